@@ -105,7 +105,8 @@ async def run_apiserver(process: Process, options: Options) -> None:
     )
 
     async def on_ready(address: str) -> None:
-        settle_garbage_collection()
+        if process.owns_interpreter:
+            settle_garbage_collection()
         await wiring.announce(address)
 
     await wiring.server.run(process.stopping, on_ready)

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import anyio
 import anyio.abc
 import grpc
-import grpc.aio
 
 from apiserver.access.access import OPEN, Access
 from apiserver.access.service_accounts import ServiceAccountTokens
@@ -22,11 +21,11 @@ from apiserver.flow_control.controller import FlowControl
 from apiserver.fronts.grpc.front import GrpcFront, ServerIdentity
 from apiserver.fronts.open_files import connection_limits
 from apiserver.objects.requests import RegistryAPI
-from apiserver.process import freed_memory
 from apiserver.process.access_setup import ServingCertificate
 from apiserver.process.compaction import compact_regularly
 from apiserver.storage.etcd_storage import EtcdStorage
 from machinery.api import errors
+from machinery.client import transport
 from machinery.client.etcd_channel import EtcdTls, connect
 from machinery.client.grpc_options import SERVER_OPTIONS
 from machinery.runtime import logs
@@ -131,7 +130,7 @@ class ApiServer:
         front = GrpcFront(registry, storage, self._identity, self._clock, self._flow_control, self.access)
         self.metrics = ServerCollector(front.metrics, cache, front.flow_control)
         connections = ("grpc.max_allowed_incoming_connections", connection_limits().grpc)
-        server = grpc.aio.server(options=(*_SERVER_OPTIONS, connections), maximum_concurrent_rpcs=_CALLS_MAX)
+        server = transport.current().server((*_SERVER_OPTIONS, connections), calls_max=_CALLS_MAX)
         server.add_generic_rpc_handlers((front.handler(),))
         host = self._options.bind.rpartition(":")[0]
         if self._options.tls is None:
@@ -150,7 +149,6 @@ class ApiServer:
                 rest = self._make_rest(registry, front.metrics)
                 await group.start(rest.run)
                 self.rest_address = rest.address
-            group.start_soon(freed_memory.run, self._clock)
             for run in self.background:
                 group.start_soon(run)
             if self._flow_control is not None:

@@ -15,7 +15,7 @@ from apiserver.fronts.grpc.front import ServerIdentity
 from apiserver.fronts.rest.kubelets import Kubelets
 from apiserver.kinds.table import fields_of
 from apiserver.objects.requests import RegistryAPI
-from apiserver.process import access_setup, own_service
+from apiserver.process import access_setup, freed_memory, own_service
 from apiserver.process.bootstrap import bootstrap
 from apiserver.process.health import add_checks
 from apiserver.process.options import Options
@@ -55,7 +55,7 @@ class Wiring:
             self._make_registry,
             ServerIdentity(str(process.version), process.gates.all()),
             process.clock,
-            make_rest=self._make_rest,
+            make_rest=self._make_rest if options.rest_address else None,
             flow_control=self._flow_control,
         )
         for health in (self._health, process.serving.health):
@@ -88,6 +88,8 @@ class Wiring:
             admission=self._admission(setup.access, setup.admission),
         )
         await bootstrap(registry)
+        if process.owns_interpreter:
+            server.background.append(lambda: freed_memory.run(process.clock))
         server.background.append(lambda: default_range.run(registry, process.clock))
         server.background.append(registry.repair.run)
         if "RBAC" in options.access.modes:
@@ -142,13 +144,14 @@ class Wiring:
 
     async def announce(self, address: str) -> None:
         """Register the metrics, and write the kubeconfig files and the run file with both addresses."""
-        from prometheus_client import REGISTRY
-
-        from apiserver.fronts.rest import kubeconfig
-
         process, server, access = self._process, self.server, self._options.access
         assert server.metrics is not None
-        REGISTRY.register(server.metrics)
+        process.metrics.register(server.metrics)
+        if not self._options.rest_address:
+            await process.announce(grpc=address)
+            return
+        from apiserver.fronts.rest import kubeconfig
+
         scheme = "https" if access.secure else "http"
         authority = access.client_ca or access.certificate
         url = f"{scheme}://{server.rest_address}"

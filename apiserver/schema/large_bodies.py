@@ -7,7 +7,8 @@ from functools import cache
 from typing import TypeVar
 
 import anyio
-import anyio.to_thread
+
+from machinery.runtime import host
 
 LARGE_BYTES_MIN = 256 << 10
 """To decode as much JSON, or a thirtieth of it as YAML, takes up to 50 ms."""
@@ -28,4 +29,4 @@ async def decoded(size: int, decode: Callable[[], _T], *, yaml: bool = False) ->
     """
     if size * (_YAML_COSTS if yaml else 1) < LARGE_BYTES_MIN:
         return decode()
-    return await anyio.to_thread.run_sync(decode, limiter=_limiter())
+    return await host.current().blocking(decode, _limiter())

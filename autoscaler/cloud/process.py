@@ -7,7 +7,6 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
-import grpc.aio
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
 from autoscaler.cloud.access import CloudTls, Guard
@@ -17,6 +16,7 @@ from autoscaler.cloud.servicer import CloudServicer
 from autoscaler.cloud.state import CloudState, InstanceState
 from autoscaler.cloud.state_file import StateFile, StateFileError
 from autoscaler.cloud.wake_signal import Signal
+from machinery.client import transport
 from machinery.client.grpc_options import CONNECTION_OPTIONS
 from machinery.process.component import Fatal, Process
 
@@ -44,8 +44,8 @@ class CloudService:
         self.state.begin(process.clock.now())
         self._file.save(self.state)
         self._tls = tls
-        self._server = grpc.aio.server(
-            interceptors=[Guard(secure=tls is not None)], options=CONNECTION_OPTIONS
+        self._server = transport.current().server(
+            CONNECTION_OPTIONS, interceptors=[Guard(secure=tls is not None)]
         )
 
     def _changed(self) -> None:

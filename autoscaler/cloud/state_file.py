@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from autoscaler.cloud.state import CloudState
+from machinery.runtime import host
 
 
 class StateFileError(Exception):
@@ -26,7 +26,7 @@ class StateFile:
             StateFileError: the file has another form.
         """
         try:
-            text = self.path.read_text(encoding="utf-8")
+            text = host.current().read(self.path)
         except FileNotFoundError:
             return False
         try:
@@ -37,10 +37,4 @@ class StateFile:
 
     def save(self, state: CloudState) -> None:
         """Write the file. A reader sees the old or the new one, also after a power failure."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_suffix(".tmp")
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(state.to_document(), file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.path)
+        host.current().write(self.path, json.dumps(state.to_document()).encode(), durable=True)

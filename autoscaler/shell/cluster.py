@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -47,19 +48,28 @@ _READ_BY_PLUGINS = (
 class ApiCluster:
     """The API server. `informers` must run beside it; `listers` are what the simulation's plugins read."""
 
-    def __init__(self, client: Client, options: Options, clock: Clock, recorder: EventRecorder) -> None:
+    def __init__(
+        self,
+        client: Client,
+        options: Options,
+        clock: Clock,
+        recorder: EventRecorder,
+        rng: random.Random | None = None,
+    ) -> None:
         self._client, self._options, self._clock, self._recorder = client, options, clock, recorder
-        self.pods: Informer[core.Pod] = Informer(client, kinds.POD, field_selector=NOT_COMPLETED, clock=clock)
-        self.nodes: Informer[core.Node] = Informer(client, kinds.NODE, clock=clock)
-        self._budgets = Informer(client, kinds.POD_DISRUPTION_BUDGET, clock=clock)
+        self.pods: Informer[core.Pod] = Informer(
+            client, kinds.POD, field_selector=NOT_COMPLETED, clock=clock, rng=rng
+        )
+        self.nodes: Informer[core.Node] = Informer(client, kinds.NODE, clock=clock, rng=rng)
+        self._budgets = Informer(client, kinds.POD_DISRUPTION_BUDGET, clock=clock, rng=rng)
         self._controllers: dict[Kind[Any], Informer[Any]] = {
-            kind: Informer(client, kind, clock=clock) for kind in _CONTROLLERS
+            kind: Informer(client, kind, clock=clock, rng=rng) for kind in _CONTROLLERS
         }
         self.listers: dict[Kind[Any], Informer[Any]] = {
             kinds.POD: self.pods,
             kinds.NODE: self.nodes,
             kinds.REPLICA_SET: self._controllers[kinds.REPLICA_SET],
-            **{kind: Informer(client, kind, clock=clock) for kind in _READ_BY_PLUGINS},
+            **{kind: Informer(client, kind, clock=clock, rng=rng) for kind in _READ_BY_PLUGINS},
         }
         self.informers = [*{**self._controllers, **self.listers}.values(), self._budgets]
         self._status_reference = core.ObjectReference(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from machinery.events.correlating_recorder import CorrelatingRecorder
 from machinery.process import run_files
 from machinery.process.component import Process
 from machinery.process.run_files import RunFile
+from machinery.runtime import host
 from machinery.runtime.clock import rfc3339
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig 
     recorder = CorrelatingRecorder(
         client, "cluster-autoscaler", clock=process.clock, correlator=event_correlator(options)
     )
-    cluster = ApiCluster(client, options, process.clock, recorder)
+    cluster = ApiCluster(client, options, process.clock, recorder, process.rng)
     process.step = "list nodes and pods"
     async with config.channel() as channel, anyio.create_task_group() as tasks:
         for informer in cluster.informers:
@@ -58,7 +58,7 @@ async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig 
         state = AutoscalerState(
             options, gates=process.gates, clock=process.clock, rng=process.rng, listers=cluster.listers
         )
-        metrics = Metrics()
+        metrics = Metrics(process.metrics)
         executor = Executor(
             cluster=cluster,
             cloud=ExternalProvider(channel, process.clock, timeout=config.timeout),
@@ -95,12 +95,12 @@ async def run_with_cloud(process: Process, options: Options, groups: tuple[NodeG
     try:
         async with anyio.create_task_group() as tasks:
             address = await service.start(tasks)
-            document = {"component": "cloud", "name": "cloud", "pid": os.getpid(), "grpc": address}
+            document = {"component": "cloud", "name": "cloud", "pid": host.current().pid(), "grpc": address}
             run_files.write(process.directory, "cloud", document)
             await run_autoscaler(process, options, CloudConfig(address=address))
             tasks.cancel_scope.cancel()
     finally:
-        run_files.remove(process.directory, "cloud", os.getpid())
+        run_files.remove(process.directory, "cloud", host.current().pid())
         await service.stop()
 
 

@@ -23,7 +23,7 @@ from autoscaler.planning.observation import CloudView, Instance, NodeGroup
 from autoscaler.shell.ports import CloudError
 from machinery.api.errors import StatusError
 from machinery.api.pb import core
-from machinery.client import credentials
+from machinery.client import credentials, transport
 from machinery.client.unary_call import call_unary
 from machinery.runtime import call_faults
 from machinery.runtime.clock import Clock
@@ -93,7 +93,7 @@ class CloudConfig:
             private_key=Path(self.key).read_bytes(),
             certificate_chain=Path(self.cert).read_bytes(),
         )
-        return grpc.aio.secure_channel(self.address, mutual)
+        return transport.current().channel(self.address, mutual, ())
 
 
 class ExternalProvider:

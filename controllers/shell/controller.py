@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -75,9 +76,10 @@ _INDEXERS: Final[Mapping[Kind[Message], Indexers]] = {
 class InformerSet:
     """The process's informers, one per kind, shared by its controllers."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, rng: random.Random | None = None) -> None:
         self._client = client
         self._clock = clock
+        self._rng = rng
         self._informers: dict[Kind[Message], Informer[Any]] = {}
 
     def of(self, kind: Kind[M]) -> Informer[M]:
@@ -89,7 +91,9 @@ class InformerSet:
         """
         if kind not in self._informers:
             indexers = {**_INDEXERS_OF_ALL, **_INDEXERS.get(kind, {})}
-            self._informers[kind] = Informer(self._client, kind, clock=self._clock, indexers=indexers)
+            self._informers[kind] = Informer(
+                self._client, kind, clock=self._clock, rng=self._rng, indexers=indexers
+            )
         return cast("Informer[M]", self._informers[kind])
 
     async def run(self) -> None:

@@ -158,7 +158,7 @@ async def run_manager(process: Process, options: Options) -> None:
     names = chosen(options.controllers)
     client = await process.client(user_agent=f"kube-controller-manager/v{process.version}")
     recorders = Recorders(client, process.clock)
-    informers = InformerSet(client, process.clock)
+    informers = InformerSet(client, process.clock, process.rng)
     context = Context(
         client=client,
         informers=informers,

@@ -6,11 +6,10 @@ reader sees the old or the new state, whenever the writer dies.
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
 from kubelet.checkpoint import Checkpoint, CorruptCheckpointError, decode, encode
+from machinery.runtime import host
 
 _SUFFIX = ".json"
 
@@ -28,14 +27,7 @@ class CheckpointFile:
 
     def write(self, data: bytes) -> None:
         """Replace the file by what `encode` returned; OSError as in `save`."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_suffix(".new")
-        with open(beside, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, self.path)
-        _sync_directory(self.path.parent)
+        host.current().write(self.path, data, durable=True)
 
     def load(self) -> Checkpoint | None:
         """Return the last saved state, None when there is no file.
@@ -44,7 +36,7 @@ class CheckpointFile:
             CorruptCheckpointError: the file cannot be trusted; the text names it.
         """
         try:
-            data = self.path.read_bytes()
+            data = host.current().read(self.path)
         except FileNotFoundError:
             return None
         try:
@@ -57,13 +49,4 @@ class CheckpointFile:
 
     def remove(self) -> None:
         """Remove the file: the node is gone for good."""
-        with suppress(FileNotFoundError):
-            self.path.unlink()
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        host.current().remove(self.path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import anyio
-import anyio.to_thread
 
 from kubelet.checkpoint import Checkpoint, encode
 from kubelet.shell.checkpoint_file import CheckpointFile
 from kubelet.shell.points import CHECKPOINT_AFTER, CHECKPOINT_BEFORE
+from machinery.runtime import host
 
 
 class Checkpointer:
@@ -62,11 +62,11 @@ class Checkpointer:
         await CHECKPOINT_BEFORE.hit(node=self._file.node)
         version, allocations = self._version, self._allocations_version()
         data = encode(self._snapshot())
-        await anyio.to_thread.run_sync(self._file.write, data, limiter=self._limiter)
+        await host.current().blocking(lambda: self._file.write(data), self._limiter)
         self._saved, self._saved_allocations = version, allocations
         await CHECKPOINT_AFTER.hit(node=self._file.node)
 
     async def remove(self) -> None:
         """Remove the file: the node is gone for good."""
         async with self._lock:
-            await anyio.to_thread.run_sync(self._file.remove, limiter=self._limiter)
+            await host.current().blocking(self._file.remove, self._limiter)

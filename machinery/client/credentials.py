@@ -14,6 +14,7 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
+from machinery.client import transport
 from machinery.process.run_files import RunFile
 
 ADMIN = "admin"
@@ -84,9 +85,9 @@ def channel(address: str, credential: Credential | None, options: Options = ()) 
     """Return a channel to an address, secure where there is a credential, past any proxy."""
     options = [*options, DIRECTLY]
     if credential is None:
-        return grpc.aio.insecure_channel(address, options=options)
+        return transport.current().channel(address, None, options)
     if address.startswith(_EVERYWHERE):
         # No certificate names that: it is this machine.
         options = [*options, ("grpc.ssl_target_name_override", "localhost")]
     shown = grpc.ssl_channel_credentials(credential.authority, credential.key, credential.certificate)
-    return grpc.aio.secure_channel(address, shown, options=options)
+    return transport.current().channel(address, shown, options)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import grpc
 import grpc.aio
 
+from machinery.client import transport
 from machinery.client.credentials import DIRECTLY
 
 _OPTIONS: tuple[tuple[str, int | str], ...] = (
@@ -68,9 +69,9 @@ async def connect(servers: Sequence[str], tls: EtcdTls | None = None) -> grpc.ai
         target = "ipv4:" + ",".join([await _resolved(server) for server in servers])
         options = (*options, ("grpc.lb_policy_name", "round_robin"))
     if tls is None or target.startswith(_SOCKET):
-        return grpc.aio.insecure_channel(target, options=options)
+        return transport.current().channel(target, None, options)
     if len(servers) > 1:
         host = servers[0].rpartition(":")[0].strip("[]")
         options = (*options, ("grpc.ssl_target_name_override", host))
     credentials = grpc.ssl_channel_credentials(tls.authority, tls.key, tls.certificate)
-    return grpc.aio.secure_channel(target, credentials, options=options)
+    return transport.current().channel(target, credentials, options)

@@ -5,7 +5,6 @@ Source: client-go 1.36, tools/events; kube-scheduler uses it.
 
 from __future__ import annotations
 
-import socket
 from typing import Unpack
 
 import anyio
@@ -15,6 +14,7 @@ from machinery.api.pb import events
 from machinery.client.api_client import Client
 from machinery.events.recorder import EventRecorder, Recorded, RecorderOptions
 from machinery.events.series import SERIES_SECONDS, EventSeriesCache
+from machinery.runtime import host
 from machinery.runtime.clock import rfc3339_micro, to_micro_time
 
 REFRESH_SECONDS = 30 * 60.0
@@ -30,7 +30,7 @@ class SeriesRecorder(EventRecorder):
     def __init__(
         self, client: Client, component: str, *, instance: str = "", **options: Unpack[RecorderOptions]
     ) -> None:
-        here = f"{component}-{socket.gethostname()}"
+        here = f"{component}-{host.current().name()}"
         super().__init__(client, component, instance=instance or here, **options)
         self._series = EventSeriesCache()
 

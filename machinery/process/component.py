@@ -21,6 +21,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +33,13 @@ from machinery.features import gates as versions
 from machinery.process import file_lock, run_files, serving_token
 from machinery.process.run_files import RunFile
 from machinery.process.serving import Serving
-from machinery.runtime import call_faults, failpoints, logs
+from machinery.runtime import call_faults, failpoints, host, logs
 from machinery.runtime.call_faults import FAULTS
 from machinery.runtime.clock import Clock, SystemClock, rfc3339
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
     from machinery.client.api_client import Client
 
 DEFAULT_DIRECTORY = ".nominee"
@@ -76,6 +79,14 @@ def die_with_parent() -> None:
 
 class Process:
     """The environment of a component's body: its directory, clock, ports and clients."""
+
+    owns_interpreter = True
+    """Whether the component may change the whole interpreter, such as its garbage collection."""
+
+    @staticmethod
+    def prepare() -> None:
+        """Prepare the interpreter for a component, before its options are checked."""
+        die_with_parent()
 
     def __init__(
         self,
@@ -232,7 +243,7 @@ class Process:
         document = {
             "component": self.component,
             "name": self.name,
-            "pid": os.getpid(),
+            "pid": host.current().pid(),
             "http": self.serving.address,
             **fields,
             "emulatedVersion": str(self.version),
@@ -243,6 +254,11 @@ class Process:
         self._announced = True
         self.step = "serve"
         self.log.info("Ready", http=self.serving.address, **fields)
+
+    @property
+    def metrics(self) -> CollectorRegistry:
+        """The registry of this process's metrics."""
+        return self.serving.metrics()
 
     def check_running(self) -> None:
         """Raise RuntimeError when the process is to stop: a health check."""
@@ -275,7 +291,7 @@ class Process:
         except Exception as failed:  # noqa: BLE001  # the last handler there is
             return self._report(failed)
         finally:
-            run_files.remove(self.directory, self.name, os.getpid())
+            run_files.remove(self.directory, self.name, host.current().pid())
             with anyio.CancelScope(shield=True), anyio.move_on_after(1):
                 for client in self._clients:
                     await client.close()
@@ -336,6 +352,10 @@ class Process:
         return min(statuses, default=EXIT_FAILED)
 
 
+PROCESS_TYPE: ContextVar[type[Process]] = ContextVar("process_type", default=Process)
+"""The type of process that a component's command makes; only the simulation sets it."""
+
+
 def _leaves(error: BaseException) -> list[BaseException]:
     if not isinstance(error, BaseExceptionGroup):
         return [error]
@@ -375,12 +395,13 @@ def component_command(
             check_options: bool,
             **own: Any,
         ) -> None:
-            die_with_parent()
+            process_type = PROCESS_TYPE.get()
+            process_type.prepare()
             try:
                 gates = versions.Gates(component, emulated_version, feature_gates)
             except versions.GateError as error:
                 raise click.BadParameter(str(error), param_hint="--feature-gates") from None
-            process = Process(
+            process = process_type(
                 component,
                 name=name,
                 directory=directory,

@@ -7,13 +7,13 @@ the process lives, since a killed one leaves its file behind.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from machinery.runtime import host
 from machinery.runtime.clock import Clock, SystemClock
 
 POLL_SECONDS = 0.02
@@ -38,7 +38,7 @@ class RunFile:
     def read(cls, directory: Path | str, name: str) -> RunFile | None:
         """Return the file of a process that runs; None for one that is dead, or has no file."""
         try:
-            document = json.loads(cls.path(directory, name).read_bytes())
+            document = json.loads(host.current().read(cls.path(directory, name)))
             found = cls(
                 document["name"],
                 document["component"],
@@ -49,24 +49,21 @@ class RunFile:
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return found if is_alive(found.pid) else None
+        return found if host.current().is_alive(found.pid) else None
 
 
 def write(directory: Path | str, name: str, document: Mapping[str, Any]) -> None:
     """Write a run file; readers see the old one or the new one, never a part."""
-    path = RunFile.path(directory, name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    text = json.dumps(document, indent=2) + "\n"
+    host.current().write(RunFile.path(directory, name), text.encode())
 
 
 def remove(directory: Path | str, name: str, pid: int) -> None:
     """Remove a run file if it is still this process's own."""
     path = RunFile.path(directory, name)
     with suppress(OSError, ValueError, KeyError, TypeError):
-        if json.loads(path.read_bytes())["pid"] == pid:
-            path.unlink()
+        if json.loads(host.current().read(path))["pid"] == pid:
+            host.current().remove(path)
 
 
 async def wait_for_run_file(
@@ -93,9 +90,4 @@ async def wait_for_run_file(
 
 def is_alive(pid: int) -> bool:
     """Return whether the process exists and is no zombie."""
-    try:
-        with Path(f"/proc/{pid}/stat").open(encoding="utf-8", errors="replace") as stat:
-            # The state comes after the command, which is in brackets and may hold anything.
-            return stat.read().rpartition(")")[2].split()[0] not in {"Z", "X"}
-    except (OSError, IndexError):
-        return False
+    return host.current().is_alive(pid)

@@ -20,6 +20,7 @@ from machinery.process import fault_endpoints, http_guard
 from machinery.process.health import ENDPOINTS, HEADERS, SLIS_PATH, Health
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
@@ -43,9 +44,20 @@ class Serving:
         self._added: list[Any] = []
         self._app: Starlette | None = None
         self._server: HttpServer | None = None
+        self._registry: CollectorRegistry | None = None
         self.address = ""
         self.token = ""
         """What clients show; "" refuses all but health."""
+
+    def metrics(self) -> CollectorRegistry:
+        """Return the registry that /metrics serves: the interpreter's, unless `serve_metrics` was called."""
+        from prometheus_client import REGISTRY
+
+        return REGISTRY if self._registry is None else self._registry
+
+    def serve_metrics(self, registry: CollectorRegistry) -> None:
+        """Serve these metrics instead of the interpreter's."""
+        self._registry = registry
 
     def add_route(self, path: str, handler: Handler, methods: Sequence[str] = ("GET",)) -> None:
         """Serve a path (Starlette's pattern: `/debug/queue`, `/api/{rest:path}`); also while it runs."""
@@ -70,7 +82,7 @@ class Serving:
         from machinery.process.http_server import HttpServer
 
         listener = _listen(self._host, self._port)
-        self._app = self._application()
+        self._app = self.application()
         guarded = http_guard.with_token(self._app, self.token, _is_open, _REMEDY)
         server = self._server = HttpServer(http_guard.same_machine(guarded), grace_seconds=GRACE_SECONDS)
         host, port = listener.getsockname()[:2]
@@ -96,7 +108,8 @@ class Serving:
         if self._server is not None:
             self._server.stop()
 
-    def _application(self) -> Starlette:
+    def application(self) -> Starlette:
+        """Return the ASGI application of the port, without its protection by the token."""
         from starlette.applications import Starlette
         from starlette.routing import Route
 
@@ -104,7 +117,7 @@ class Serving:
             routes=[
                 *(Route(f"/{endpoint}", self._health) for endpoint in ENDPOINTS),
                 *(Route(f"/{endpoint}/{{name:path}}", self._health) for endpoint in ENDPOINTS),
-                Route("/metrics", _metrics),
+                Route("/metrics", self._metrics),
                 Route(SLIS_PATH, self._slis),
                 *(
                     Route(path, handler, methods=list(methods))
@@ -121,6 +134,12 @@ class Serving:
         query = {name: request.query_params.getlist(name) for name in request.query_params}
         answer = await self.health.answer(request.url.path, query)
         return PlainTextResponse(answer.text, answer.code, headers=HEADERS)
+
+    async def _metrics(self, request: Request) -> Response:
+        from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+        from starlette.responses import Response
+
+        return Response(generate_latest(self.metrics()), media_type=CONTENT_TYPE_LATEST)
 
     async def _slis(self, request: Request) -> Response:
         from prometheus_client import CONTENT_TYPE_LATEST
@@ -145,10 +164,3 @@ def _listen(host: str, port: int) -> socket.socket:
         raise
     listener.setblocking(False)
     return listener
-
-
-async def _metrics(request: Request) -> Response:
-    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-    from starlette.responses import Response
-
-    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)

@@ -94,6 +94,14 @@ class Failpoint:
 
         Raises FailpointError or StatusError when armed to; may not return at all.
         """
+        select = self._registry.select
+        if select is not None:
+            await select(self.name).passed(context)
+        else:
+            await self.passed(context)
+
+    async def passed(self, context: Mapping[str, object]) -> None:
+        """Count a hit of this step, and act where armed; see `hit`."""
         self.hits += 1
         if self._chain is not None:
             term = self._chain.choose(self._registry.rng)
@@ -118,6 +126,7 @@ class Failpoint:
         match term.action:
             case "crash":
                 self._registry.crash()
+                await anyio.sleep_forever()  # a simulated process ends at this await
             case "sleep":
                 await self._registry.clock.sleep(int(term.argument) / 1000)
             case "pause":
@@ -175,6 +184,8 @@ class Registry:
         self.clock: Clock = clock or SystemClock()
         self.on_fire = on_fire
         self.crash = crash
+        self.select: Callable[[str], Failpoint] | None = None
+        """Returns the running task's point of a name; only the simulation, with many processes, sets it."""
         self._points: dict[str, Failpoint] = {}
         self._early: dict[str, str] = {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -42,10 +43,12 @@ LISTED_KINDS: Final[tuple[Kind[Any], ...]] = (
 class Informers:
     """All informers of the scheduler; `listers` is what plugins see."""
 
-    def __init__(self, client: Client, clock: Clock, *, groups_pods: bool = False) -> None:
+    def __init__(
+        self, client: Client, clock: Clock, rng: random.Random | None = None, *, groups_pods: bool = False
+    ) -> None:
         """Create the informers; `groups_pods`: the API server serves pod groups (GenericWorkload)."""
-        self.pods = Informer(client, kinds.POD, field_selector=NOT_FINISHED, clock=clock)
-        self.nodes = Informer(client, kinds.NODE, clock=clock)
+        self.pods = Informer(client, kinds.POD, field_selector=NOT_FINISHED, clock=clock, rng=rng)
+        self.nodes = Informer(client, kinds.NODE, clock=clock, rng=rng)
         self._resource_kinds = dict(RESOURCE_KINDS)
         if groups_pods:
             self._resource_kinds[EventResource.PodGroup] = kinds.POD_GROUP
@@ -53,7 +56,7 @@ class Informers:
         self.listers: dict[Kind[Any], Informer[Any]] = {
             kinds.POD: self.pods,
             kinds.NODE: self.nodes,
-            **{kind: Informer(client, kind, clock=clock) for kind in others},
+            **{kind: Informer(client, kind, clock=clock, rng=rng) for kind in others},
         }
 
     def connect(

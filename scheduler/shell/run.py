@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +11,7 @@ import anyio
 from machinery.client.api_client import Client
 from machinery.client.leader_election import LeaderElector, LeadershipLostError, Timing
 from machinery.process.component import BadConfiguration, Fatal, Process
+from machinery.runtime import host
 from scheduler.config import SchedulerConfig
 from scheduler.config_reading import plugin_folders, read_config, read_profiles
 from scheduler.framework.deferred_resize import ALPHA, ResizePreemption
@@ -64,7 +63,7 @@ async def run_scheduler(process: Process, settings: Settings) -> None:
         classes,
         profiles,
         client,
-        Metrics(),
+        Metrics(process.metrics),
         records=settings.simulator_annotations,
         resize_preemption=settings.resize_preemption,
     )
@@ -100,7 +99,7 @@ async def _lead(process: Process, config: SchedulerConfig, client: Client, lead:
         client,
         name=settings.resource_name,
         namespace=settings.resource_namespace,
-        identity=f"{socket.gethostname()}_{process.name}_{os.getpid()}",
+        identity=f"{host.current().name()}_{process.name}_{host.current().pid()}",
         timing=timing,
         clock=process.clock,
         rng=process.rng,

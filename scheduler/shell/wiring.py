@@ -137,7 +137,7 @@ def _base(
 ) -> _Base:
     features = SchedulerFeatures.of(process.gates, process.version, resizes)
     now, cache, nominations = QueueClock(process.clock), Cache(), PendingNominations()
-    informers = Informers(client, process.clock, groups_pods=features.pod_groups)
+    informers = Informers(client, process.clock, process.rng, groups_pods=features.pod_groups)
     pods = CachedPods(informers, nominations)
     return _Base(
         process=process,

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("machinery", "apiserver", "scheduler", "kubelet", "autoscaler", "controllers", "nominee")
+PACKAGES = (
+    *("machinery", "apiserver", "scheduler", "kubelet", "autoscaler", "controllers", "simulation", "nominee"),
+)
 MAY_READ_TIME = {
     "machinery/runtime/clock.py",
     "nominee/supervisor/clock.py",  # the supervisor stays light: it loads neither protobuf nor anyio

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMPONENTS = ("apiserver", "autoscaler", "controllers", "kubelet", "machinery", "nominee", "scheduler")
+COMPONENTS = (
+    *("apiserver", "autoscaler", "controllers", "kubelet", "machinery", "nominee", "scheduler", "simulation"),
+)
 PACKAGES = [path for name in COMPONENTS for path in sorted((ROOT / name).rglob("__init__.py"))]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 FILES = [

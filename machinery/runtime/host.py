@@ -1,0 +1,120 @@
+"""The machine under a process: its files, process ids and blocking calls.
+
+The state files of components (run files, checkpoints, the cloud's instances) are read and written here, so
+that the simulation can give each simulated process a machine of its own. Files that a user writes
+(configuration, certificates) are read directly.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import anyio
+
+T = TypeVar("T")
+
+
+class Host(Protocol):
+    """The calls of components to their machine."""
+
+    def name(self) -> str:
+        """Return the host name."""
+        ...
+
+    def pid(self) -> int:
+        """Return the id of this process."""
+        ...
+
+    def is_alive(self, pid: int) -> bool:
+        """Return whether the process exists and is no zombie."""
+        ...
+
+    def read(self, path: Path) -> bytes:
+        """Return the content of a file. Raises: OSError."""
+        ...
+
+    def write(self, path: Path, data: bytes, *, durable: bool = False) -> None:
+        """Replace a file: readers see the old or the new content, if `durable` also after a power failure.
+
+        Raises: OSError.
+        """
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Remove a file; a missing one is no error. Raises: OSError."""
+        ...
+
+    async def blocking(self, call: Callable[[], T], limiter: anyio.CapacityLimiter | None = None) -> T:
+        """Return the result of a blocking call, made beside the event loop."""
+        ...
+
+
+class Machine:
+    """The machine on which this interpreter runs."""
+
+    def name(self) -> str:
+        return socket.gethostname()
+
+    def pid(self) -> int:
+        return os.getpid()
+
+    def is_alive(self, pid: int) -> bool:
+        """Read the state of the process in /proc."""
+        try:
+            with Path(f"/proc/{pid}/stat").open(encoding="utf-8", errors="replace") as stat:
+                # The state comes after the command, which is in brackets and may hold anything.
+                return stat.read().rpartition(")")[2].split()[0] not in {"Z", "X"}
+        except (OSError, IndexError):
+            return False
+
+    def read(self, path: Path) -> bytes:
+        return path.read_bytes()
+
+    def write(self, path: Path, data: bytes, *, durable: bool = False) -> None:
+        """Write a new file beside the old one, and rename it over the old one."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A durable file has one writer; its leftover of a crash is overwritten by the next write.
+        beside = path.with_suffix(".new") if durable else path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        with beside.open("wb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        beside.replace(path)
+        if durable:
+            _sync_directory(path.parent)
+
+    def remove(self, path: Path) -> None:
+        with suppress(FileNotFoundError):
+            path.unlink()
+
+    async def blocking(self, call: Callable[[], T], limiter: anyio.CapacityLimiter | None = None) -> T:
+        """Make the call in a thread."""
+        import anyio.to_thread  # the supervisor, which loads nothing large, imports this module
+
+        return await anyio.to_thread.run_sync(call, limiter=limiter)
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+_MACHINE: Host = Machine()
+HOST: ContextVar[Host] = ContextVar("host", default=_MACHINE)
+"""The machine of the running task; only the simulation sets it."""
+
+
+def current() -> Host:
+    """Return the machine of the running task."""
+    return HOST.get()

@@ -1,0 +1,222 @@
+"""etcd's gRPC services over a store, with etcd's errors."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from typing import Final, NoReturn
+
+import anyio
+import grpc
+import grpc.aio
+from aetcd import rpc
+from aetcd.rpc import rpc_pb2_grpc
+
+from machinery.client import transport
+from machinery.runtime.clock import Clock
+from simulation.etcd import transactions
+from simulation.etcd.store import Change, CompactedError, FutureRevisionError, Lease, Store
+from simulation.etcd.transactions import InvalidRequestError, LeaseNotFoundError
+
+REQUEST_BYTES_MAX: Final = 1536 << 10
+_COMPACTED = "etcdserver: mvcc: required revision has been compacted"
+_FUTURE = "etcdserver: mvcc: required revision is a future revision"
+_NO_LEASE = "etcdserver: requested lease not found"
+_Context = grpc.aio.ServicerContext[object, object]
+_ERRORS: Final = (CompactedError, FutureRevisionError, LeaseNotFoundError, InvalidRequestError)
+
+
+class EtcdService:
+    """The services KV, Watch and Lease."""
+
+    def __init__(self, store: Store, clock: Clock, rng: random.Random) -> None:
+        self._store, self._clock, self._rng = store, clock, rng
+        self._changed = anyio.Event()
+        self._granted = anyio.Event()
+
+    async def run(self, address: str) -> None:
+        """Serve at an address, and end leases, until cancelled."""
+        self._store.extend_leases(self._clock.monotonic())
+        server = transport.current().server(())
+        for add in (
+            rpc_pb2_grpc.add_KVServicer_to_server,
+            rpc_pb2_grpc.add_WatchServicer_to_server,
+            rpc_pb2_grpc.add_LeaseServicer_to_server,
+        ):
+            add(self, server)
+        server.add_insecure_port(address)
+        await server.start()
+        await self._end_leases()
+
+    # KV.
+
+    async def Range(self, request: rpc.RangeRequest, context: _Context) -> rpc.RangeResponse:
+        try:
+            return transactions.read(self._store, request)
+        except _ERRORS as error:
+            await _refuse(context, error)
+
+    async def Put(self, request: rpc.PutRequest, context: _Context) -> rpc.PutResponse:
+        """Put one key."""
+        await _check_size(request, context)
+        try:
+            return transactions.put(self._store, request, self._clock.monotonic())
+        except _ERRORS as error:
+            await _refuse(context, error)
+        finally:
+            self._wake()
+
+    async def DeleteRange(
+        self, request: rpc.DeleteRangeRequest, context: _Context
+    ) -> rpc.DeleteRangeResponse:
+        try:
+            return transactions.delete(self._store, request, self._clock.monotonic())
+        finally:
+            self._wake()
+
+    async def Txn(self, request: rpc.TxnRequest, context: _Context) -> rpc.TxnResponse:
+        """Do a transaction."""
+        await _check_size(request, context)
+        try:
+            return transactions.transact(self._store, request, self._clock.monotonic())
+        except _ERRORS as error:
+            await _refuse(context, error)
+        finally:
+            self._wake()
+
+    async def Compact(self, request: rpc.CompactionRequest, context: _Context) -> rpc.CompactionResponse:
+        try:
+            self._store.compact(request.revision)
+        except _ERRORS as error:
+            await _refuse(context, error)
+        return rpc.CompactionResponse(header=self._header())
+
+    # Watch.
+
+    async def Watch(self, requests: AsyncIterator[rpc.WatchRequest], context: _Context) -> None:
+        """Serve one watch; several on one stream, and progress requests, are not simulated."""
+        create = (await anext(requests)).create_request
+        start = create.start_revision or self._store.revision + 1
+        await context.write(rpc.WatchResponse(header=self._header(), created=True))
+        if start < self._store.compacted:
+            await context.write(
+                rpc.WatchResponse(
+                    header=self._header(), canceled=True, compact_revision=self._store.compacted
+                )
+            )
+            return
+        while True:
+            changed = self._changed
+            events = [
+                _event(change, previous=create.prev_kv)
+                for changes in self._store.since(start)
+                for change in changes
+                if _within(change.key, create.key, create.range_end)
+            ]
+            start = max(start, self._store.revision + 1)
+            if events:
+                await context.write(rpc.WatchResponse(header=self._header(), events=events))
+            await changed.wait()
+
+    # Lease.
+
+    async def LeaseGrant(self, request: rpc.LeaseGrantRequest, context: _Context) -> rpc.LeaseGrantResponse:
+        """Create a lease."""
+        number = request.ID or self._rng.getrandbits(62) | 1
+        now = self._clock.monotonic()
+        self._store.grant(Lease(number, request.TTL, now + request.TTL))
+        self._granted.set()
+        self._granted = anyio.Event()
+        return rpc.LeaseGrantResponse(header=self._header(), ID=number, TTL=request.TTL)
+
+    async def LeaseRevoke(
+        self, request: rpc.LeaseRevokeRequest, context: _Context
+    ) -> rpc.LeaseRevokeResponse:
+        """End a lease, and delete its keys."""
+        lease = self._store.leases.get(request.ID)
+        if lease is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, _NO_LEASE)
+        self._store.revoke(lease, self._clock.monotonic())
+        self._wake()
+        return rpc.LeaseRevokeResponse(header=self._header())
+
+    async def LeaseTimeToLive(
+        self, request: rpc.LeaseTimeToLiveRequest, context: _Context
+    ) -> rpc.LeaseTimeToLiveResponse:
+        """Return the time that a lease has left, in seconds."""
+        lease = self._store.leases.get(request.ID)
+        if lease is None:
+            return rpc.LeaseTimeToLiveResponse(header=self._header(), ID=request.ID, TTL=-1)
+        left = int(lease.expires - self._clock.monotonic())
+        keys = sorted(lease.keys) if request.keys else []
+        return rpc.LeaseTimeToLiveResponse(
+            header=self._header(), ID=lease.id, TTL=left, grantedTTL=lease.ttl, keys=keys
+        )
+
+    async def LeaseLeases(
+        self, request: rpc.LeaseLeasesRequest, context: _Context
+    ) -> rpc.LeaseLeasesResponse:
+        rows = [rpc.LeaseStatus(ID=number) for number in self._store.leases]
+        return rpc.LeaseLeasesResponse(header=self._header(), leases=rows)
+
+    async def LeaseKeepAlive(
+        self, requests: AsyncIterator[rpc.LeaseKeepAliveRequest], context: _Context
+    ) -> None:
+        """Extend leases."""
+        async for request in requests:
+            lease = self._store.leases.get(request.ID)
+            if lease is not None:
+                lease.expires = self._clock.monotonic() + lease.ttl
+            ttl = lease.ttl if lease is not None else 0
+            await context.write(rpc.LeaseKeepAliveResponse(header=self._header(), ID=request.ID, TTL=ttl))
+
+    async def _end_leases(self) -> None:
+        while True:
+            now = self._clock.monotonic()
+            for lease in [each for each in self._store.leases.values() if each.expires <= now]:
+                self._store.revoke(lease, now)
+                self._wake()
+            granted = self._granted
+            due = min((lease.expires for lease in self._store.leases.values()), default=None)
+            with anyio.move_on_after(None if due is None else due - now):
+                await granted.wait()
+
+    def _wake(self) -> None:
+        """Wake the watches."""
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def _header(self) -> rpc.ResponseHeader:
+        return rpc.ResponseHeader(cluster_id=1, member_id=1, raft_term=1, revision=self._store.revision)
+
+
+def _event(change: Change, *, previous: bool) -> rpc.Event:
+    if change.pair is None:
+        pair = rpc.KeyValue(key=change.key, mod_revision=change.revision)
+        event = rpc.Event(type=rpc.Event.DELETE, kv=pair)
+    else:
+        event = rpc.Event(type=rpc.Event.PUT, kv=change.pair)
+    if previous and change.previous is not None:
+        event.prev_kv.CopyFrom(change.previous)
+    return event
+
+
+def _within(key: bytes, first: bytes, range_end: bytes) -> bool:
+    if not range_end:
+        return key == first
+    return key >= first and (range_end == b"\0" or key < range_end)
+
+
+async def _check_size(request: rpc.TxnRequest | rpc.PutRequest, context: _Context) -> None:
+    if request.ByteSize() > REQUEST_BYTES_MAX:
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "etcdserver: request is too large")
+
+
+async def _refuse(context: _Context, error: Exception) -> NoReturn:
+    code, text = {
+        CompactedError: (grpc.StatusCode.OUT_OF_RANGE, _COMPACTED),
+        FutureRevisionError: (grpc.StatusCode.OUT_OF_RANGE, _FUTURE),
+        LeaseNotFoundError: (grpc.StatusCode.NOT_FOUND, _NO_LEASE),
+    }.get(type(error), (grpc.StatusCode.INVALID_ARGUMENT, str(error)))
+    await context.abort(code, text)
+    raise AssertionError("abort returned")

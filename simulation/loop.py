@@ -1,0 +1,225 @@
+"""An asyncio event loop whose time is virtual: when no callback is ready, it jumps to the next timer.
+
+Callbacks run in the order in which they became ready, timers of the same moment in the order in which they
+were set. Sockets, threads, signals and child processes do not exist: their methods raise NotImplementedError,
+as asyncio.AbstractEventLoop defines them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context, copy_context
+from typing import Final, TypeVar, TypeVarTuple, Unpack
+
+from simulation.owner import OWNER, Owner, State
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+STANDSTILL_CALLBACKS_MAX: Final = 2_000_000
+"""Callbacks at one moment; beyond it, tasks wait for each other without any time passing."""
+
+
+class SimulationError(Exception):
+    """The simulation cannot go on; the text says why."""
+
+
+class SimulatedTask(asyncio.Task[T]):
+    """A task whose hash is its number, so that sets of tasks have the same order in each run."""
+
+    def __init__(
+        self,
+        coroutine: Coroutine[object, object, T] | Generator[asyncio.Future[object] | None, None, T],
+        *,
+        loop: SimulatedLoop,
+        name: str | None,
+        context: Context | None,
+    ) -> None:
+        self._number = loop.next_number()
+        self.owner: Owner | None = None
+        super().__init__(coroutine, loop=loop, name=name or f"task-{self._number}", context=context)
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class SimulatedLoop(asyncio.AbstractEventLoop):
+    """The event loop of one simulation."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self._ready: deque[asyncio.Handle] = deque()
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._numbers = 0
+        self._running = False
+        self._stopping = False
+        self._closed = False
+        self.callbacks = 0
+        """How many callbacks have run."""
+        self.problems: list[str] = []
+        """What asyncio reported: exceptions that no task retrieved."""
+
+    def next_number(self) -> int:
+        """Return a number that no task or timer of this loop has had."""
+        self._numbers += 1
+        return self._numbers
+
+    # Time and callbacks.
+
+    def time(self) -> float:
+        return self._now
+
+    def call_soon(
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context or copy_context())
+        self._ready.append(handle)
+        return handle
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        return self.call_soon(callback, *args, context=context)
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when, callback, args, self, context or copy_context())
+        heapq.heappush(self._timers, (when, self.next_number(), handle))
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Do nothing: a cancelled timer is dropped when its time comes."""
+
+    # Tasks and futures.
+
+    def create_future(self) -> asyncio.Future[object]:
+        return asyncio.Future(loop=self)
+
+    def create_task(
+        self,
+        coro: Coroutine[object, object, T] | Generator[asyncio.Future[object] | None, None, T],
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+    ) -> asyncio.Task[T]:
+        task = SimulatedTask(coro, loop=self, name=name, context=context)
+        task.owner = OWNER.get() if context is None else context.get(OWNER)
+        return task
+
+    def get_task_factory(self) -> None:
+        """Return None: `create_task` makes the tasks."""
+
+    def tasks_of(self, owner: Owner) -> list[asyncio.Task[object]]:
+        """Return the unfinished tasks of a process, in the order of their creation."""
+        found = [task for task in asyncio.all_tasks(self) if isinstance(task, SimulatedTask)]
+        return sorted((task for task in found if task.owner is owner), key=hash)
+
+    # Running.
+
+    def run_until_complete(self, future: Coroutine[object, object, T]) -> T:  # type: ignore[override]
+        """Run a coroutine to its end, and with it everything else.
+
+        Raises:
+            SimulationError: nothing can happen any more, or no time passes.
+        """
+        task = self.create_task(future)
+        asyncio.events._set_running_loop(self)
+        self._running = True
+        try:
+            while not task.done():
+                self._step()
+        finally:
+            self._running = False
+            asyncio.events._set_running_loop(None)
+        return task.result()
+
+    def _step(self) -> None:
+        """Run the callbacks that are ready; without any, move to the next timer first."""
+        ready, timers = self._ready, self._timers
+        if not ready:
+            self._advance()
+        now = self._now
+        while timers and timers[0][0] <= now:
+            handle: asyncio.Handle = heapq.heappop(timers)[2]
+            ready.append(handle)
+        started = self.callbacks
+        count = len(ready)
+        while count:
+            count -= 1
+            handle = ready.popleft()
+            if handle._cancelled:
+                continue
+            owner: Owner | None = handle._context.get(OWNER)  # type: ignore[attr-defined]
+            if owner is not None and owner.state is not State.RUNNING:
+                if owner.state is State.FROZEN:
+                    owner.held.append(handle)
+                continue
+            self.callbacks += 1
+            handle._run()
+        self._standstill += self.callbacks - started
+        if self._standstill > STANDSTILL_CALLBACKS_MAX:
+            raise SimulationError(
+                f"{self._standstill} callbacks ran at {self._now:.6f} s without time passing"
+            )
+
+    _standstill = 0
+
+    def _advance(self) -> None:
+        timers = self._timers
+        while timers and timers[0][2].cancelled():
+            heapq.heappop(timers)
+        if not timers:
+            raise SimulationError("all tasks wait, and no timer is set")
+        self._now = max(self._now, timers[0][0])
+        self._standstill = 0
+
+    def resume(self, owner: Owner) -> None:
+        """Let a frozen process go on with what became ready meanwhile."""
+        owner.state = State.RUNNING
+        self._ready.extend(owner.held)
+        owner.held.clear()
+
+    def is_running(self) -> bool:
+        return self._running
+
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """Drop all callbacks; tasks that have not finished stay where they are."""
+        self._closed = True
+        self._ready.clear()
+        self._timers.clear()
+
+    async def shutdown_asyncgens(self) -> None:
+        """Do nothing: the generators' owners close them."""
+
+    def get_debug(self) -> bool:
+        return False
+
+    def call_exception_handler(self, context: dict[str, object]) -> None:
+        error = context.get("exception")
+        self.problems.append(f"{context.get('message')}: {error!r}")
+
+    def default_exception_handler(self, context: dict[str, object]) -> None:
+        self.call_exception_handler(context)

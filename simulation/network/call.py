@@ -1,0 +1,253 @@
+"""One call between two processes: its ends, and the messages under way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import grpc
+import grpc.aio
+
+from simulation.network.faults import Action, Fault
+from simulation.owner import OWNER, Owner
+
+if TYPE_CHECKING:
+    from simulation.network.network import Network
+    from simulation.network.server import SimulatedServer
+
+MESSAGES_MAX: Final = 256
+"""Messages that wait for a reader; then the writer waits, as with HTTP/2's flow control."""
+Metadata = tuple[tuple[str, str | bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The end of a call."""
+
+    code: grpc.StatusCode = grpc.StatusCode.OK
+    details: str = ""
+    trailing: Metadata = field(default=())
+
+    def error(self) -> grpc.aio.AioRpcError:
+        """Return the exception that a client gets."""
+        return grpc.aio.AioRpcError(
+            self.code, grpc.aio.Metadata(), grpc.aio.Metadata(*self.trailing), details=self.details
+        )
+
+
+RESET = Status(grpc.StatusCode.UNAVAILABLE, "recvmsg:Connection reset by peer")
+REFUSED = Status(grpc.StatusCode.UNAVAILABLE, "failed to connect to all addresses; Connection refused")
+EXPIRED = Status(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+CANCELLED = Status(grpc.StatusCode.CANCELLED, "Locally cancelled by application!")
+Item = bytes | Status
+
+
+class Pipe:
+    """The messages of one direction of a call; they arrive late, but in order."""
+
+    __slots__ = ("_items", "_last", "_network", "_reader", "_writer", "delay", "silent")
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._items: deque[Item] = deque()
+        self._reader: asyncio.Future[None] | None = None
+        self._writer: asyncio.Future[None] | None = None
+        self._last = 0.0
+        self.delay = 0.0
+        self.silent = False
+
+    def send(self, item: Item) -> None:
+        """Send a message; it arrives after those sent before it."""
+        if self.silent:
+            return
+        when = max(self._last, self._network.loop.time() + self._network.delay() + self.delay)
+        self._last = when
+        self._network.at(when, self.arrive, item)
+
+    def arrive(self, item: Item) -> None:
+        """Hand a message to the reader."""
+        self._items.append(item)
+        reader, self._reader = self._reader, None
+        if reader is not None and not reader.done():
+            reader.set_result(None)
+
+    async def room(self) -> None:
+        """Wait until the reader has taken enough for another message."""
+        while len(self._items) >= MESSAGES_MAX:
+            self._writer = asyncio.get_running_loop().create_future()
+            await self._writer
+
+    async def read(self) -> Item:
+        """Return the next message, or the status that ends the call; a status stays."""
+        while not self._items:
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+        if isinstance(self._items[0], Status):
+            return self._items[0]
+        item = self._items.popleft()
+        writer, self._writer = self._writer, None
+        if writer is not None and not writer.done():
+            writer.set_result(None)
+        return item
+
+
+class Call:
+    """A call from the running process. `start` sends it."""
+
+    def __init__(
+        self, network: Network, target: str, path: str, metadata: Metadata, timeout: float | None
+    ) -> None:
+        self.network = network
+        self.target = target
+        self.path = path
+        self.metadata = metadata
+        self.client: Owner | None = OWNER.get()
+        self.server: SimulatedServer | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.to_server = Pipe(network)
+        self.to_client = Pipe(network)
+        self.ended = False
+        self.deadline = None if timeout is None else network.loop.time() + timeout
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def method(self) -> str:
+        """The method's name."""
+        return self.path.rpartition("/")[2]
+
+    def start(self, *, wait_for_ready: bool) -> None:
+        """Connect, and let the server begin the call; without a server it fails, or waits for one."""
+        loop = self.network.loop
+        if self.deadline is not None and self._timer is None:
+            self._timer = loop.call_at(self.deadline, self._expire)
+        fault = self.network.fault_of(self)
+        server = self.network.server_at(self.target)
+        self.network.calls[self] = None
+        if server is None or (fault is not None and fault.action is Action.CUT):
+            if wait_for_ready:
+                self.network.after_retry(self._again)
+            else:
+                self.network.after_delay(self.end, REFUSED)
+            return
+        self.server = server
+        self.apply(fault)
+        if not self.to_server.silent:
+            self.network.after_delay(server.accept, self, extra=self.to_server.delay)
+
+    def apply(self, fault: Fault | None) -> None:
+        """Apply a fault to what is sent from now on."""
+        self.to_server.silent = fault is not None and fault.action is Action.DROP_REQUEST
+        self.to_client.silent = fault is not None and fault.action is Action.DROP_RESPONSE
+        delay = fault.seconds if fault is not None and fault.action is Action.DELAY else 0.0
+        self.to_server.delay = self.to_client.delay = delay
+
+    def _again(self) -> None:
+        if not self.ended:
+            self.start(wait_for_ready=True)
+
+    def _expire(self) -> None:
+        self.cancel(EXPIRED)
+
+    def cancel(self, status: Status = CANCELLED) -> bool:
+        """End the call here; the server is notified."""
+        if self.ended:
+            return False
+        server = self.server
+        self.end(status)
+        if server is not None and not self.to_server.silent:
+            self.network.after_shortest_delay(server.cancel, self)
+        return True
+
+    def end(self, status: Status, data: bytes = b"") -> None:
+        """End the call for the client."""
+        if self.ended:
+            return
+        self.ended = True
+        self.network.calls.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+        self.finish(status, data)
+
+    def finish(self, status: Status, data: bytes) -> None:
+        """Hand the end to the client."""
+        self.to_client.arrive(status)
+
+    def respond(self, data: bytes, status: Status) -> None:
+        """Send the response of a call with one response, or its failure."""
+        if not self.to_client.silent:
+            self.network.after_delay(self.end, status, data, extra=self.to_client.delay)
+
+
+class UnaryCall(Call):
+    """A call with one response, which is awaited."""
+
+    def __init__(
+        self,
+        network: Network,
+        target: str,
+        path: str,
+        metadata: Metadata,
+        timeout: float | None,
+        decode: Callable[[bytes], object],
+    ) -> None:
+        super().__init__(network, target, path, metadata, timeout)
+        self._decode = decode
+        self._response: asyncio.Future[tuple[Status, bytes]] = asyncio.Future(loop=network.loop)
+
+    def finish(self, status: Status, data: bytes) -> None:
+        if not self._response.done():
+            self._response.set_result((status, data))
+
+    def __await__(self) -> Generator[object, None, object]:
+        try:
+            status, data = yield from self._response.__await__()
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        if status.code is not grpc.StatusCode.OK:
+            raise status.error()
+        return self._decode(data)
+
+
+class StreamCall(Call):
+    """A call with many responses; with many requests, too, if `encode` is given."""
+
+    def __init__(
+        self,
+        network: Network,
+        target: str,
+        path: str,
+        metadata: Metadata,
+        timeout: float | None,
+        decode: Callable[[bytes], object],
+        encode: Callable[[object], bytes],
+    ) -> None:
+        super().__init__(network, target, path, metadata, timeout)
+        self._decode = decode
+        self._encode = encode
+
+    async def write(self, request: object) -> None:
+        """Send a request. Raises: asyncio.InvalidStateError if the call has ended."""
+        if self.ended:
+            raise asyncio.InvalidStateError("the call has ended")
+        self.to_server.send(self._encode(request))
+
+    async def read(self) -> object:
+        """Return the next response, EOF at the end. Raises: AioRpcError."""
+        item = await self.to_client.read()
+        if isinstance(item, bytes):
+            return self._decode(item)
+        self._closed()
+        if item.code is grpc.StatusCode.OK:
+            return grpc.aio.EOF
+        if item is CANCELLED:
+            raise asyncio.CancelledError
+        raise item.error()
+
+    def _closed(self) -> None:
+        """Forget a call whose end the client has read."""
+        self.ended = True
+        self.network.calls.pop(self, None)

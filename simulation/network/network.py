@@ -1,0 +1,174 @@
+"""The network of a simulation: which servers there are, how long messages take, and what is broken."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from typing import Final, TypeVarTuple, Unpack, cast
+
+import grpc
+import grpc.aio
+
+from simulation.loop import SimulatedLoop
+from simulation.network.call import RESET, Call
+from simulation.network.channel import SimulatedChannel
+from simulation.network.delays import Delays
+from simulation.network.faults import Action, Fault
+from simulation.network.server import SimulatedServer
+from simulation.owner import Owner, State
+
+Ts = TypeVarTuple("Ts")
+RETRY_SECONDS: Final = 0.05
+"""How often a call that waits for a server looks for one."""
+KEEPALIVE_SECONDS: Final = 22.5
+"""After so much silence of a frozen server its clients give their connections up."""
+_SHORTEST_SECONDS: Final = 0.0001
+_FIRST_PORT: Final = 20_000
+_FAULTS_MAX: Final = 1000
+
+
+class Network:
+    """The network of one simulation; machinery.client.transport.Transport for its processes."""
+
+    def __init__(self, loop: SimulatedLoop, rng: random.Random, delays: Delays | None = None) -> None:
+        self.loop = loop
+        self._rng = rng
+        self.delays = delays or Delays.drawn(rng)
+        self.calls: dict[Call, None] = {}
+        """The open calls, in the order of their beginning."""
+        self._servers: dict[str, SimulatedServer] = {}
+        self._faults: list[Fault] = []
+        self._port = _FIRST_PORT
+        self._context = Context()
+        self.messages = 0
+
+    # Transport.
+
+    def channel(
+        self,
+        target: str,
+        credentials: grpc.ChannelCredentials | None,
+        options: Sequence[tuple[str, int | str]],
+    ) -> grpc.aio.Channel:
+        agents = [str(value) for name, value in options if name == "grpc.primary_user_agent"]
+        made = SimulatedChannel(self, target, agents[0] if agents else "")
+        return cast("grpc.aio.Channel", made)
+
+    def server(
+        self,
+        options: Sequence[tuple[str, int | str]],
+        *,
+        interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
+        calls_max: int | None = None,
+    ) -> grpc.aio.Server:
+        return cast("grpc.aio.Server", SimulatedServer(self, interceptors, calls_max))
+
+    # Servers.
+
+    def free_port(self) -> int:
+        """Return a port that no server has had."""
+        self._port += 1
+        return self._port
+
+    def listen(self, address: str, server: SimulatedServer) -> None:
+        self._servers[address] = server
+
+    def unlisten(self, server: SimulatedServer) -> None:
+        self._servers = {at: each for at, each in self._servers.items() if each is not server}
+
+    def server_at(self, target: str) -> SimulatedServer | None:
+        """Return the server at an address, None if no process listens there."""
+        found = self._servers.get(target)
+        return found if found is not None and found.serves else None
+
+    # Time. Deliveries belong to the network: they happen whatever becomes of sender and receiver.
+
+    def delay(self) -> float:
+        """Draw the delay of a message."""
+        self.messages += 1
+        return self.delays.draw(self._rng)
+
+    def at(self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
+        """Call back at a time of the loop."""
+        self.loop.call_at(when, callback, *args, context=self._context)
+
+    def after_delay(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, extra: float = 0.0) -> None:
+        """Call back when a message that is sent now has arrived."""
+        self.at(self.loop.time() + self.delay() + extra, callback, *args)
+
+    def after_shortest_delay(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
+        """Call back after a fixed delay, without drawing a random number."""
+        self.at(self.loop.time() + _SHORTEST_SECONDS, callback, *args)
+
+    def after_retry(self, callback: Callable[[], object]) -> None:
+        """Call back when a client looks for the server again."""
+        self.at(self.loop.time() + RETRY_SECONDS, callback)
+
+    # What goes wrong.
+
+    def fault_of(self, call: Call) -> Fault | None:
+        """Return the last fault that was set for such a call."""
+        if not self._faults:
+            return None
+        server = self._servers.get(call.target)
+        caller = call.client.name if call.client is not None else ""
+        callee = server.name if server is not None else ""
+        for fault in reversed(self._faults):
+            if fault.matches(caller, callee, call.method):
+                return fault
+        return None
+
+    def set_fault(self, fault: Fault) -> None:
+        """Set a fault for calls, open ones included.
+
+        Raises:
+            ValueError: there are too many.
+        """
+        if len(self._faults) >= _FAULTS_MAX:
+            raise ValueError(f"at most {_FAULTS_MAX} faults")
+        self._faults.append(fault)
+        self._apply_faults()
+
+    def clear_faults(self, keep: Callable[[Fault], bool] = lambda _: False) -> None:
+        """Remove all faults, or those that are not to be kept."""
+        self._faults = [fault for fault in self._faults if keep(fault)]
+        self._apply_faults()
+
+    def _apply_faults(self) -> None:
+        for call in list(self.calls):
+            fault = self.fault_of(call)
+            if fault is not None and fault.action is Action.CUT:
+                self._break(call)
+            else:
+                call.apply(fault)
+
+    def died(self, owner: Owner) -> None:
+        """Break the connections of a process that was killed."""
+        for server in [each for each in self._servers.values() if each.owner is owner]:
+            self.unlisten(server)
+        for call in list(self.calls):
+            if call.client is owner:
+                self.calls.pop(call)
+                call.ended = True
+                if call.server is not None:
+                    self.after_shortest_delay(call.server.cancel, call)
+            elif call.server is not None and call.server.owner is owner:
+                self.after_shortest_delay(call.end, RESET)
+
+    def froze(self, owner: Owner) -> None:
+        """Let clients of a frozen process give up when it has been silent for long."""
+        self.at(self.loop.time() + KEEPALIVE_SECONDS, self._give_up, owner, self.loop.time())
+
+    def _give_up(self, owner: Owner, since: float) -> None:
+        if owner.state is not State.FROZEN:
+            return
+        for call in list(self.calls):
+            if call.server is not None and call.server.owner is owner:
+                self._break(call)
+        self.froze(owner)
+
+    def _break(self, call: Call) -> None:
+        if call.server is not None:
+            self.after_shortest_delay(call.server.cancel, call)
+        call.end(RESET)

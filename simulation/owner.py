@@ -1,0 +1,39 @@
+"""The simulated process that owns a callback of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections import deque
+from contextvars import ContextVar
+
+
+class State(enum.Enum):
+    """Name the state of a process: its callbacks run, wait (FROZEN: SIGSTOP) or never run again (DEAD)."""
+
+    RUNNING = enum.auto()
+    FROZEN = enum.auto()
+    DEAD = enum.auto()
+
+
+class Owner:
+    """A simulated process as the event loop sees it.
+
+    A callback belongs to the process in whose context it was scheduled. After `kill` no instruction of the
+    process runs any more, not even a `finally`: its tasks stay suspended where they are.
+    """
+
+    __slots__ = ("held", "name", "pid", "state")
+
+    def __init__(self, name: str, pid: int) -> None:
+        self.name = name
+        self.pid = pid
+        self.state = State.RUNNING
+        self.held: deque[asyncio.Handle] = deque()
+
+    def __repr__(self) -> str:
+        return f"<{self.name} pid={self.pid} {self.state.name.lower()}>"
+
+
+OWNER: ContextVar[Owner | None] = ContextVar("owner", default=None)
+"""The owner of the running callback; None for the network, and for the person who drives the simulation."""

@@ -1,0 +1,97 @@
+"""A component's process in a simulation: its body runs as a task, and it dies as a process does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import anyio
+from prometheus_client import CollectorRegistry
+
+from machinery.process import run_files
+from machinery.process.component import GRACE_SECONDS, Body, Process
+from machinery.runtime import failpoints, host
+from simulation.clock import SimulatedClock
+from simulation.owner import Owner
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The clock, the randomness and the rest that the simulation gives a process."""
+
+    clock: SimulatedClock
+    rng: random.Random
+    failpoints: failpoints.Registry
+    owner: Owner
+    log: Callable[[str], None]
+    adopt: Callable[[SimulatedProcess], None]
+    """Receives the process that the component's command makes."""
+
+
+ENVIRONMENT: ContextVar[Environment] = ContextVar("environment")
+
+
+class SimulatedProcess(Process):
+    """A process that a component's own command line made; `run` keeps its body for `main`."""
+
+    owns_interpreter = False
+
+    @staticmethod
+    def prepare() -> None:
+        """Do nothing: the interpreter belongs to the simulation."""
+
+    def __init__(self, component: str, **options: object) -> None:
+        environment = ENVIRONMENT.get()
+        options.update(clock=environment.clock, rng=environment.rng)
+        super().__init__(component, **options)  # type: ignore[arg-type]
+        self._environment = environment
+        self._body: Body | None = None
+        self._grace_seconds = GRACE_SECONDS
+        self.serving.address = f"127.0.0.1:{environment.owner.pid}"
+        self.serving.serve_metrics(CollectorRegistry())
+        self.failure: BaseException | None = None
+        environment.adopt(self)
+
+    def run(
+        self,
+        body: Body,
+        *,
+        check: Callable[[], object] | None = None,
+        grace_seconds: float = GRACE_SECONDS,
+    ) -> None:
+        self._body, self._grace_seconds = body, grace_seconds
+        registry = self._environment.failpoints
+        registry.on_fire = self._on_fire
+        registry.arm_early(self._armed)
+
+    async def main(self) -> None:
+        """Run the body to its end, or until `stop` and its grace period are over."""
+        assert self._body is not None, "the command has not called run"
+        try:
+            await self._supervise(self._body, self._grace_seconds)
+        except Exception as error:  # the process ends with it
+            self.failure = error
+            self.log.error("Failed", step=self.step, error=repr(error), exc_info=error)
+        finally:
+            run_files.remove(self.directory, self.name, host.current().pid())
+            with anyio.CancelScope(shield=True), anyio.move_on_after(1):
+                for client in self._clients:
+                    await client.close()
+
+    def stop(self) -> None:
+        """Ask the process to stop, as SIGTERM does."""
+        if not self.stopping.is_set():
+            self._grace_wanted = self.stopping.statistics().tasks_waiting > 0
+            self.stopping.set()
+            self._stop_asked.set()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the process has announced itself."""
+        with suppress(RuntimeError):
+            self._check_announced()
+            return True
+        return False

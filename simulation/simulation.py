@@ -1,0 +1,244 @@
+"""One simulation: the event loop, the network, the files, and processes that start, freeze and die."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from contextvars import Context
+from pathlib import Path
+from typing import Final, TypeVar
+
+import click
+
+from machinery.client import transport
+from machinery.client.api_client import Client, connect
+from machinery.process import component, run_files
+from machinery.runtime import host
+from simulation import logs, points
+from simulation.clock import SimulatedClock
+from simulation.etcd.service import EtcdService
+from simulation.etcd.store import Store
+from simulation.host import Files, SimulatedHost
+from simulation.loop import SimulatedLoop, SimulationError
+from simulation.network.delays import Delays
+from simulation.network.network import Network
+from simulation.owner import OWNER, Owner, State
+from simulation.points import POINTS, ProcessPoints
+from simulation.process import ENVIRONMENT, Environment, SimulatedProcess
+
+T = TypeVar("T")
+DIRECTORY: Final = Path("/simulated")
+"""The state directory of the simulated processes. It exists in memory only."""
+ETCD_ADDRESS: Final = "127.0.0.1:2379"
+MODULES: Final = {
+    "apiserver": "apiserver.__main__",
+    "scheduler": "scheduler.__main__",
+    "controllers": "controllers.__main__",
+    "kubelet": "kubelet.__main__",
+    "cloud": "autoscaler.cloud.__main__",
+    "autoscaler": "autoscaler.__main__",
+}
+LOG_LINES_MAX: Final = 20_000
+READY_SECONDS_MAX: Final = 120.0
+READY_POLL_SECONDS: Final = 0.02
+_FIRST_PID: Final = 100
+
+
+class Started:
+    """A process that was started, also after its end."""
+
+    def __init__(self, owner: Owner, clock: SimulatedClock, points: ProcessPoints) -> None:
+        self.name = owner.name
+        self.owner = owner
+        self.clock = clock
+        self.points = points
+        self.context = Context()
+        self.process: SimulatedProcess | None = None
+        self.announces_not = False
+
+    def adopt(self, process: SimulatedProcess) -> None:
+        """Keep the process that the component's command made."""
+        self.process = process
+
+    @property
+    def running(self) -> bool:
+        return self.owner.state is not State.DEAD
+
+    @property
+    def ready(self) -> bool:
+        """Whether the process has announced itself; etcd and the user need not."""
+        return self.running and (self.process.ready if self.process is not None else self.announces_not)
+
+
+class Simulation:
+    """A cluster's machine and network with one seed.
+
+    The same seed, and the same calls at the same simulated times, give the same history byte for byte.
+    """
+
+    def __init__(self, seed: int, *, delays: Delays | None = None, log_level: str = "warning") -> None:
+        self.seed = seed
+        # The abstract methods are those of sockets and the like, which raise NotImplementedError.
+        self.loop = SimulatedLoop()  # type: ignore[abstract]
+        self.network = Network(self.loop, self.rng("network"), delays)
+        self.files = Files()
+        self.store = Store()
+        self.processes: dict[str, Started] = {}
+        """The last process of each name."""
+        self.log: deque[str] = deque(maxlen=LOG_LINES_MAX)
+        self.clock = SimulatedClock(self.loop)
+        self._log_level = log_level
+        self._owners: dict[int, Owner] = {}
+        self._dead: list[tuple[Context, list[asyncio.Task[object]]]] = []
+
+    def rng(self, name: str) -> random.Random:
+        """Return a random generator of the seed for a purpose."""
+        return random.Random(f"{self.seed}/{name}")
+
+    # Running.
+
+    def run(self, main: Callable[[], Awaitable[T]]) -> T:
+        """Run a program that drives the simulation, and everything else until it returns.
+
+        Raises:
+            SimulationError: nothing can happen any more.
+        """
+
+        async def driver() -> T:
+            return await main()
+
+        before = logs.configure(self._log_level)
+        collects = gc.isenabled()
+        # Cycles are collected between simulations: when they are within one depends on the whole interpreter.
+        gc.disable()
+        points.install()
+        try:
+            return self._spawn("user").context.run(self.loop.run_until_complete, driver())
+        finally:
+            self._bury()
+            points.uninstall()
+            logs.restore(before)
+            if collects:
+                gc.enable()
+
+    def _spawn(self, name: str, offset: float = 0.0) -> Started:
+        """Return a new process, with the context in which its tasks run."""
+        pid = _FIRST_PID + len(self._owners)
+        owner = self._owners[pid] = Owner(name, pid)
+        clock = SimulatedClock(self.loop, offset)
+        purpose = f"{name}/{pid}"
+        registry = ProcessPoints(rng=self.rng(f"{purpose}/failpoints"), clock=clock)
+        registry.crash = lambda: self._die(started)
+        started = Started(owner, clock, registry)
+        environment = Environment(clock, self.rng(purpose), registry, owner, self.log.append, started.adopt)
+        machine = SimulatedHost(owner, self.files, self._owners, self.rng(f"{purpose}/disk"))
+        run = started.context.run
+        run(OWNER.set, owner)
+        run(ENVIRONMENT.set, environment)
+        run(POINTS.set, registry)
+        run(host.HOST.set, machine)
+        run(transport.TRANSPORT.set, self.network)
+        run(component.PROCESS_TYPE.set, SimulatedProcess)
+        return started
+
+    # Processes.
+
+    def start(self, name: str, component_name: str, arguments: Sequence[str] = ()) -> Started:
+        """Start a component from its command line, without the options --dir and --name.
+
+        Raises:
+            SimulationError: a process of this name runs.
+        """
+        running = self.processes.get(name)
+        if running is not None and running.running:
+            raise SimulationError(f"{name} runs already")
+        started = self._spawn(name, running.clock.offset if running is not None else 0.0)
+        self.processes[name] = started
+        body = (
+            self._etcd(started)
+            if component_name == "etcd"
+            else self._component(started, component_name, arguments)
+        )
+        self.loop.create_task(body, context=started.context)
+        return started
+
+    async def _component(self, started: Started, component_name: str, arguments: Sequence[str]) -> None:
+        command = importlib.import_module(MODULES[component_name]).main
+        options = ["--dir", str(DIRECTORY), "--name", started.name, *arguments]
+        try:
+            command.main(args=options, standalone_mode=False)
+        except click.ClickException as error:
+            self.log.append(f"{started.name}: {error.format_message()}")
+        else:
+            assert started.process is not None, f"{started.name}: the command made no process"
+            await started.process.main()
+        self._die(started)
+
+    async def _etcd(self, started: Started) -> None:
+        started.announces_not = True
+        document = {"component": "etcd", "name": "etcd", "pid": started.owner.pid, "grpc": ETCD_ADDRESS}
+        run_files.write(DIRECTORY, "etcd", document)
+        service = EtcdService(self.store, started.clock, self.rng(f"etcd/{started.owner.pid}/leases"))
+        await service.run(ETCD_ADDRESS)
+
+    async def wait_ready(self, *names: str, limit_seconds: float = READY_SECONDS_MAX) -> None:
+        """Wait until these processes have announced themselves.
+
+        Raises:
+            SimulationError: one of them has ended, or is not ready after the limit.
+        """
+        deadline = self.loop.time() + limit_seconds
+        for name in names:
+            started = self.processes[name]
+            while not started.ready:
+                if not started.running or self.loop.time() >= deadline:
+                    raise SimulationError(f"{name} is not ready:\n" + "\n".join(self.log))
+                await self.clock.sleep(READY_POLL_SECONDS)
+
+    async def client(self, user_agent: str = "nominee") -> Client:
+        """Return a client of the API server for the program that drives the simulation."""
+        return await connect(DIRECTORY, user_agent=user_agent, clock=self.clock)
+
+    def kill(self, name: str) -> None:
+        """Kill a process at the instruction where it is, as SIGKILL does."""
+        self._die(self.processes[name])
+
+    def _die(self, started: Started) -> None:
+        owner = started.owner
+        if owner.state is State.DEAD:
+            return
+        owner.state = State.DEAD
+        owner.held.clear()
+        self.network.died(owner)
+        # Kept until the end, so that no `finally` runs because a task is freed.
+        self._dead.append((started.context, self.loop.tasks_of(owner)))
+
+    def freeze(self, name: str) -> None:
+        """Stop a process for a while, as SIGSTOP does."""
+        owner = self.processes[name].owner
+        if owner.state is State.RUNNING:
+            owner.state = State.FROZEN
+            self.network.froze(owner)
+
+    def resume(self, name: str) -> None:
+        """Let a frozen process continue."""
+        owner = self.processes[name].owner
+        if owner.state is State.FROZEN:
+            self.loop.resume(owner)
+
+    def _bury(self) -> None:
+        """Close what is left, so that none of it has an effect on a later simulation."""
+        for started in self.processes.values():
+            self._die(started)
+        for context, tasks in self._dead:
+            for task in tasks:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                with suppress(BaseException):
+                    context.run(task.get_coro().close)
+        self._dead.clear()
+        self.loop.close()

@@ -1,0 +1,128 @@
+"""The event loop: virtual time, order, and processes that freeze and die."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import Context
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from simulation.loop import SimulatedLoop, SimulationError
+from simulation.owner import OWNER, Owner, State
+
+
+def make() -> SimulatedLoop:
+    return SimulatedLoop()  # type: ignore[abstract]
+
+
+def owned(loop: SimulatedLoop, owner: Owner, ticks: list[float]) -> None:
+    """Start a task of a process that notes the time each second, and its end."""
+    context = Context()
+    context.run(OWNER.set, owner)
+
+    async def tick() -> None:
+        try:
+            while True:
+                await anyio.sleep(1.0)
+                ticks.append(loop.time())
+        finally:
+            ticks.append(-1.0)
+
+    loop.create_task(tick(), context=context)
+
+
+def test_time_jumps_to_the_next_timer() -> None:
+    loop = make()
+
+    async def main() -> float:
+        await anyio.sleep(3600.0)
+        with anyio.move_on_after(5.0):
+            await anyio.sleep_forever()
+        return loop.time()
+
+    assert loop.run_until_complete(main()) == 3605.0
+
+
+def test_timers_of_one_moment_run_in_the_order_in_which_they_were_set() -> None:
+    loop = make()
+    order: list[int] = []
+
+    async def main() -> None:
+        for number in range(20):
+            loop.call_later(1.0, order.append, number)
+        await anyio.sleep(2.0)
+
+    loop.run_until_complete(main())
+    assert order == list(range(20))
+
+
+def test_a_set_of_tasks_has_the_order_of_their_creation() -> None:
+    loop = make()
+
+    async def main() -> list[str]:
+        tasks = {loop.create_task(asyncio.sleep(0), name=str(number)) for number in range(5)}
+        await asyncio.gather(*tasks)
+        return [task.get_name() for task in tasks]
+
+    assert loop.run_until_complete(main()) == ["0", "1", "2", "3", "4"]
+
+
+def test_a_frozen_process_goes_on_where_it_was() -> None:
+    loop, owner, ticks = make(), Owner("a", 1), list[float]()
+
+    async def main() -> None:
+        owned(loop, owner, ticks)
+        await anyio.sleep(1.5)
+        owner.state = State.FROZEN
+        await anyio.sleep(10.0)
+        assert ticks == [1.0]
+        loop.resume(owner)
+        await anyio.sleep(0.1)
+
+    loop.run_until_complete(main())
+    assert ticks == [1.0, 11.5]
+
+
+def test_a_dead_process_runs_no_instruction() -> None:
+    loop, owner, ticks = make(), Owner("a", 1), list[float]()
+
+    async def main() -> None:
+        owned(loop, owner, ticks)
+        await anyio.sleep(1.5)
+        owner.state = State.DEAD
+        (kept,) = loop.tasks_of(owner)
+        await anyio.sleep(10.0)
+        assert ticks == [1.0]
+        assert not kept.done()
+        owner.state = State.RUNNING
+        kept.cancel()
+
+    loop.run_until_complete(main())
+
+
+def test_threads_and_sockets_do_not_exist() -> None:
+    loop = make()
+
+    async def connect() -> None:
+        await asyncio.open_connection("127.0.0.1", 9)
+
+    with pytest.raises(NotImplementedError):
+        loop.run_until_complete(connect())
+
+    async def thread() -> None:
+        await asyncio.to_thread(print)
+
+    with pytest.raises(NotImplementedError):
+        loop.run_until_complete(thread())
+
+
+def test_a_standstill_is_an_error() -> None:
+    loop = make()
+
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(SimulationError, match="no timer is set"):
+        loop.run_until_complete(wait())

@@ -1,0 +1,61 @@
+"""One seed is one history: in one process, and in processes with different hash seeds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from simulation.simulation import Simulation
+from tests.simulation.cluster import create_pods, start, wait_running
+from tests.support.patience import PATIENCE_SECONDS
+
+ROOT = Path(__file__).parents[2]
+PODS = 20
+
+
+def run(seed: int) -> Simulation:
+    """Run 20 pods on three nodes."""
+    simulation = Simulation(seed)
+
+    async def main() -> None:
+        client = await start(simulation)
+        async with client:
+            await create_pods(client, PODS)
+            await wait_running(client, PODS)
+
+    simulation.run(main)
+    return simulation
+
+
+def test_pods_run() -> None:
+    simulation = run(1)
+    assert simulation.loop.problems == []
+    assert simulation.store.revision > 3 * PODS
+
+
+def test_the_same_seed_gives_the_same_history() -> None:
+    assert run(1).store.digest() == run(1).store.digest()
+
+
+def test_another_seed_gives_another_history() -> None:
+    assert run(1).store.digest() != run(2).store.digest()
+
+
+def test_the_history_does_not_depend_on_the_hash_seed() -> None:
+    program = f"from {__name__} import run; print(run(3).store.digest(), run(4).store.digest())"
+    digests = set()
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=True,
+        )
+        digests.add(done.stdout)
+    assert len(digests) == 1
