@@ -25,6 +25,11 @@ class Files:
 
     def __init__(self) -> None:
         self.content: dict[Path, bytes] = {}
+        self.closed = False
+
+    def close(self) -> None:
+        """Keep the files as they are, whatever is written."""
+        self.closed = True
 
 
 class SimulatedHost:
@@ -34,7 +39,7 @@ class SimulatedHost:
         self, owner: Owner, files: Files, processes: Mapping[int, Owner], rng: random.Random
     ) -> None:
         self._owner = owner
-        self._files = files.content
+        self._files = files
         self._processes = processes
         self._rng = rng
 
@@ -50,19 +55,19 @@ class SimulatedHost:
 
     def read(self, path: Path) -> bytes:
         try:
-            return self._files[path]
+            return self._files.content[path]
         except KeyError:
             raise FileNotFoundError(2, "No such file or directory", str(path)) from None
 
     def write(self, path: Path, data: bytes, *, durable: bool = False) -> None:
-        if len(self._files) >= FILES_MAX:
+        if len(self._files.content) >= FILES_MAX:
             raise OSError(28, "No space left on device", str(path))
-        if self._owner.state is not State.DEAD:
-            self._files[path] = data
+        if not self._files.closed:
+            self._files.content[path] = data
 
     def remove(self, path: Path) -> None:
-        if self._owner.state is not State.DEAD:
-            self._files.pop(path, None)
+        if not self._files.closed:
+            self._files.content.pop(path, None)
 
     async def blocking(self, call: Callable[[], T], limiter: anyio.CapacityLimiter | None = None) -> T:
         """Make the call after a moment, as a thread would; the process may die before, and after."""

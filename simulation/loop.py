@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextvars import Context, copy_context
 from typing import Final, TypeVar, TypeVarTuple, Unpack
 
@@ -21,6 +21,10 @@ Ts = TypeVarTuple("Ts")
 
 STANDSTILL_CALLBACKS_MAX: Final = 2_000_000
 """Callbacks at one moment; beyond it, tasks wait for each other without any time passing."""
+
+
+FINISH_SECONDS_MAX: Final = 60.0
+FINISH_CALLBACKS_MAX: Final = 200_000
 
 
 class SimulationError(Exception):
@@ -171,8 +175,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 continue
             owner: Owner | None = handle._context.get(OWNER)  # type: ignore[attr-defined]
             if owner is not None and owner.state is not State.RUNNING:
-                if owner.state is State.FROZEN:
-                    owner.held.append(handle)
+                owner.held.append(handle)
                 continue
             self.callbacks += 1
             handle._run()
@@ -192,6 +195,31 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             raise SimulationError("all tasks wait, and no timer is set")
         self._now = max(self._now, timers[0][0])
         self._standstill = 0
+
+    def finish(self, owners: Iterable[Owner]) -> None:
+        """Cancel all tasks of processes, dead ones too, and let them end, within a limit.
+
+        The caller has made sure that none of it has an effect.
+        """
+        for owner in owners:
+            self.resume(owner)
+        tasks = [task for task in asyncio.all_tasks(self) if not task.done()]
+        for task in tasks:
+            task.cancel()
+        asyncio.events._set_running_loop(self)
+        try:
+            deadline, last = self._now + FINISH_SECONDS_MAX, self.callbacks + FINISH_CALLBACKS_MAX
+            while not all(task.done() for task in tasks):
+                if not self._ready and (not self._timers or self._timers[0][0] > deadline):
+                    break
+                if self.callbacks > last:
+                    break
+                self._step()
+        finally:
+            asyncio.events._set_running_loop(None)
+        for task in tasks:
+            if not task.done():
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
 
     def resume(self, owner: Owner) -> None:
         """Let a frozen process go on with what became ready meanwhile."""

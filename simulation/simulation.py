@@ -8,7 +8,6 @@ import importlib
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from contextvars import Context
 from pathlib import Path
 from typing import Final, TypeVar
@@ -94,7 +93,7 @@ class Simulation:
         self.clock = SimulatedClock(self.loop)
         self._log_level = log_level
         self._owners: dict[int, Owner] = {}
-        self._dead: list[tuple[Context, list[asyncio.Task[object]]]] = []
+        self._dead: list[list[asyncio.Task[object]]] = []
 
     def rng(self, name: str) -> random.Random:
         """Return a random generator of the seed for a purpose."""
@@ -213,10 +212,9 @@ class Simulation:
         if owner.state is State.DEAD:
             return
         owner.state = State.DEAD
-        owner.held.clear()
         self.network.died(owner)
         # Kept until the end, so that no `finally` runs because a task is freed.
-        self._dead.append((started.context, self.loop.tasks_of(owner)))
+        self._dead.append(self.loop.tasks_of(owner))
 
     def freeze(self, name: str) -> None:
         """Stop a process for a while, as SIGSTOP does."""
@@ -232,13 +230,8 @@ class Simulation:
             self.loop.resume(owner)
 
     def _bury(self) -> None:
-        """Close what is left, so that none of it has an effect on a later simulation."""
-        for started in self.processes.values():
-            self._die(started)
-        for context, tasks in self._dead:
-            for task in tasks:
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
-                with suppress(BaseException):
-                    context.run(task.get_coro().close)
-        self._dead.clear()
+        """End what is left, without any effect on the network, the files and the history."""
+        self.network.close()
+        self.files.close()
+        self.loop.finish(self._owners.values())
         self.loop.close()

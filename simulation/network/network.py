@@ -42,6 +42,11 @@ class Network:
         self._port = _FIRST_PORT
         self._context = Context()
         self.messages = 0
+        self._closed = False
+
+    def close(self) -> None:
+        """Deliver nothing any more."""
+        self._closed = True
 
     # Transport.
 
@@ -91,6 +96,8 @@ class Network:
 
     def at(self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
         """Call back at a time of the loop."""
+        if self._closed:
+            return
         self.loop.call_at(when, callback, *args, context=self._context)
 
     def after_delay(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, extra: float = 0.0) -> None:
