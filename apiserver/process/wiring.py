@@ -146,7 +146,7 @@ class Wiring:
         """Register the metrics, and write the kubeconfig files and the run file with both addresses."""
         process, server, access = self._process, self.server, self._options.access
         assert server.metrics is not None
-        process.metrics.register(server.metrics)
+        process.serving.metrics().register(server.metrics)
         if not self._options.rest_address:
             await process.announce(grpc=address)
             return

@@ -58,7 +58,7 @@ async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig 
         state = AutoscalerState(
             options, gates=process.gates, clock=process.clock, rng=process.rng, listers=cluster.listers
         )
-        metrics = Metrics(process.metrics)
+        metrics = Metrics(process.serving.metrics())
         executor = Executor(
             cluster=cluster,
             cloud=ExternalProvider(channel, process.clock, timeout=config.timeout),

@@ -38,8 +38,6 @@ from machinery.runtime.call_faults import FAULTS
 from machinery.runtime.clock import Clock, SystemClock, rfc3339
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-
     from machinery.client.api_client import Client
 
 DEFAULT_DIRECTORY = ".nominee"
@@ -254,11 +252,6 @@ class Process:
         self._announced = True
         self.step = "serve"
         self.log.info("Ready", http=self.serving.address, **fields)
-
-    @property
-    def metrics(self) -> CollectorRegistry:
-        """The registry of this process's metrics."""
-        return self.serving.metrics()
 
     def check_running(self) -> None:
         """Raise RuntimeError when the process is to stop: a health check."""

@@ -63,7 +63,7 @@ async def run_scheduler(process: Process, settings: Settings) -> None:
         classes,
         profiles,
         client,
-        Metrics(process.metrics),
+        Metrics(process.serving.metrics()),
         records=settings.simulator_annotations,
         resize_preemption=settings.resize_preemption,
     )
