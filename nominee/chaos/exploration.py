@@ -1,0 +1,139 @@
+"""Which case is next: an exploration as data. No I/O, no clock, no randomness of its own.
+
+Single perturbations come first: each action at the first hit of each failpoint, then at a later one, then the
+changed watches; then pairs of single perturbations that held. A pair with one that is known to break is left
+out: it would not be a smaller case.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from nominee.chaos.case import Action, AtFailpoint, Case, OfWatch, Perturbation, View
+from nominee.chaos.verdict import CaseResult, Verdict
+
+PAIRS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The cases of an exploration: what may be broken.
+
+    `only` is a pattern as of a shell, for identifiers of single perturbations. `watched` names kinds by
+    process; `steps` are the steps at which a watch may be changed.
+    """
+
+    actions: Sequence[Action] = tuple(Action)
+    views: Sequence[View] = tuple(View)
+    pairs: bool = False
+    only: str = ""
+    seed: int = 0
+    watched: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    steps: Sequence[int] = ()
+
+    def includes(self, perturbation: Perturbation) -> bool:
+        """Return whether the pattern covers a perturbation."""
+        return not self.only or fnmatchcase(str(perturbation), self.only)
+
+
+def singles(hits: Mapping[str, Mapping[str, int]], scope: Scope) -> list[Case]:
+    """Return the cases of one perturbation.
+
+    `hits`: by process, how often the undisturbed run passed each failpoint.
+    """
+    rng = random.Random(scope.seed)
+    passed = [
+        (process, name, count) for process in hits for name, count in sorted(hits[process].items()) if count
+    ]
+    later = [(process, name, rng.randint(2, count)) for process, name, count in passed if count > 1]
+    found: list[Perturbation] = [
+        AtFailpoint(process, name, action) for action in scope.actions for process, name, _ in passed
+    ]
+    found += [
+        AtFailpoint(process, name, action, hit) for action in scope.actions for process, name, hit in later
+    ]
+    found += [
+        OfWatch(process, kind, view, step)
+        for view in scope.views
+        for process, kinds in scope.watched.items()
+        for kind in kinds
+        for step in scope.steps
+    ]
+    return [Case.of(each) for each in found if scope.includes(each)]
+
+
+def pairs(held: Sequence[Case], scope: Scope) -> Iterator[Case]:
+    """Yield pairs of single perturbations in an order drawn from the seed, up to PAIRS_MAX.
+
+    Two actions at the same hit of a failpoint, or two changes of one watch, are no pair.
+    """
+    alone = [each.perturbations[0] for each in held if len(each.perturbations) == 1]
+    indices = [
+        (first, second)
+        for first in range(len(alone))
+        for second in range(first + 1, len(alone))
+        if _place(alone[first]) != _place(alone[second])
+    ]
+    random.Random(scope.seed).shuffle(indices)
+    for first, second in indices[:PAIRS_MAX]:
+        yield Case.of(alone[first], alone[second])
+
+
+def _place(perturbation: Perturbation) -> tuple[str, str, int]:
+    match perturbation:
+        case AtFailpoint(component, name, _, hit):
+            return component, name, hit
+        case OfWatch(component, kind):
+            return component, kind, 0
+
+
+class Exploration:
+    """The cases that are still to be run, and the results so far.
+
+    Call `next_case`, run it, `record` its result; None: there is no other case.
+    """
+
+    def __init__(self, hits: Mapping[str, Mapping[str, int]], scope: Scope) -> None:
+        self._scope = scope
+        self._singles = singles(hits, scope)
+        self._next_single = 0
+        self._pairs: Iterator[Case] | None = None
+        self.results: list[CaseResult] = []
+
+    @property
+    def single_count(self) -> int:
+        """Return the number of cases of one perturbation."""
+        return len(self._singles)
+
+    @property
+    def left(self) -> int:
+        """Return the number of single cases that have not been run."""
+        return len(self._singles) - self._next_single
+
+    def next_case(self) -> Case | None:
+        """Return the next case."""
+        if self._next_single < len(self._singles):
+            self._next_single += 1
+            return self._singles[self._next_single - 1]
+        if not self._scope.pairs:
+            return None
+        if self._pairs is None:
+            held = [result.case for result in self.results if result.verdict is Verdict.HELD]
+            self._pairs = pairs(held, self._scope)
+        return next(self._pairs, None)
+
+    def record(self, result: CaseResult) -> None:
+        """Note the result of a case."""
+        self.results.append(result)
+
+    def broken(self) -> list[CaseResult]:
+        """Return the cases that do not hold, the smallest first: fewest perturbations, earliest hit."""
+        found = [result for result in self.results if result.verdict is Verdict.BROKEN]
+        return sorted(found, key=lambda result: (len(result.case.perturbations), _depth(result.case)))
+
+
+def _depth(case: Case) -> int:
+    return sum(each.hit if isinstance(each, AtFailpoint) else each.step for each in case.perturbations)

@@ -1,0 +1,57 @@
+"""Run a program of Nominee with a known bug: `python -P -m tests.mutations.launch MUTATION -- MODULE ARGS`.
+
+If MODULE is the mutation's component, it is patched before its main runs. If it is another program that
+starts processes (`nominee.cli`, `nominee.chaos.worker`), the processes that it starts get the mutation, too.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+
+from tests.mutations.catalogue import BY_NAME, Mutation
+from tests.mutations.patch import Edit, apply
+
+_SELF = "tests.mutations.launch"
+_STARTS_PROCESSES = ("nominee.cli", "nominee.chaos.worker")
+
+
+def main(argv: list[str]) -> None:
+    """Patch, and run the module as the main program."""
+    if len(argv) < 3 or argv[1] != "--" or argv[0] not in BY_NAME:
+        sys.exit(f"usage: {_SELF} MUTATION -- MODULE ARGS; mutations: {', '.join(BY_NAME)}")
+    mutation, module = BY_NAME[argv[0]], argv[2]
+    for edit in edits(mutation, module):
+        apply(edit)
+    sys.argv = [module, *argv[3:]]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def edits(mutation: Mutation, module: str) -> tuple[Edit, ...]:
+    """Return the patches of a program.
+
+    Raises:
+        SystemExit: the program neither has the bug nor starts one that has.
+    """
+    if module == mutation.module:
+        return mutation.edits
+    if module not in _STARTS_PROCESSES:
+        sys.exit(f"{module} does not start {mutation.module}; the mutation would have no effect")
+    prefix = f'"-P", "-m", "{_SELF}", "{mutation.name}", "--", '
+    return (
+        Edit(
+            "nominee.bench.processes:cluster",
+            '"-P", "-m", "nominee.cli", ',
+            f'{prefix}"nominee.cli", ',
+        ),
+        Edit(
+            "nominee.plan:_command",
+            '[sys.executable, "-P", "-m", component.module, ',
+            f'[sys.executable, "-P", "-m", *(("{_SELF}", "{mutation.name}", "--")'
+            f' if component.module == "{mutation.module}" else ()), component.module, ',
+        ),
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
