@@ -1,5 +1,4 @@
-"""`nominee demo`: the user stories of the KEPs, run on real processes, with a check of each step.
+"""`nominee demo`: the user stories of the KEPs, which are files of the folder `scenarios`, on one cluster.
 
-`stage` is the cluster and the operations that a story needs; `narration` prints what happens; each story is a
-file in `stories/`.
+`plugins` has a scheduler plugin that the stories use.
 """

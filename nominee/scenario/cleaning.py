@@ -58,8 +58,8 @@ async def _restore_processes(cluster: ScenarioCluster, scenario: Scenario) -> No
         action = step.action
         if isinstance(action, Control):
             controlled[action.component] = None
-        elif isinstance(action, InjectFault) and not action.clear:
-            await cluster.inject_fault(InjectFault(component=action.component, clear=True))
+        elif isinstance(action, InjectFault):
+            await cluster.inject_fault(InjectFault(component=action.component, action="off"))
         elif isinstance(action, ShiftClock):
             await cluster.shift_clock(action.component, 0.0)
     for component in controlled:

@@ -176,7 +176,7 @@ class ScenarioCluster(Protocol):
         ...
 
     async def inject_fault(self, fault: InjectFault) -> None:
-        """Add a fault between two components, or clear those of the caller."""
+        """Set a fault of the calls of a component to others, or remove faults (`off`)."""
         ...
 
     async def shift_clock(self, component: str, offset_seconds: float) -> None:

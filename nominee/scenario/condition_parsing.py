@@ -37,6 +37,8 @@ class Parser:
     def __init__(self, document: Document) -> None:
         self.document = document
         self.problems: list[Problem] = []
+        self.programs: set[str] = set()
+        """Processes of the cluster that are no components of Nominee's."""
 
     def fault(self, path: Path, message: str) -> None:
         """Record a mistake at a value."""
@@ -52,10 +54,12 @@ class Parser:
 
     def component(self, path: Path, text: str, *, serves: bool = False) -> str:
         """Return the name of a component's process; `serves`: the process must have a serving port."""
-        if "${" in text:
+        if text in self.programs and serves:
+            self.fault(path, f"{text} is not Nominee's: it has no such port")
+        if "${" in text or text in self.programs:
             return text
         with self.checking(path):
-            component, name = names.process(text)
+            component, name = names.process(text, also=self.programs)
             if serves and component.name == "etcd":
                 self.fault(path, "etcd has no serving port")
             return name

@@ -52,7 +52,7 @@ def action_text(action: Action) -> str:
         case Delete():
             return f"delete {action.kind.lower()}/{action.name or action.selector}"
         case Wait():
-            return f"wait until {condition_text(action.condition)}"
+            return f"until {condition_text(action.condition)}"
         case Expect(mode=Mode.NOW):
             return condition_text(action.condition)
         case Expect(mode=Mode.EVENTUALLY):
@@ -64,10 +64,10 @@ def action_text(action: Action) -> str:
             return f"{action.verb.value} {action.component}{options}"
         case ArmFailpoint():
             return f"failpoint {action.name} is {action.action}"
-        case InjectFault(clear=True):
-            return f"the faults of {action.component} are removed"
         case InjectFault():
-            return f"{action.action}: calls {action.method} of {action.component} to {action.to}"
+            names = {"to": action.to, "method": action.method, "kind": action.kind}
+            named = "".join(f" {name} {value}" for name, value in names.items() if value != "*")
+            return f"calls of {action.component}{named or ' to all'}: {action.action}"
         case ShiftClock():
             return f"the clock of {action.component} is shifted by {action.offset_seconds:+g} s"
         case Drain():
@@ -77,7 +77,7 @@ def action_text(action: Action) -> str:
         case ResizeGroup(delete=True):
             return f"the nodes of group {action.group} are deleted"
         case ResizeGroup():
-            return f"{action.increase} nodes of group {action.group} are created"
+            return f"{action.increase} node(s) of group {action.group} are created"
         case DamageCheckpoint():
             return f"{action.how} the checkpoint of {action.node}"
 

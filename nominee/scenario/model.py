@@ -187,16 +187,16 @@ class ArmFailpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectFault:
-    """Cut, delay or drop calls of a component to another one; `clear` removes all faults of the caller.
+    """Cut, delay or drop the calls of a component to others (docs/faults.md); `*` is all.
 
-    `method` is a method of the gRPC service, or `*`.
+    `off` removes the faults that `to`, `method` and `kind` select.
     """
 
     component: str
-    to: str = ""
+    action: str
+    to: str = "*"
     method: str = "*"
-    action: str = ""
-    clear: bool = False
+    kind: str = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

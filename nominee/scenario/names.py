@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from machinery.api import kinds
 from machinery.api.kinds import AnyKind
 from machinery.api.selectors import LabelSelector, SelectorError
 from machinery.features import gates as features
+from machinery.runtime import action_chain, call_faults
 from machinery.runtime.failpoints import ActionError, parse
 from nominee.completion import declared
 from nominee.components import BY_NAME, Component, UnknownComponentError, find_process
@@ -18,7 +19,7 @@ class NameProblem(ValueError):
     """A name that does not exist; the message has near ones."""
 
 
-def process(text: str) -> tuple[Component, str]:
+def process(text: str, *, also: Collection[str] = ()) -> tuple[Component, str]:
     """Return the component and the name of its process for `kubelet-1`, `kube-scheduler`, `kubelet`.
 
     Raises:
@@ -27,7 +28,7 @@ def process(text: str) -> tuple[Component, str]:
     try:
         component, name = find_process(text)
     except UnknownComponentError:
-        raise NameProblem(f"unknown component {text!r}{near(text, tuple(BY_NAME))}") from None
+        raise NameProblem(f"unknown component {text!r}{near(text, (*BY_NAME, *also))}") from None
     return component, name or component.name
 
 
@@ -106,3 +107,15 @@ def failpoint(component: Component, name: str, action: str = "") -> None:
             parse(action)
         except ActionError as error:
             raise NameProblem(str(error)) from None
+
+
+def fault_action(action: str) -> None:
+    """Check the action of a fault.
+
+    Raises:
+        NameProblem: it cannot be read.
+    """
+    try:
+        action_chain.parse(action, call_faults.ACTIONS)
+    except ActionError as error:
+        raise NameProblem(str(error)) from None

@@ -28,7 +28,11 @@ class Narrator(Protocol):
         ...
 
     def act(self, text: str) -> None:
-        """Report a step that changes something or waits."""
+        """Report a step that changes something."""
+        ...
+
+    def waits(self, text: str) -> None:
+        """Report a condition that the next step needs."""
         ...
 
     def saw(self, text: str) -> None:
@@ -51,6 +55,9 @@ class Silent:
         return None
 
     def act(self, text: str) -> None:
+        return None
+
+    def waits(self, text: str) -> None:
         return None
 
     def saw(self, text: str) -> None:
@@ -90,6 +97,9 @@ class TextNarrator:
 
     def act(self, text: str) -> None:
         self._line(">", text, "cyan")
+
+    def waits(self, text: str) -> None:
+        self._line("…", text, "dim")
 
     def saw(self, text: str) -> None:
         self._line("·", text, "dim")

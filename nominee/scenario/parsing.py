@@ -92,6 +92,7 @@ class ScenarioParser(Parser):
     def cluster(self, path: Path, value: Mapping[str, Json]) -> ClusterOptions:
         """Return the cluster's options."""
         version = value.get("emulatedVersion", "")
+        self.programs = {name for name, own in value.get("components", {}).items() if "command" in own}
         with self.checking((*path, "emulatedVersion")):
             names.version(version)
         shared = self.gates((*path, "featureGates"), value.get("featureGates", {}))
@@ -316,16 +317,19 @@ class ScenarioParser(Parser):
         return ArmFailpoint(component=component, name=value["name"], action=value["action"])
 
     def fault_step(self, path: Path, value: Mapping[str, Json], _: str) -> Action:
-        """Return the step that injects or clears faults."""
-        clear = value.get("clear", False)
-        if clear == ("action" in value) or clear == ("to" in value):
-            self.fault(path, "give `to` and `action`, or `clear: true`")
+        """Return the step that sets or removes faults."""
+        with self.checking((*path, "action")):
+            names.fault_action(value["action"])
+        if value.get("kind", "*") != "*":
+            with self.checking((*path, "kind")):
+                names.kind(value["kind"])
+        to = value.get("to", "*")
         return InjectFault(
             component=self.component((*path, "component"), value["component"], serves=True),
-            to=self.component((*path, "to"), value["to"]) if "to" in value else "",
+            action=value["action"],
+            to=to if to == "*" else self.component((*path, "to"), to),
             method=value.get("method", "*"),
-            action=value.get("action", ""),
-            clear=clear,
+            kind=value.get("kind", "*"),
         )
 
     def clock(self, path: Path, value: Mapping[str, Json], _: str) -> Action:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from machinery.runtime.clock import SystemClock
+from nominee import output
 from nominee.scenario.model import ClusterOverrides, Scenario
 from nominee.scenario.narration import TextNarrator
 from nominee.scenario.play import run_together
@@ -64,3 +65,7 @@ if __name__ == "__main__":
         sys.exit(main(sys.argv[1]))
     except KeyboardInterrupt:
         sys.exit(130)
+    except (OSError, BaseExceptionGroup) as error:
+        if not output.is_lost(error):
+            raise
+        sys.exit(1)

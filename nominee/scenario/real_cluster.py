@@ -163,12 +163,9 @@ class RealCluster:
         return found
 
     async def inject_fault(self, fault: InjectFault) -> None:
-        """Add a fault to the calls of a component, or clear all of its faults."""
+        """Set a fault of the calls of a component, or remove faults."""
+        body = {"to": fault.to, "method": fault.method, "kind": fault.kind, "action": fault.action}
         for process in await self._names(fault.component):
-            if fault.clear:
-                await self._http(process, "/faults", method="DELETE")
-                continue
-            body = {"to": fault.to, "method": fault.method, "action": fault.action}
             await self._http(process, "/faults", method="PUT", body=json.dumps(body))
 
     async def shift_clock(self, component: str, offset_seconds: float) -> None:

@@ -138,7 +138,9 @@ class Run:
         action = substituted(step.action, self._variables)
         text = substituted(step.name, self._variables) or action_text(action)
         began = self._clock.monotonic()
-        if not step.is_check:
+        if isinstance(action, Wait) and not step.name:
+            self._narrate.waits(text)
+        elif not step.is_check:
             self._narrate.act(text)
         outcome, observation = Outcome.ERROR, ""
         try:

@@ -40,15 +40,23 @@ class Settings:
 
 def run_apart(scenarios: Sequence[Scenario], settings: Settings) -> list[ScenarioResult]:
     """Run each scenario on a cluster of its own, one after another."""
-    return [result for scenario in scenarios for result in run_group([scenario], settings)]
+    return [
+        result
+        for scenario in scenarios
+        for result in run_on_one_cluster([scenario], settings.base / scenario.name, settings)
+    ]
 
 
-def run_group(scenarios: Sequence[Scenario], settings: Settings) -> list[ScenarioResult]:
-    """Run scenarios with the same `spec.cluster` on one cluster, in a process of its own."""
+def run_on_one_cluster(
+    scenarios: Sequence[Scenario], directory: Path, settings: Settings
+) -> list[ScenarioResult]:
+    """Run scenarios with the same `spec.cluster` one after another, up to the first that does not hold.
+
+    They run in a process of their own. The directory is removed if they held, unless `settings.keep`.
+    """
     if program := missing_program(scenarios[0].cluster):
         reason = f"the program {program} is not installed"
         return [ended(scenario, Outcome.SKIPPED, reason) for scenario in scenarios]
-    directory = settings.base / scenarios[0].name
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / "results.json"
     file.unlink(missing_ok=True)

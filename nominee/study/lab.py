@@ -12,11 +12,10 @@ from machinery.api import kinds
 from machinery.api.pb import core
 from machinery.process.run_files import RunFile
 from machinery.runtime.clock import Clock
-from nominee.demo.narration import Narrator
-from nominee.demo.stage import NAMESPACE, Stage
 from nominee.process_usage import cpu_seconds
 from nominee.study.observation import Trial, seen
 from nominee.study.plans import PlannedPod
+from nominee.study.stage import NAMESPACE, Stage
 
 CONCURRENCY: Final = 20
 _SCHEDULER = "default-scheduler"
@@ -25,13 +24,6 @@ Placed = tuple[PlannedPod, str]
 """A pod and the name of its node; "" for a pod that the scheduler places."""
 T = TypeVar("T")
 _EVENTS_MAX = 50_000
-
-
-class Quiet(Narrator):
-    """A narrator that prints nothing: the stage reports changes to it."""
-
-    def _line(self, mark: str, text: str, style: str) -> None:
-        return None
 
 
 class Lab:

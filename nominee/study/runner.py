@@ -15,8 +15,7 @@ import anyio
 
 from machinery.runtime.clock import SystemClock
 from nominee.bench.processes import cluster
-from nominee.demo.stage import Stage
-from nominee.study.lab import Lab, Quiet
+from nominee.study.lab import Lab
 from nominee.study.observation import TrialResult
 from nominee.study.plans import FILLER_PRIORITY, RESIZER_PRIORITY, VICTIM_PRIORITIES
 from nominee.study.results import Results, Setup
@@ -33,6 +32,7 @@ from nominee.study.settings import (
     Sizes,
     Tracking,
 )
+from nominee.study.stage import Stage
 from nominee.study.throughput import Throughput
 from nominee.study.throughput_results import Rate
 from nominee.study.trials import SETS, Trials
@@ -110,7 +110,7 @@ async def _run(
     points: Sequence[str],
 ) -> Results:
     clock = SystemClock()
-    async with Stage.open(directory, clock, Quiet(clock)) as stage:
+    async with Stage.open(directory, clock) as stage:
         return await Runner(Lab(stage, clock), tracking, sizes, seeds).run(scenarios, points)
 
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import anyio
 
 from machinery.api.pb import core
-from nominee.demo.stage import NAMESPACE
 from nominee.study.lab import Lab
 from nominee.study.plans import PlannedPod
 from nominee.study.settings import NODE_CPU, Sizes
+from nominee.study.stage import NAMESPACE
 from nominee.study.throughput_results import Condition, Rate
 
 _SLACK = 50

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from nominee.demo.narration import StoryError
-from nominee.demo.stage import NAMESPACE
 from nominee.study.lab import Lab
 from nominee.study.observation import Seen, Trial, TrialResult, seen
 from nominee.study.plans import PlannedPod, draw, draw_four_pods
 from nominee.study.settings import NO_CRASH, VICTIMS_TERMINATING, Sizes
+from nominee.study.stage import NAMESPACE, StageError
 
 SETS = 3
 """Sets of nodes, used in turn: the pods of the last round may still be stopping on theirs."""
@@ -125,7 +124,7 @@ class Trials:
                 lambda: self._done(trials),
                 limit_seconds=self._sizes.trial_seconds_max,
             )
-        except StoryError:
+        except StageError:
             return
 
     def _done(self, trials: Sequence[Trial]) -> bool:
@@ -146,7 +145,7 @@ class Trials:
                 lambda: all(trial.evicted() for trial in trials),
                 limit_seconds=_REACH_SECONDS_MAX,
             )
-        except StoryError:
+        except StageError:
             return
 
     async def _gather(self, point: str, count: int) -> None:
@@ -155,7 +154,7 @@ class Trials:
         A failpoint of the scheduling cycle holds one pod, those of a preemption one or more for each resize.
 
         Raises:
-            StoryError: the failpoint was not reached.
+            StageError: the failpoint was not reached.
         """
         stage = self._lab.stage
 
@@ -167,7 +166,7 @@ class Trials:
             await stage.until(
                 "all trials are held", lambda: _at_least(waiting, count), limit_seconds=_GATHER_SECONDS
             )
-        except StoryError:
+        except StageError:
             return
 
 

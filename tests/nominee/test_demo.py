@@ -37,7 +37,9 @@ def test_a_signal_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("story", ["resize", pytest.param("resize-preemption", marks=pytest.mark.slow)])
 def test_a_story_holds(story: str) -> None:
-    """The shortest ones; they order machines, as all do. `make demo` plays the others."""
+    """The shortest ones; they create instances, as all do. `make demo` plays the others."""
     answer = nominee("demo", "--story", story)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "checks held" in answer.stdout
+    scenarios, checks = {"resize": (1, 5), "resize-preemption": (2, 7)}[story]
+    assert f"{scenarios} of {scenarios} scenarios passed: {checks} checks held" in answer.stdout
+    assert answer.stdout.count("✓") == checks

@@ -27,6 +27,7 @@ REPOSITORY = Path(__file__).parents[2]
 INSTALL_SECONDS_MAX = 600.0
 PACKAGES = (
     *("machinery", "apiserver", "scheduler", "kubelet", "autoscaler", "controllers", "simulation", "nominee"),
+    "scenarios",
 )
 GENERATED = ("k8s", "nominee_api", "clusterautoscaler", "gnostic", "nominee_cel")
 # What generated code must run with; the rest of the dependencies is as new as can be.

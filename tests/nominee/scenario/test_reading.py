@@ -142,6 +142,17 @@ def test_a_scenario_is_read() -> None:
     assert "component='scheduler'" in repr(restart)
 
 
+def test_another_program_is_a_process_without_failpoints() -> None:
+    cluster = "{components: {descheduler: {command: [descheduler]}, scheduler: {command: [kube-scheduler]}}}"
+    scenario = _read(f"  cluster: {cluster}\n  steps:\n  - kill: descheduler\n  - restart: scheduler\n")
+    assert scenario.cluster.component("descheduler").command == ("descheduler",)
+    with pytest.raises(InvalidScenarioError, match="scheduler is not Nominee's: it has no such port"):
+        _read(
+            f"  cluster: {cluster}\n"
+            "  steps: [failpoint: {component: scheduler, name: scheduler.bind.before, action: crash}]\n"
+        )
+
+
 def test_the_base_of_a_cluster_is_overridden_by_its_fields(tmp_path: Path) -> None:
     (tmp_path / "base.yml").write_text(
         "nodes: 3\ninsecure: true\ncomponents: {autoscaler: {stopped: true}}\n"

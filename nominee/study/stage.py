@@ -1,4 +1,4 @@
-"""The stage: a cluster of real processes, and the operations and conditions of a story."""
+"""The stage: a cluster of real processes, and the operations and conditions of a trial."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from machinery.process.run_files import RunFile
 from machinery.process.serving_client import HttpAnswer, ServingPort, request
 from machinery.runtime.clock import Clock
 from machinery.wire.manifests import parse_manifests
-from nominee.demo.narration import Narrator, StoryError, Watching
 from nominee.supervisor.client import call
 from nominee.supervisor.directory import StateDirectory
 
@@ -34,43 +33,28 @@ _COMMAND_SECONDS_MAX = 60.0
 _POLL_SECONDS = 0.02
 
 
-class Stage:
-    """A running cluster, seen through informers."""
+class StageError(Exception):
+    """A condition did not hold in time, or a process does not do what a trial asks for."""
 
-    def __init__(self, directory: Path, client: Client, clock: Clock, narrator: Narrator) -> None:
+
+class Stage:
+    """A running cluster, seen through an informer."""
+
+    def __init__(self, directory: Path, client: Client, clock: Clock) -> None:
         self.directory = directory
         self.client = client
         self.clock = clock
-        self.narrator = narrator
         self.pods: Informer[core.Pod] = Informer(client, kinds.POD, clock=clock)
-        self.nodes: Informer[core.Node] = Informer(client, kinds.NODE, clock=clock)
-        self.claims: Informer[core.PersistentVolumeClaim] = Informer(
-            client, kinds.PERSISTENT_VOLUME_CLAIM, clock=clock
-        )
-        self.volumes: Informer[core.PersistentVolume] = Informer(client, kinds.PERSISTENT_VOLUME, clock=clock)
-        watching = Watching(narrator)
-        for informer, changed in (
-            (self.pods, watching.pod_changed),
-            (self.nodes, watching.node_changed),
-            (self.claims, watching.claim_changed),
-        ):
-            # Each handler takes its informer's kind, which the type of the tuple does not say.
-            handler: Any = changed
-            informer.add_handler(on_add=partial(handler, None), on_update=handler)
-        self.pods.add_handler(on_delete=lambda pod, _stale: watching.pod_gone(pod))
-        self.nodes.add_handler(on_delete=lambda node, _stale: watching.node_gone(node))
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, directory: Path, clock: Clock, narrator: Narrator) -> AsyncIterator[Stage]:
-        """Connect to a running cluster; yield the stage when its informers have synced."""
-        async with await client_module.connect(directory, user_agent="nominee-demo") as client:
-            stage = cls(directory, client, clock, narrator)
+    async def open(cls, directory: Path, clock: Clock) -> AsyncIterator[Stage]:
+        """Connect to a running cluster; yield the stage when its informer has synced."""
+        async with await client_module.connect(directory, user_agent="nominee-study") as client:
+            stage = cls(directory, client, clock)
             async with anyio.create_task_group() as tasks:
-                for informer in (stage.pods, stage.nodes, stage.claims, stage.volumes):
-                    tasks.start_soon(informer.run)
-                for informer in (stage.pods, stage.nodes, stage.claims, stage.volumes):
-                    await informer.wait_synced()
+                tasks.start_soon(stage.pods.run)
+                await stage.pods.wait_synced()
                 yield stage
                 tasks.cancel_scope.cancel()
 
@@ -83,11 +67,10 @@ class Stage:
             if kinds.of(found).namespaced and not found.metadata.namespace:
                 found.metadata.namespace = NAMESPACE
             await self.client.create(found)
-            for informer in (self.pods, self.claims):
-                # A story may read the object at once, so wait until the informer has it.
-                if informer.kind is kinds.of(found):
-                    name = found.metadata.name
-                    await self.until(f"{name} is seen", partial(informer.get, name, NAMESPACE))
+            if kinds.of(found) is kinds.POD:
+                # A trial may read the pod at once, so wait until the informer has it.
+                name = found.metadata.name
+                await self.until(f"{name} is seen", partial(self.pods.get, name, NAMESPACE))
 
     async def delete(self, kind: AnyKind, name: str, *, grace_period_seconds: int | None = None) -> None:
         """Delete an object if it exists."""
@@ -98,46 +81,7 @@ class Stage:
             if not is_not_found(error):
                 raise
 
-    def pod(self, name: str) -> core.Pod:
-        """Return a pod from the informer.
-
-        Raises:
-            StoryError: the pod does not exist.
-        """
-        found = self.pods.get(name, NAMESPACE)
-        if found is None:
-            raise StoryError(f"pod {name} is gone")
-        return found
-
-    def pod_of(self, owner: str) -> core.Pod | None:
-        """Return the first pod that a ReplicaSet owns."""
-        for pod in self.pods.list(NAMESPACE):
-            if any(reference.name == owner for reference in pod.metadata.ownerReferences):
-                return pod
-        return None
-
-    async def clear(self) -> None:
-        """Delete the ReplicaSets, pods and claims of a story, and wait until they are gone."""
-        for item in (await self.client.list(kinds.REPLICA_SET, NAMESPACE)).items:
-            await self.delete(kinds.REPLICA_SET, item.metadata.name)
-        await self.until(
-            "no replica set is left",
-            lambda: not any(pod.metadata.ownerReferences for pod in self.pods.list(NAMESPACE)),
-            act=self._delete_pods,
-        )
-        await self._delete_pods()
-        await self.until("no pod is left", lambda: not self.pods.list(NAMESPACE))
-        for claim in self.claims.list(NAMESPACE):
-            await self.delete(kinds.PERSISTENT_VOLUME_CLAIM, claim.metadata.name)
-        await self.until(
-            "no volume is left", lambda: not self.claims.list(NAMESPACE) and not self.volumes.list()
-        )
-
-    async def _delete_pods(self) -> None:
-        for pod in self.pods.list(NAMESPACE):
-            await self.delete(kinds.POD, pod.metadata.name, grace_period_seconds=0)
-
-    # --- waiting and checking ---
+    # --- waiting ---
 
     async def until(
         self,
@@ -152,7 +96,7 @@ class Stage:
         The condition may be a coroutine function. `act` runs before each further attempt.
 
         Raises:
-            StoryError: the condition did not hold within the limit.
+            StageError: the condition did not hold within the limit.
         """
         deadline = self.clock.monotonic() + limit_seconds
         while True:
@@ -161,37 +105,10 @@ class Stage:
             if found:
                 return found
             if self.clock.monotonic() > deadline:
-                raise StoryError(f"not within {limit_seconds:g} s: {what}")
+                raise StageError(f"not within {limit_seconds:g} s: {what}")
             if act is not None:
                 await act()
             await self.clock.sleep(_POLL_SECONDS)
-
-    async def until_runs(self, name: str) -> None:
-        """Wait until a pod is Running."""
-        await self.until(f"{name} runs", lambda: self.pod(name).status.phase == "Running")
-
-    async def stays(self, what: str, condition: Callable[[], object], seconds: float) -> None:
-        """Check that the condition holds for some seconds.
-
-        Raises:
-            StoryError: it does not hold.
-        """
-        deadline = self.clock.monotonic() + seconds
-        while self.clock.monotonic() < deadline:
-            self.check(condition(), what, silent=True)
-            await self.clock.sleep(_POLL_SECONDS)
-        self.narrator.held(what)
-
-    def check(self, holds: object, what: str, *, silent: bool = False) -> None:
-        """Check a condition once, and print it.
-
-        Raises:
-            StoryError: it does not hold.
-        """
-        if not holds:
-            raise StoryError(what)
-        if not silent:
-            self.narrator.held(what)
 
     # --- processes ---
 
@@ -231,11 +148,7 @@ class Stage:
         """Arm a failpoint in a running process."""
         answer = await self._http(component, f"/failpoints/{name}", method="PUT", body=action)
         if answer.status != HTTPStatus.OK:
-            raise StoryError(f"{component} does not take failpoint {name}={action}: {answer.text}")
-
-    async def waits_at(self, component: str, name: str) -> bool:
-        """Return whether a process waits at a paused failpoint."""
-        return await self.waiting_at(component, name) > 0
+            raise StageError(f"{component} does not take failpoint {name}={action}: {answer.text}")
 
     async def waiting_at(self, component: str, name: str) -> int:
         """Return how many tasks of a process wait at a paused failpoint."""
@@ -247,14 +160,9 @@ class Stage:
         answer = json.loads((await self._http("scheduler", "/debug/queue")).body)
         return {name: len(pods) for name, pods in answer.items() if isinstance(pods, list)}
 
-    async def autoscaler_loop(self) -> dict[str, Any]:
-        """Return the autoscaler's report on its last loop."""
-        found: dict[str, Any] = json.loads((await self._http("autoscaler", "/debug/loop")).body)
-        return found
-
     async def _http(self, component: str, path: str, *, method: str = "GET", body: str = "") -> HttpAnswer:
         found = RunFile.read(self.directory, component)
         if found is None:
-            raise StoryError(f"{component} does not run")
+            raise StageError(f"{component} does not run")
         port = ServingPort.of(found.http, self.directory)
         return await anyio.to_thread.run_sync(partial(request, port, path, method=method, body=body))

@@ -1,1 +1,0 @@
-"""The stories, in the order in which they run. Each is a function of the stage."""
