@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kubeconfig": ("nominee.commands.kubeconfig", "kubeconfig"),
     "queue": ("nominee.commands.queue", "queue"),
     "explain": ("nominee.commands.explain", "explain"),
+    "gates": ("nominee.commands.gates", "gates"),
     "failpoint": ("nominee.commands.failpoint", "failpoint"),
     "fault": ("nominee.commands.fault", "fault"),
     "clock": ("nominee.commands.fault", "clock"),

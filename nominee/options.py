@@ -105,9 +105,16 @@ def setting(settings: Mapping[str, str], component: Component, process: str) -> 
 def merged(
     settings: Mapping[str, Mapping[str, bool]], component: Component, process: str
 ) -> Mapping[str, bool]:
-    """Return all gates set for a process; its own override its component's, and these those of ALL."""
-    together: dict[str, bool] = {}
-    for key in dict.fromkeys((ALL, component.name, process)):
+    """Return all gates set for a process; its own override its component's, and these those of ALL.
+
+    Of those of ALL only the ones that affect the component: others may not exist at its version.
+    """
+    together: dict[str, bool] = {
+        gate: value
+        for gate, value in settings.get(ALL, {}).items()
+        if not machinery_versions.no_effect(component.name, gate)
+    }
+    for key in dict.fromkeys((component.name, process)):
         together |= settings.get(key, {})
     return MappingProxyType(together)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from machinery.client.etcd_endpoints import endpoints
 from machinery.features import gates as versions
 from nominee.components import BY_NAME, Component
-from nominee.options import OptionError, merged, setting
+from nominee.options import ALL, OptionError, merged, setting
 from nominee.pki import Pki
 from nominee.supervisor.clock import SECONDS_MAX
 from nominee.supervisor.core import Policy
@@ -118,7 +118,7 @@ def build(options: UpOptions) -> Plan:
     )
     _check_nodes(spec)
     secure = options.secure and bool({"apiserver", "etcd"}.intersection(options.components))
-    return Plan(spec, (*warnings, *_skew(emulated), *_lacks(options)), secure)
+    return Plan(spec, (*warnings, *_skew(emulated), *_unread(options), *_lacks(options)), secure)
 
 
 def _program(name: str, command: Sequence[str], directory: Path) -> ProcessSpec:
@@ -299,6 +299,19 @@ def _check_gates(component: Component, name: str, options: UpOptions) -> Sequenc
         return versions.Gates(component.name, _version(component, name, options), gates).warnings
     except versions.GateError as error:
         raise OptionError("--feature-gates", f"{name}: {error}") from None
+
+
+def _unread(options: UpOptions) -> list[str]:
+    """Return the gates for all components that no component of this cluster reads."""
+    names = [name for name in options.components if BY_NAME[name].versioned]
+    problems = []
+    for gate in options.gates.get(ALL, {}):
+        problem = [versions.no_effect(name, gate) for name in names]
+        if names and all(problem):
+            known = versions.gates()[versions.aliases().get(gate, gate)]
+            where = f"{', '.join(sorted(known.components))} would read it" if known.components else ""
+            problems.append(f"feature gate {gate} has no effect here: {where or 'no component reads it'}")
+    return problems
 
 
 def _skew(emulated: Mapping[str, tuple[Component, versions.Version]]) -> list[str]:

@@ -1,5 +1,7 @@
 """Every feature gate, as data: which components read it, and its stage and default by version.
 
+A gate that no component reads can be set, as upstream, and changes nothing.
+
 `history` reads like the sentence it is: `alpha 1.34 off; beta 1.35 on; GA 1.37 locked on`. "locked" is
 upstream's LockToDefault; `merged 1.37 Other` means that the gate is gone since then and `Other` decides.
 `needs` are the gates without which it may not be on.
@@ -37,25 +39,28 @@ GATES: tuple[GateRow, ...] = (
     _row("SchedulerAsyncPreemption", "scheduler", "alpha 1.32 off; beta 1.33 on"),
     _row("SchedulerQueueingHints", "scheduler", "beta 1.28 off; beta 1.32 on; GA 1.34 locked on"),
     _row("SchedulerPopFromBackoffQ", "scheduler", "beta 1.33 on"),
-    _row("SchedulerAsyncAPICalls", "scheduler", "beta 1.34 off"),
-    _row("OpportunisticBatching", "scheduler", "beta 1.35 on"),
-    _row("PodSchedulingReadiness", "apiserver scheduler", "alpha 1.26 off; beta 1.27 on; GA 1.30 locked on"),
+    _row("SchedulerAsyncAPICalls", "", "beta 1.34 off"),
+    _row("OpportunisticBatching", "", "beta 1.35 on"),
+    _row("PodSchedulingReadiness", "apiserver", "alpha 1.26 off; beta 1.27 on; GA 1.30 locked on"),
     _row(
-        "NodeInclusionPolicyInPodTopologySpread", "apiserver scheduler",
+        "NodeInclusionPolicyInPodTopologySpread", "scheduler autoscaler",
         "alpha 1.25 off; beta 1.26 on; GA 1.33 locked on",
     ),
-    _row("MatchLabelKeysInPodTopologySpread", "apiserver scheduler", "alpha 1.25 off; beta 1.27 on"),
-    _row("MatchLabelKeysInPodTopologySpreadSelectorMerge", "apiserver scheduler", "beta 1.34 on"),
     _row(
-        "MatchLabelKeysInPodAffinity", "apiserver scheduler",
+        "MatchLabelKeysInPodTopologySpread", "apiserver scheduler autoscaler",
+        "alpha 1.25 off; beta 1.27 on",
+    ),
+    _row("MatchLabelKeysInPodTopologySpreadSelectorMerge", "apiserver", "beta 1.34 on"),
+    _row(
+        "MatchLabelKeysInPodAffinity", "apiserver",
         "alpha 1.29 off; beta 1.31 on; GA 1.33 locked on",
     ),
-    _row("TaintTolerationComparisonOperators", "apiserver scheduler", "alpha 1.35 off"),
-    _row("VolumeLimitScaling", "scheduler", "alpha 1.35 off; beta 1.37 on"),
+    _row("TaintTolerationComparisonOperators", "apiserver scheduler autoscaler", "alpha 1.35 off"),
+    _row("VolumeLimitScaling", "scheduler autoscaler", "alpha 1.35 off; beta 1.37 on"),
     # Workloads
     _row("GenericWorkload", "apiserver scheduler", "alpha 1.35 off; beta 1.37 off"),
     _row(
-        "GangScheduling", "apiserver scheduler", "alpha 1.35 off; merged 1.37 GenericWorkload",
+        "GangScheduling", "scheduler", "alpha 1.35 off; merged 1.37 GenericWorkload",
         needs="GenericWorkload",
     ),
     _row(
@@ -69,7 +74,7 @@ GATES: tuple[GateRow, ...] = (
     # Resources of pods, and changing them in place
     _row("PodLevelResources", "apiserver scheduler kubelet", "alpha 1.32 off; beta 1.34 on"),
     _row(
-        "InPlacePodVerticalScaling", "apiserver scheduler kubelet",
+        "InPlacePodVerticalScaling", "apiserver scheduler kubelet autoscaler",
         "alpha 1.27 off; beta 1.33 on; GA 1.35 locked on",
     ),
     _row(
@@ -89,46 +94,46 @@ GATES: tuple[GateRow, ...] = (
     _row("InPlacePodVerticalScalingExclusiveCPUs", "kubelet", "alpha 1.32 off"),
     _row("InPlacePodVerticalScalingExclusiveMemory", "kubelet", "alpha 1.34 off"),
     _row(
-        "NodeDeclaredFeatures", "apiserver scheduler kubelet",
+        "NodeDeclaredFeatures", "apiserver scheduler kubelet autoscaler",
         "alpha 1.35 off; beta 1.36 on; GA 1.37 locked on",
     ),
     _row(
-        "PodObservedGenerationTracking", "apiserver kubelet",
+        "PodObservedGenerationTracking", "apiserver scheduler kubelet",
         "alpha 1.33 off; beta 1.34 on; GA 1.35 locked on",
     ),
     # Devices
     _row(
-        "DynamicResourceAllocation", "apiserver scheduler kubelet",
+        "DynamicResourceAllocation", "scheduler autoscaler",
         "alpha 1.26 off; beta 1.32 off; GA 1.34 on; GA 1.35 locked on",
     ),
     _row(
-        "DRAExtendedResource", "apiserver scheduler kubelet",
+        "DRAExtendedResource", "scheduler autoscaler",
         "alpha 1.34 off; beta 1.36 on; GA 1.37 locked on",
     ),
-    _row("DRADeviceBindingConditions", "apiserver scheduler", "alpha 1.34 off; beta 1.36 on"),
+    _row("DRADeviceBindingConditions", "scheduler autoscaler", "alpha 1.34 off; beta 1.36 on"),
     _row(
-        "DRAAdminAccess", "apiserver scheduler controllers kubelet",
+        "DRAAdminAccess", "scheduler autoscaler",
         "alpha 1.32 off; beta 1.34 on; GA 1.36 locked on",
     ),
     _row(
-        "DRAPrioritizedList", "apiserver scheduler controllers",
+        "DRAPrioritizedList", "scheduler autoscaler",
         "alpha 1.33 off; beta 1.34 on; GA 1.36 on; GA 1.37 locked on",
     ),
-    _row("DRAPartitionableDevices", "apiserver scheduler kubelet", "alpha 1.33 off; beta 1.36 on"),
+    _row("DRAPartitionableDevices", "scheduler autoscaler", "alpha 1.33 off; beta 1.36 on"),
     _row(
-        "DRADeviceTaints", "apiserver scheduler controllers",
+        "DRADeviceTaints", "scheduler controllers autoscaler",
         "alpha 1.33 off; beta 1.36 on; GA 1.37 on",
     ),
-    _row("DRAConsumableCapacity", "apiserver scheduler kubelet", "alpha 1.34 off; beta 1.36 on"),
+    _row("DRAConsumableCapacity", "scheduler autoscaler", "alpha 1.34 off; beta 1.36 on"),
     _row(
-        "DRAResourceClaimDeviceStatus", "apiserver scheduler",
+        "DRAResourceClaimDeviceStatus", "scheduler autoscaler",
         "alpha 1.32 off; beta 1.33 on; GA 1.37 locked on",
     ),
     _row("DRAResourceClaimGranularStatusAuthorization", "apiserver", "beta 1.36 on"),
-    _row("DRASchedulerFilterTimeout", "scheduler", "beta 1.34 on"),
-    _row("DRAListTypeAttributes", "apiserver scheduler", "alpha 1.36 off"),
+    _row("DRASchedulerFilterTimeout", "scheduler autoscaler", "beta 1.34 on"),
+    _row("DRAListTypeAttributes", "scheduler autoscaler", "alpha 1.36 off"),
     # Services
     _row("RelaxedServiceNameValidation", "apiserver", "alpha 1.34 off; beta 1.36 on; GA 1.37 locked on"),
     # Controllers
-    _row("SeparateTaintEvictionController", "controllers", "beta 1.29 on; GA 1.34 locked on"),
+    _row("SeparateTaintEvictionController", "", "beta 1.29 on; GA 1.34 locked on"),
 )  # fmt: skip

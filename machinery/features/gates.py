@@ -148,6 +148,34 @@ def aliases() -> Mapping[str, str]:
     return {alias: row.name for row in GATES for alias in row.aliases}
 
 
+@cache
+def read_by(component: str) -> frozenset[str]:
+    """Return the gates that a component reads."""
+    return frozenset(gate.name for gate in gates().values() if component in gate.components)
+
+
+@cache
+def affecting(component: str) -> frozenset[str]:
+    """Return the gates that a component reads, and those that these need."""
+    found = set(read_by(component))
+    added = found
+    while added:
+        added = {need for name in added for need in gates()[name].needs} - found
+        found |= added
+    return frozenset(found)
+
+
+def no_effect(component: str, given: str) -> str:
+    """Return the warning for a gate that a component does not read, or ""."""
+    name = aliases().get(given, given)
+    if name not in gates() or not read_by(component) or name in affecting(component):
+        return ""
+    readers = sorted(gates()[name].components)
+    if not readers:
+        return f"feature gate {given} has no effect: no component reads it"
+    return f"feature gate {given} has no effect on {component}; it is for {', '.join(readers)}"
+
+
 def parse_gates(text: str) -> dict[str, bool]:
     """`A=true,B=false` as a mapping, names not yet checked; GateError."""
     parsed: dict[str, bool] = {}
@@ -230,6 +258,8 @@ class Gates:
             elif step.stage == "GA":
                 pair = f"{given}={_go_bool(wanted)}"
                 warnings.append(f"Setting GA feature gate {pair}. It will be removed in a future release.")
+            if warning := no_effect(self.component, given):
+                warnings.append(warning)
             specific[name] = wanted
         if errors:
             raise _join(errors)
@@ -266,6 +296,11 @@ class Gates:
             for name, gate in sorted(gates().items())
             if gate.exists_at(self.version) and gate.at(self.version) is not None
         }
+
+    def effective(self) -> dict[str, bool]:
+        """Return the gates that the component reads, at this version; all for an unknown component."""
+        read = read_by(self.component)
+        return {name: value for name, value in self.all().items() if not read or name in read}
 
     def replace(self, **overrides: bool) -> Gates:
         """Return the same gates with other overrides on top.

@@ -245,7 +245,7 @@ class Process:
             "http": self.serving.address,
             **fields,
             "emulatedVersion": str(self.version),
-            "featureGates": self.gates.all(),
+            "featureGates": self.gates.effective(),
             "startTime": rfc3339(self._started),
         }
         run_files.write(self.directory, self.name, document)

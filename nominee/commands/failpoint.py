@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 import click
 
-from machinery.process.serving_client import HttpError, request
+from machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
 from nominee.commands.common import directory_option, echo_json, output_option, serving_port
 from nominee.completion.candidates import ACTIONS, completing, failpoints_of_argument, process_names
+from nominee.failpoint_sentences import SENTENCES
 from nominee.printing.tables import table
+from nominee.supervisor.directory import StateDirectory
 
 
 @click.command()
-@click.argument("component", shell_complete=process_names)
+@click.argument("component", required=False, shell_complete=process_names)
 @click.argument("name", required=False, shell_complete=failpoints_of_argument)
 @click.argument("action", required=False, shell_complete=completing(lambda _: ACTIONS))
+@click.option(
+    "--list", "list_only", is_flag=True, help="List failpoints and what they mean; needs no cluster."
+)
 @directory_option
 @output_option("table", "json")
-def failpoint(component: str, name: str | None, action: str | None, directory: Path, output: str) -> None:
+def failpoint(
+    component: str | None, name: str | None, action: str | None, list_only: bool, directory: Path, output: str
+) -> None:
     """List or arm failpoints of a process.
 
     ACTION is `off`, `crash`, `error("text")`, `error(503)`, `sleep(MS)` or `pause`, optionally after `N*`
@@ -28,36 +36,93 @@ def failpoint(component: str, name: str | None, action: str | None, directory: P
     scheduler.bind.before '2*sleep(100)->crash'
     """
     if component == "etcd":
-        raise click.ClickException("etcd has no failpoints")
-    port = serving_port(directory, component)
+        raise click.ClickException("etcd has no failpoints; see apiserver.storage.* of the API server")
+    if component is None and not list_only:
+        raise click.UsageError("name a component, or give --list")
+    if list_only or (action is None and not _runs(directory, str(component))):
+        _list_sentences(component, name, output)
+        return
+    port = serving_port(directory, str(component))
+    if name is None or action is None:
+        points = json.loads(_ask(port, str(component), "/failpoints").text)
+        _list(_named(points, str(component), name), output)
+        return
+    _ask(port, str(component), f"/failpoints/{quote(name)}", action)
+    click.echo(f"{name} is {action}")
+
+
+def _runs(directory: Path, component: str) -> bool:
+    """Return whether the process runs; False also for a directory without a cluster."""
+    from nominee.components import UnknownComponentError, find_process
+
     try:
-        if name is not None and action is not None:
-            answer = request(port, f"/failpoints/{quote(name)}", method="PUT", body=action)
-        else:
-            answer = request(port, "/failpoints")
+        known, process = find_process(component)
+    except UnknownComponentError as error:
+        raise click.UsageError(str(error)) from None
+    return (process or f"{known.name}-0") in StateDirectory(directory).live_run_files()
+
+
+def _ask(port: ServingPort, component: str, path: str, action: str = "") -> HttpAnswer:
+    try:
+        answer = request(port, path, method="PUT" if action else "GET", body=action)
     except HttpError as error:
         raise click.ClickException(str(error)) from None
     if answer.status >= 400:
         raise click.ClickException(f"{component}: {answer.text.strip()}")
-    if name is not None and action is not None:
-        click.echo(f"{name} is {action}")
-        return
-    _list(answer.text, component, name, output)
+    return answer
 
 
-def _list(text: str, component: str, name: str | None, output: str) -> None:
-    points = json.loads(text)
-    if name is not None:
-        found = [point for point in points if point["name"] == name]
-        if not found:
-            known = ", ".join(point["name"] for point in points) or "none"
-            raise click.ClickException(f"{component} has no failpoint {name!r}; it has {known}")
-        points = found
+def _named(
+    points: Sequence[Mapping[str, object]], component: str, name: str | None
+) -> Sequence[Mapping[str, object]]:
+    """Return the point of that name, or all without a name.
+
+    Raises:
+        click.ClickException: there is no such point; the message has the nearest names.
+    """
+    if name is None:
+        return points
+    found = [point for point in points if point["name"] == name]
+    if not found:
+        near = _near(name, (str(point["name"]) for point in points))
+        raise click.ClickException(f"{component} has no failpoint {name!r}; there are {near}")
+    return found
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    names = sorted(names)
+    return ", ".join(get_close_matches(name, names, n=3) or names) or "none"
+
+
+def _list(points: Sequence[Mapping[str, object]], output: str) -> None:
+    """Print the points of a running process."""
+    rows = [{**point, "description": SENTENCES.get(str(point["name"]), "")} for point in points]
     if output == "json":
-        echo_json(points)
+        echo_json(rows)
         return
-    rows = [
-        [p["name"], p["action"] or "off", str(p["hits"]), str(p["fired"]), str(p["waiting"])] for p in points
+    keys = ("name", "action", "hits", "fired", "waiting", "description")
+    cells = [[str(row.get(key) or ("off" if key == "action" else 0)) for key in keys] for row in rows]
+    for line in table([key.upper() for key in keys], cells):
+        click.echo(line)
+
+
+def _list_sentences(component: str | None, name: str | None, output: str) -> None:
+    """Print the failpoints of a component, or of all, as they are declared."""
+    from nominee.components import find_process
+
+    prefix = f"{find_process(component)[0].name}." if component is not None else ""
+    points = [
+        {"name": point, "description": sentence}
+        for point, sentence in SENTENCES.items()
+        if point.startswith(prefix)
     ]
-    for line in table(["NAME", "ACTION", "HITS", "FIRED", "WAITING"], rows):
+    found = _named(points, component or "Nominee", name)
+    if output == "json":
+        echo_json(list(found))
+        return
+    for line in table(
+        ["NAME", "DESCRIPTION"], [[str(point["name"]), str(point["description"])] for point in found]
+    ):
         click.echo(line)

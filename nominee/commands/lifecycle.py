@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from nominee.commands.common import Seconds, ask_supervisor, directory_option
-from nominee.completion.candidates import process_names
+from nominee.commands.common import F, Seconds, ask_supervisor, directory_option
+from nominee.completion.candidates import completing, own_gates, own_versions, process_names
 from nominee.identities import tokens
 from nominee.options import OptionError, target
 from nominee.pki import Pki
@@ -28,8 +28,57 @@ _arguments = click.option(
     "arguments",
     multiple=True,
     metavar="--option=value",
-    help="Add an option from now on; it overrides that of `up`. Example: --arg=--emulated-version=1.36",
+    help="Add an option from now on; it overrides that of `up`. Example: --arg=--log-level=debug",
 )
+
+
+def _settings(command: F) -> F:
+    """Add --emulated-version and --feature-gates, which become `settings`: options of the process."""
+    version = click.option(
+        "--emulated-version",
+        metavar="1.NN",
+        default="",
+        shell_complete=completing(own_versions),
+        help="The Kubernetes version to emulate from now on.",
+    )
+    gates = click.option(
+        "--feature-gates",
+        multiple=True,
+        metavar="Gate=bool,...",
+        shell_complete=completing(own_gates),
+        help="Feature gates from now on; those of `up` that are not named here stay.",
+    )
+    return version(gates(command))
+
+
+def _added(
+    component: str, arguments: tuple[str, ...], emulated_version: str, feature_gates: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the arguments for a version and gates, and those given; warn of gates without effect.
+
+    Raises:
+        click.UsageError: the component has none, or a value cannot be read.
+    """
+    if not emulated_version and not feature_gates:
+        return arguments
+    from machinery.features import gates as features
+    from nominee.components import UnknownComponentError, find_process
+
+    added = []
+    try:
+        known, _ = find_process(component)
+        if not known.versioned:
+            raise click.UsageError(f"{known.name} has no emulated version and no feature gates")
+        if emulated_version:
+            added.append(f"--emulated-version={features.emulated(emulated_version)}")
+        for text in feature_gates:
+            for gate in features.parse_gates(text):
+                if warning := features.no_effect(known.name, gate):
+                    click.echo(f"warning: {warning}", err=True)
+            added.append(f"--feature-gates={text}")
+    except (UnknownComponentError, ValueError) as error:
+        raise click.UsageError(str(error)) from None
+    return (*added, *arguments)
 
 
 def _ask(
@@ -83,12 +132,21 @@ def _reassign(state: StateDirectory, name: str, arguments: Sequence[str]) -> Non
 @_component
 @directory_option
 @_timeout
+@_settings
 @_arguments
-def start(component: str, directory: Path, timeout: float, arguments: tuple[str, ...]) -> None:
+def start(
+    component: str,
+    directory: Path,
+    timeout: float,
+    emulated_version: str,
+    feature_gates: tuple[str, ...],
+    arguments: tuple[str, ...],
+) -> None:
     """Start a component that is down.
 
     The command returns when the component is ready.
     """
+    arguments = _added(component, arguments, emulated_version, feature_gates)
     _ask(directory, "start", component, timeout, arguments=arguments)
 
 
@@ -107,13 +165,23 @@ def stop(component: str, directory: Path, kill: bool, timeout: float) -> None:
 @directory_option
 @_kill
 @_timeout
+@_settings
 @_arguments
-def restart(component: str, directory: Path, kill: bool, timeout: float, arguments: tuple[str, ...]) -> None:
+def restart(
+    component: str,
+    directory: Path,
+    kill: bool,
+    timeout: float,
+    emulated_version: str,
+    feature_gates: tuple[str, ...],
+    arguments: tuple[str, ...],
+) -> None:
     """Stop a component and start it again.
 
-    The command returns when the component is ready. With --arg it starts with another version or other
-    gates: an upgrade of one component in a running cluster, or its rollback.
+    The command returns when the component is ready. Another version or other gates are an upgrade of one
+    component in a running cluster, or its rollback; they are checked before the component is stopped.
     """
+    arguments = _added(component, arguments, emulated_version, feature_gates)
     _ask(directory, "restart", component, timeout, kill=kill, arguments=arguments)
 
 

@@ -74,7 +74,7 @@ def _row(component: JsonObject) -> list[str]:
 def _gates(component: JsonObject) -> str:
     """Return the gates that differ from the version's defaults, and the autoscaler's --compat.
 
-    The JSON output has all gates.
+    The JSON output has all gates that the component reads.
     """
     from machinery.features import gates as versions
 

@@ -81,6 +81,28 @@ def feature_gates(incomplete: str) -> list[str]:
     return [f"{before}{word}" for word in words]
 
 
+def own_versions(incomplete: str) -> list[str]:
+    """Complete `1.36`, for one component."""
+    return [word for word in versions(incomplete) if not word.endswith("=")]
+
+
+def own_gates(incomplete: str) -> list[str]:
+    """Complete `Gate=true,Other=false`, for one component."""
+    before, item = _last_item(incomplete)
+    gate, equals, _ = item.partition("=")
+    words = (
+        [f"{gate}={value}" for value in ("true", "false")] if equals else [f"{name}=" for name in _gates("")]
+    )
+    return [f"{before}{word}" for word in words]
+
+
+def gate_names(incomplete: str) -> list[str]:
+    """Return the names of all gates."""
+    from machinery.features import gates as features
+
+    return sorted(features.gates())
+
+
 def failpoint_settings(incomplete: str) -> list[str]:
     """Complete `scheduler=scheduler.bind.before=crash`."""
     name, equals, rest = incomplete.partition("=")

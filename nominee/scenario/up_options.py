@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from machinery.features.gates import no_effect
 from machinery.wire.scalars import Json
 from nominee.components import COMPONENTS, find_process
 from nominee.scenario.model import ClusterOptions, ComponentOptions
@@ -41,7 +42,9 @@ def documents(cluster: ClusterOptions) -> Mapping[str, Json]:
     failpoints, arguments, stopped = {}, {}, []
     for each in COMPONENTS:
         if each.versioned and each.name not in absent and cluster.feature_gates:
-            gates[each.name] = cluster.feature_gates
+            gates[each.name] = {
+                gate: value for gate, value in cluster.feature_gates.items() if not no_effect(each.name, gate)
+            }
     for name, own in cluster.components.items():
         if own.command:
             continue

@@ -166,7 +166,7 @@ def test_etcd_keeps_its_address_and_data_through_a_kill(directory: Path) -> None
         (("up", "--arg", "kubelet=--nodes=99999999"), 2, "are not up to 20000 nodes"),
         (("stop", "scheduler"), 1, "no cluster runs in"),
         (("stop", "sheduler"), 2, "unknown component 'sheduler'"),
-        (("failpoint", "scheduler"), 1, "scheduler does not run in"),
+        (("failpoint", "scheduler", "scheduler.bind.before", "crash"), 1, "scheduler does not run in"),
         (("queue",), 1, "scheduler does not run in"),
         (("kubeconfig",), 2, "give --user NAME or --node NAME"),
         (("kubeconfig", "--user", "jane"), 1, "no API server runs in"),

@@ -299,6 +299,7 @@ def test_a_restart_with_options_that_are_refused_changes_nothing(directory: Path
             "--feature-gates=SchedulerAsyncPremption=false",
             "unrecognized feature gate: SchedulerAsyncPremption",
         ),
+        ("--emulated-version=1.12", "emulation version 1.12 is not between"),
         ("--config=/no/such/file", "/no/such/file: No such file or directory"),
     ):
         assert message in cluster("restart", "scheduler", f"--arg={argument}", status=1)
@@ -308,8 +309,14 @@ def test_a_restart_with_options_that_are_refused_changes_nothing(directory: Path
     )
     assert "No such option" in cluster("restart", "etcd", "--arg=--nope", status=1)
 
-    cluster("restart", "scheduler", "--arg=--feature-gates=SchedulerAsyncPreemption=false")
-    gates = cluster.component("scheduler")["featureGates"]
+    cluster(
+        *("restart", "scheduler", "--emulated-version", "1.36"),
+        *("--feature-gates", "SchedulerAsyncPreemption=false"),
+    )
+    scheduler = cluster.component("scheduler")
+    assert scheduler["emulatedVersion"] == "1.36"
+    gates = scheduler["featureGates"]
+    assert "ClearingNominatedNodeNameAfterBinding" not in gates, "the scheduler does not read it"
     assert gates["NominatedNodeNameForExpectation"] is False  # given to `up`
     assert gates["SchedulerAsyncPreemption"] is False
 

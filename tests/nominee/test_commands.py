@@ -1,0 +1,86 @@
+"""Commands in this process: gates, failpoints without a cluster, and mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from nominee.command_group import nominee
+from nominee.failpoint_sentences import SENTENCES
+
+PREEMPTION = "InPlacePodVerticalScalingSchedulerPreemption"
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(nominee, words)
+
+
+def test_gates_as_a_table_and_as_json() -> None:
+    lines = run("gates", "--emulated-version", "1.34").output.splitlines()
+    row = next(line for line in lines if line.startswith("NominatedNodeNameForExpectation "))
+    assert row.split()[1:4] == ["alpha", "off", "scheduler"]
+    assert not any(line.startswith(PREEMPTION) for line in lines), "the gate is newer than 1.34"
+    documents = json.loads(run("gates", "-o", "json").output)
+    found = next(each for each in documents if each["name"] == "GangScheduling")
+    assert found["versions"] == {
+        "1.35": {"stage": "alpha", "default": False, "locked": False},
+        "1.36": {"stage": "alpha", "default": False, "locked": False},
+    }
+    assert (found["mergedSince"], found["mergedInto"]) == ("1.37", "GenericWorkload")
+    assert (found["components"], found["needs"]) == (["scheduler"], ["GenericWorkload"])
+
+
+def test_one_gate_by_another_name() -> None:
+    text = run("gates", "SchedulerPreemptionForPodResize").output
+    assert text.startswith(f"{PREEMPTION}: The scheduler evicts pods of lower priority")
+    assert "Components: apiserver, kubelet, scheduler\n" in text
+    assert "  1.37  alpha off\n  1.38  beta on\n" in text
+
+
+def test_failpoints_without_a_cluster(tmp_path: Path) -> None:
+    listed = json.loads(run("failpoint", "--list", "-o", "json").output)
+    assert {each["name"]: each["description"] for each in listed} == SENTENCES
+    lines = run("failpoint", "kubelet-1", "--dir", str(tmp_path)).output.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [
+        name for name in SENTENCES if name.startswith("kubelet.")
+    ]
+    assert lines[1].endswith(SENTENCES["kubelet.register.before"])
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (("gates", "GangSchedulin"), 1, "unknown feature gate GangSchedulin; there are GangScheduling"),
+        (("gates", "--emulated-version", "1.12"), 2, "emulation version 1.12 is not between"),
+        (("failpoint",), 2, "name a component, or give --list"),
+        (("failpoint", "etcd"), 1, "etcd has no failpoints"),
+        (("failpoint", "scheduler", "scheduler.bind.befor"), 1, "there are scheduler.bind.before, "),
+        (("fault", "scheduler"), 1, "scheduler does not run in"),
+        (("fault", "etcd"), 1, "set the fault at the API server"),
+        (("clock", "scheduler", "soon"), 2, "'soon': write seconds, as +30, or a duration, as -5m"),
+        (("restart", "cloud", "--emulated-version", "1.36"), 2, "cloud has no emulated version"),
+        (("restart", "scheduler", "--emulated-version", "1.12"), 2, "emulation version 1.12 is not"),
+        (("restart", "scheduler", "--feature-gates", "Gate=maybe"), 2, "invalid value of Gate=maybe"),
+    ],
+)
+def test_mistakes(words: tuple[str, ...], status: int, message: str, tmp_path: Path) -> None:
+    directory = () if words[0] == "gates" else ("--dir", str(tmp_path))
+    found = run(*words, *directory)
+    assert (found.exit_code, message in found.output) == (status, True), found.output
+
+
+def test_a_gate_without_effect_is_a_warning(tmp_path: Path) -> None:
+    gates = ("--feature-gates", "NominatedNodeNameForExpectation=false")
+    found = run("restart", "kubelet", *gates, "--dir", str(tmp_path))
+    assert "has no effect on kubelet; it is for scheduler" in found.output
+    planned = run("up", "--dry-run", *gates, "--dir", str(tmp_path))
+    assert planned.exit_code == 0, planned.output
+    assert planned.output.count("NominatedNodeNameForExpectation=false") == 1, (
+        "the scheduler's, and no other's"
+    )
+    assert "no effect" not in planned.output
+    found = run("up", "--dry-run", "--components", "etcd,apiserver", *gates, "--dir", str(tmp_path))
+    assert "has no effect here: scheduler would read it" in found.output
