@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "failpoint": ("nominee.commands.failpoint", "failpoint"),
     "fault": ("nominee.commands.fault", "fault"),
     "clock": ("nominee.commands.fault", "clock"),
+    "verify": ("nominee.verify.command", "verify"),
     "vpa": ("nominee.vpa.command", "vpa"),
     "scenario": ("nominee.scenario.command", "scenario"),
     "demo": ("nominee.demo.command", "demo"),

@@ -23,9 +23,10 @@ class Fold:
 
     def __init__(self) -> None:
         self._newest: dict[str, StoredObject] = {}
-        self._time = 0.0
         self.revision = 0
         """The newest revision so far."""
+        self.time = 0.0
+        """The newest time so far, in seconds since the epoch."""
 
     def change(self, key: str, data: bytes | None, revision: int, time: float | None = None) -> Revision:
         """Return the revision of a write; `data` None is a deletion."""
@@ -64,7 +65,9 @@ class Fold:
         else:
             self._newest[key] = value
             if time is None and kind in _DATED and value.message is not None:
-                self._time = max(self._time, newest_time(value.message))
+                self.time = max(self.time, newest_time(value.message))
+        if time is not None:
+            self.time = max(self.time, time)
         return Revision(
             revision=revision,
             key=key,
@@ -73,7 +76,7 @@ class Fold:
             name=name,
             value=value,
             previous_value=previous,
-            time=self._time if time is None else time,
+            time=self.time if time is None else time,
             is_state=is_state,
         )
 

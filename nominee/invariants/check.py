@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from machinery.api.kinds import AnyKind
 from nominee.history.revision import Revision
@@ -29,7 +29,15 @@ class Result:
 
     def as_json(self) -> dict[str, object]:
         """Return the result as a JSON object."""
-        return asdict(self)
+        return {
+            "invariant": self.invariant,
+            "checked": self.checked,
+            "unchecked": self.unchecked,
+            "exceptions": dict(self.exceptions),
+            "counts": dict(self.counts),
+            "violations": [violation.as_json() for violation in self.violations],
+            "moreViolations": self.more_violations,
+        }
 
 
 @dataclass(slots=True)

@@ -14,12 +14,22 @@ from nominee.invariants.evidence import Evidence, Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A history that an invariant does not allow: the revisions and objects that show it."""
+    """A history that an invariant does not allow, and the writes and objects that show it."""
 
     invariant: str
     message: str
     revisions: tuple[int, ...]
     objects: tuple[str, ...]
+    shown_by: tuple[Revision, ...] = field(default=(), compare=False, repr=False)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the violation as a JSON object."""
+        return {
+            "invariant": self.invariant,
+            "message": self.message,
+            "revisions": list(self.revisions),
+            "objects": list(self.objects),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +84,7 @@ class Checker:
             message=message,
             revisions=tuple(sorted({revision.revision for revision in shown_by})),
             objects=tuple(dict.fromkeys([*(revision.subject for revision in shown_by), *objects])),
+            shown_by=tuple(sorted(dict.fromkeys(shown_by), key=lambda revision: revision.revision)),
         )
 
     def allow(self, exception: str) -> None:

@@ -21,7 +21,7 @@ class Checkpoints(Checker):
         name="checkpoints-match-status",
         description="The allocated resources in a kubelet's checkpoint equal those in the pods' statuses.",
         checks="pods with allocatedResources",
-        exceptions={"no-file": "the pod's node has no checkpoint: its kubelet is not one of this cluster's"},
+        exceptions={"no-file": "there is no checkpoint of a running kubelet for the pod's node"},
     )
     kinds = frozenset({POD})
 

@@ -60,12 +60,10 @@ class Evidence:
     """The cluster when the history ends; None: not available, and what needs it is not checked.
 
     `now` is in seconds since the epoch. `queued_pods` are those that the schedulers' `/debug/queue` shows in
-    a queue, on Permit or in binding. `checkpoints` are the kubelets' files: pods by uid, by node.
-    `nodes_without_kubelet` had no running kubelet at the end, or for so short that it could not act yet.
+    a queue, on Permit or in binding. `checkpoints` are the files of running kubelets: pods by uid, by node.
     """
 
     now: float
     acknowledged: tuple[Acknowledged, ...] | None = None
     queued_pods: frozenset[ObjectKey] | None = None
     checkpoints: Mapping[str, Mapping[str, CheckpointedPod]] | None = None
-    nodes_without_kubelet: frozenset[str] = frozenset()

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.api.kinds import NODE, POD
+from machinery.api.kinds import LEASE, NODE, POD
 from machinery.api.objects import condition_is
 from machinery.api.pb import core
 from machinery.runtime.clock import from_time
 from nominee.history.revision import Revision
 from nominee.invariants.checker import Checker, Invariant, Violation
 from nominee.invariants.evidence import Evidence, Settings
+from nominee.invariants.node_leases import NodeLeases
 from nominee.invariants.pods import ended_pod, same_pod_before
 
-MARGIN_SECONDS: Final = 30.0
-"""How long after its deletionTimestamp a pod may exist: its kubelet may have been restarted meanwhile."""
+MARGIN_SECONDS: Final = 45.0
+"""How long after its deletionTimestamp a pod may exist: more than a dead kubelet's lease lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +38,27 @@ class PodTermination(Checker):
         "moves to a later time.",
         checks="deletions of pods",
         exceptions={
-            "no-kubelet": "the pod's node has no running kubelet, is not ready, or does not exist",
+            "no-kubelet": "the pod's node does not exist, is not ready, or no kubelet renewed its lease "
+            "all the time",
             "finalizers": "a finalizer keeps the pod",
             "in-time": "the history ends before the pod must be gone",
         },
     )
-    kinds = frozenset({POD, NODE})
+    kinds = frozenset({POD, NODE, LEASE})
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._terminating: dict[str, _Terminating] = {}
         self._ready_nodes: set[str] = set()
+        self._leases = NodeLeases()
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
-        """Note a terminating pod, or a node's condition; check that a deletionTimestamp stays."""
+        """Note a terminating pod, or a node's condition or lease; check that a deletionTimestamp stays."""
         if revision.kind is NODE:
             self._note_node(revision)
+            return
+        if revision.kind is LEASE:
+            self._leases.observe(revision)
             return
         ended = ended_pod(revision)
         if ended is not None:
@@ -89,10 +95,7 @@ class PodTermination(Checker):
                 self.allow("in-time")
             elif pod.metadata.finalizers:
                 self.allow("finalizers")
-            elif pod.spec.nodeName and (
-                pod.spec.nodeName not in self._ready_nodes
-                or pod.spec.nodeName in evidence.nodes_without_kubelet
-            ):
+            elif pod.spec.nodeName and not self._has_kubelet(pod.spec.nodeName, evidence.now):
                 self.allow("no-kubelet")
             else:
                 node = pod.spec.nodeName
@@ -102,3 +105,6 @@ class PodTermination(Checker):
                     each.revision,
                     objects=(f"Node {node}",) if node else (),
                 )
+
+    def _has_kubelet(self, node: str, now: float) -> bool:
+        return node in self._ready_nodes and self._leases.had_kubelet(node, now, MARGIN_SECONDS)

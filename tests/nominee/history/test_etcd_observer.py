@@ -46,7 +46,7 @@ async def _delete(channel: grpc.aio.Channel, name: str) -> None:
 
 
 async def _compact(channel: grpc.aio.Channel, revision: int) -> None:
-    await rpc.KVStub(channel).Compact(rpc.CompactionRequest(revision=revision))
+    await rpc.KVStub(channel).Compact(rpc.CompactionRequest(revision=revision, physical=True))
 
 
 async def _read(observer: EtcdObserver) -> list[Revision]:
@@ -144,6 +144,22 @@ async def test_a_gap_is_reported_and_only_its_changes_follow(channel: grpc.aio.C
     ]
     assert observer.coverage.gaps == [(last + 1, end)]
     assert await _read(observer) == []
+
+
+async def test_a_deletion_that_was_compacted_is_not_missed(channel: grpc.aio.Channel) -> None:
+    await _put(channel, "gone")
+    observer = EtcdObserver(channel)
+    await _read(observer)
+    await _delete(channel, "gone")
+    deleted = observer.coverage.end + 1
+    await _compact(channel, deleted)
+    await _put(channel, "new")
+    found = await _read(observer)
+    assert [(each.name, each.is_state, each.value is None) for each in found] == [
+        ("gone", True, True),
+        ("new", False, False),
+    ]
+    assert observer.coverage.gaps == [(deleted, deleted)]
 
 
 async def test_it_continues_when_etcd_comes_back(own_etcd: ThrowawayEtcd, channel: grpc.aio.Channel) -> None:

@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from machinery.api import kinds
 from machinery.api.objects import key_of
-from machinery.api.pb import core
+from machinery.api.pb import coordination, core
 from machinery.wire import envelope
 from nominee.history.fold import Fold
 from nominee.history.revision import Revision
@@ -76,6 +76,13 @@ def node(name: str, *, cpu: str = "4", ip: str = "", taints: Sequence[str] = ())
         found.status.addresses.add(type="InternalIP", address=ip)
     for key in taints:
         found.spec.taints.add(key=key, effect="NoSchedule")
+    return found
+
+
+def lease(node: str) -> coordination.Lease:
+    """Return the lease of a node's kubelet."""
+    found = coordination.Lease()
+    found.metadata.name, found.metadata.namespace = node, "kube-node-lease"
     return found
 
 

@@ -10,7 +10,7 @@ from nominee.invariants.checkpoints import Checkpoints
 from nominee.invariants.deferred_resizes import DeferredResizes
 from nominee.invariants.evidence import CheckpointedPod, Evidence, Settings
 from nominee.invariants.pod_termination import PodTermination
-from tests.nominee.invariants.histories import BEGIN, History, node, pod, result_of, violations_of
+from tests.nominee.invariants.histories import BEGIN, History, lease, node, pod, result_of, violations_of
 
 PREEMPTS = Settings(preempts_for_resizes=True)
 DEFERRED = pod("p", node="n1", conditions={"PodResizePending": "Deferred"})
@@ -119,9 +119,12 @@ NOT_READY.status.conditions.add(type="Ready", status="Unknown")
 TERMINATING = pod("p", node="n1", deletes_at=BEGIN + 30)
 
 
-def _end(history: History, *, without_kubelet: str = "") -> Result:
-    evidence = Evidence(now=BEGIN + 300, nodes_without_kubelet=frozenset({without_kubelet}))
-    return result_of(PodTermination, history, evidence=evidence)
+def _end(history: History, *, renewals: range = range(10, 300, 10)) -> Result:
+    """Return the result 300 s after BEGIN; node n1's lease is renewed at these seconds."""
+    for second in renewals:
+        history.next_revision = second
+        history.put(lease("n1"))
+    return result_of(PodTermination, history, evidence=Evidence(now=BEGIN + 300))
 
 
 def test_a_deleted_pod_that_does_not_end() -> None:
@@ -154,10 +157,22 @@ def test_deleted_pods_that_may_exist(history: History, exceptions: dict[str, int
     assert (result.violations, result.exceptions) == ((), exceptions)
 
 
-def test_a_node_without_kubelet() -> None:
-    history = History().put(READY, TERMINATING)
-    assert _end(history, without_kubelet="n1").exceptions == {"no-kubelet": 1}
-    assert len(_end(history, without_kubelet="n2").violations) == 1
+@pytest.mark.parametrize(
+    ("renewals", "violations"),
+    [
+        (range(10, 300, 10), 1),
+        (range(10, 265, 10), 1),
+        (range(10, 260, 10), 0),  # it died
+        (range(0), 0),
+        (range(270, 300, 10), 0),  # it came back
+        (range(250, 300, 10), 1),
+        (range(10, 300, 45), 0),
+    ],
+)
+def test_a_node_needs_a_kubelet_that_renews_its_lease(renewals: range, violations: int) -> None:
+    result = _end(History().put(READY, TERMINATING), renewals=renewals)
+    assert len(result.violations) == violations
+    assert result.exceptions == ({} if violations else {"no-kubelet": 1})
 
 
 def test_a_deletion_timestamp_only_moves_to_an_earlier_time() -> None:

@@ -1,0 +1,163 @@
+"""Read the history of a cluster and check the invariants on it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import anyio.to_thread
+
+from machinery.runtime.clock import Clock
+from nominee.history import history_file
+from nominee.history.connection import connect_to_etcd
+from nominee.history.etcd_observer import Coverage, EtcdObserver
+from nominee.history.etcd_watch import HistoryUnavailable
+from nominee.history.fold import Fold
+from nominee.history.history_file import HistoryReader
+from nominee.history.revision import Revision
+from nominee.invariants.check import Check, Result
+from nominee.invariants.checkpoints import Checkpoints
+from nominee.invariants.deferred_resizes import DeferredResizes
+from nominee.invariants.evidence import Acknowledged, Evidence, Settings
+from nominee.verify.evidence import collect
+from nominee.verify.settings import settings_of
+
+ATTEMPTS: Final = 4
+ATTEMPT_SECONDS: Final = 1.0
+_OF_NOW: Final = (Checkpoints, DeferredResizes)
+"""They compare the history with what a running process shows at another moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """The results of the invariants, and the part of the history on which they were checked."""
+
+    results: tuple[Result, ...]
+    coverage: Coverage
+    revisions: int
+    """Writes that were checked, without the states where the history begins or goes on after a gap."""
+    is_truncated: bool = False
+    """The history file reached its limit, and etcd does not run."""
+
+    @property
+    def holds(self) -> bool:
+        """Return whether no invariant is violated."""
+        return not any(result.violations for result in self.results)
+
+
+@dataclass(slots=True)
+class History:
+    """A history that can be read on: from the history file of a directory, if it has one, and from etcd."""
+
+    directory: Path
+    fold: Fold
+    coverage: Coverage
+    is_truncated: bool = False
+
+    @classmethod
+    def of(cls, directory: Path) -> History:
+        """Return the history of a cluster, nothing read yet."""
+        return cls(directory, Fold(), Coverage())
+
+    def read_file(self, path: Path) -> Iterable[Revision]:
+        """Yield what the history file has. Raises: HistoryFileError, OSError."""
+        reader = HistoryReader(path)
+        self.fold, self.coverage = reader.fold, reader.coverage
+        yield from reader
+        self.is_truncated = reader.is_full
+
+    async def read_etcd(self, check: Check) -> int:
+        """Check what etcd has beyond what was read before; return the number of writes.
+
+        Raises: HistoryUnavailable.
+        """
+        channel = await connect_to_etcd(self.directory)
+        try:
+            observer = EtcdObserver(channel, fold=self.fold, coverage=self.coverage)
+            number = 0
+            async for batch in observer.read():
+                number += observe(check, batch)
+            self.is_truncated = False
+            return number
+        finally:
+            await channel.close()
+
+
+def observe(check: Check, batch: Iterable[Revision]) -> int:
+    """Let the checkers observe revisions; return how many are writes."""
+    number = 0
+    for revision in batch:
+        check.observe(revision)
+        number += not revision.is_state
+    return number
+
+
+async def verify(
+    directory: Path,
+    clock: Clock,
+    *,
+    names: Collection[str] | None = None,
+    settings: Settings | None = None,
+    acknowledged: Sequence[Acknowledged] | None = None,
+    is_running: bool = True,
+) -> Verification:
+    """Check the invariants with these names (None: all) on the history of a cluster.
+
+    `settings` None are those of the processes that run. The history of a cluster that does not run
+    (`is_running`) ends with the newest time in it, and there is neither a queue nor a checkpoint to compare.
+
+    Raises:
+        HistoryUnavailable: etcd does not answer, and there is no history file.
+        HistoryFileError: the history file is another file.
+        OSError: the history file cannot be read.
+    """
+    if settings is None:
+        settings = settings_of(directory, records_acknowledged=acknowledged is not None)
+    found = await _verify(directory, clock, names, settings, acknowledged, is_running=is_running)
+    for _ in range(ATTEMPTS - 1):
+        doubtful = {
+            result.invariant
+            for result in found.results
+            if result.violations and result.invariant in {checker.about.name for checker in _OF_NOW}
+        }
+        if not doubtful or not is_running:
+            break
+        # A status may not be written yet, or the pod is in a scheduling cycle.
+        await clock.sleep(ATTEMPT_SECONDS)
+        again = await _verify(directory, clock, doubtful, settings, acknowledged, is_running=True)
+        newer = {result.invariant: result for result in again.results}
+        found = replace(found, results=tuple(newer.get(result.invariant, result) for result in found.results))
+    return found
+
+
+async def _verify(
+    directory: Path,
+    clock: Clock,
+    names: Collection[str] | None,
+    settings: Settings,
+    acknowledged: Sequence[Acknowledged] | None,
+    *,
+    is_running: bool,
+) -> Verification:
+    check, history = Check(settings, names), History.of(directory)
+    path = directory / history_file.NAME
+    revisions = observe(check, history.read_file(path)) if path.exists() else 0
+    try:
+        revisions += await history.read_etcd(check)
+    except HistoryUnavailable:
+        if not revisions:
+            raise
+    if is_running:
+        evidence = await anyio.to_thread.run_sync(collect, directory, clock.now())
+    else:
+        evidence = Evidence(now=history.fold.time)
+    if acknowledged is not None:
+        evidence = replace(evidence, acknowledged=tuple(acknowledged))
+    return Verification(
+        results=tuple(check.finish(evidence)),
+        coverage=history.coverage,
+        revisions=revisions,
+        is_truncated=history.is_truncated,
+    )
