@@ -35,10 +35,12 @@ class VictimGroups:
 
     def victims(self, node: NodeInfo, priority: int) -> list[Victim]:
         """Return the pods and the groups with pods on the node all of which have a lower priority."""
+        if not self._is_on:
+            return single_victims(node, priority)
         found: list[Victim] = []
         seen: set[str] = set()
         for pod in node.pods.values():
-            if pod.uid in seen:
+            if pod.priority >= priority or pod.uid in seen:
                 continue
             victim = self._evicted_with(pod)
             seen.update(each.uid for each in victim)
@@ -48,7 +50,7 @@ class VictimGroups:
 
     def _evicted_with(self, pod: PodInfo) -> Victim:
         """Return the pods that go when this one does, itself first."""
-        key = group_of(pod.pod) if self._is_on else None
+        key = group_of(pod.pod)
         if key is None:
             return (pod,)
         group = self._handle.lister(kinds.POD_GROUP).get(key.name, key.namespace)
