@@ -143,17 +143,20 @@ async def test_option_3_needs_the_switch_of_the_api_server(cluster: Cluster) -> 
 
 
 @pytest.mark.parametrize(
-    "point",
+    ("point", "tracking"),
     [
-        "scheduler.cycle.before",
-        "scheduler.preempt.before",
-        "scheduler.preempt.victim.marked",
-        "scheduler.preempt.victim.after",
+        ("scheduler.cycle.before", "none"),
+        ("scheduler.preempt.before", "none"),
+        ("scheduler.preempt.victim.marked", "none"),
+        ("scheduler.preempt.victim.after", "none"),
+        ("scheduler.status.before", "nominated-node-name"),
+        ("scheduler.status.after", "nominated-node-name"),
     ],
 )
-async def test_a_scheduler_dies_at_each_step_of_a_resize(cluster: Cluster, point: str) -> None:
+async def test_a_scheduler_dies_at_each_step_of_a_resize(cluster: Cluster, point: str, tracking: str) -> None:
     """ "Scheduler Restart and State Recovery": the next scheduler finishes, and evicts nothing else."""
-    await start(cluster)
+    switch = ("--allow-nominated-node-name-of-deferred-resizes",) if tracking != "none" else ()
+    await start(cluster, f"--resize-preemption-tracking={tracking}", api=switch)
     cluster.failpoint("scheduler", point, "crash")
     async with cluster.client() as client:
         await create_priorities(client)
