@@ -1,0 +1,207 @@
+"""A skew matrix as data: rows, the versions, gates and paths of each, and the answers of KEPs to check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from machinery.features import gates as features
+from machinery.wire.scalars import Json
+from nominee.components import COMPONENTS
+
+API_VERSION = "skew.nominee.dev/v1alpha1"
+KIND = "SkewMatrix"
+
+JsonObject = Mapping[str, Json]
+Gates = Mapping[str, bool]
+
+VERSIONED = tuple(component.name for component in COMPONENTS if component.versioned)
+"""The components that have an emulated version and feature gates."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """The versions and gates of the components at one time.
+
+    A component without a version follows the API server, and the API server the default version.
+    """
+
+    versions: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, Gates] = field(default_factory=dict)
+
+    def version(self, component: str) -> features.Version:
+        """Return the emulated version of a component."""
+        found = self.versions.get(component) or self.versions.get("apiserver")
+        return features.emulated(found) if found else features.DEFAULT
+
+    def effective(self, component: str) -> features.Gates:
+        """Return the gates of a component.
+
+        Raises:
+            GateError: the component refuses them at its version.
+        """
+        return features.Gates(component, self.version(component), self.gates.get(component, {}))
+
+    def unsupported(self) -> tuple[str, ...]:
+        """Return why Kubernetes' version skew policy does not support the versions."""
+        apiserver = self.version("apiserver")
+        found = (features.skew_problem(name, self.version(name), apiserver) for name in VERSIONED)
+        return tuple(problem for problem in found if problem)
+
+    def as_json(self) -> JsonObject:
+        """Return the setting as JSON."""
+        return {
+            "versions": {name: str(self.version(name)) for name in VERSIONED},
+            "featureGates": {name: dict(own) for name, own in self.gates.items() if own},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentWhen:
+    """Conditions on a component: version at least, version below, effective gates."""
+
+    at_least: str = ""
+    below: str = ""
+    gates: Gates = field(default_factory=dict)
+
+
+When = Mapping[str, ComponentWhen]
+"""Conditions by component; all must hold. An empty mapping always holds."""
+
+
+def holds(when: When, setting: Setting) -> bool:
+    """Return whether the conditions hold for a setting."""
+    for component, own in when.items():
+        version = setting.version(component)
+        if own.at_least and version < features.Version.parse(own.at_least):
+            return False
+        if own.below and version >= features.Version.parse(own.below):
+            return False
+        gates = setting.effective(component)
+        if any(gates.enabled(name) != value for name, value in own.gates.items()):
+            return False
+    return True
+
+
+def when_text(when: When) -> str:
+    """Return conditions as text: `apiserver from 1.35, scheduler with Gate off`."""
+    parts = []
+    for component, own in when.items():
+        words = [f"from {own.at_least}"] if own.at_least else []
+        words += [f"before {own.below}"] if own.below else []
+        words += [f"with {name} {'on' if value else 'off'}" for name, value in own.gates.items()]
+        parts.append(" ".join([component, *words]))
+    return ", ".join(parts) or "always"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What a user sees under a condition, and the steps that check it. The first case that holds applies."""
+
+    name: str
+    when: When = field(default_factory=dict)
+    see: str
+    steps: tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """Steps that are played at the start and after each restart of a path, and cases for them.
+
+    `${STAGE}` in them is the number of restarts so far.
+    """
+
+    steps: tuple[JsonObject, ...] = ()
+    cases: tuple[Case, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Path:
+    """An upgrade or downgrade: the components of `order`, one at a time, from point to point.
+
+    Towards an older version the order is reversed.
+    """
+
+    name: str
+    order: tuple[str, ...]
+    points: tuple[Setting, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A scenario and what varies in it. `document` is the scenario, a JSON object of its file."""
+
+    name: str
+    title: str = ""
+    kep: int = 0
+    section: str = ""
+    line: int = 0
+    document: JsonObject = field(repr=False)
+    versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    gates: Mapping[str, tuple[Gates, ...]] = field(default_factory=dict)
+    paths: tuple[Path, ...] = ()
+    after: tuple[str, ...] = ()
+    probe: Probe = Probe()
+    cases: tuple[Case, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer that a KEP gives, and the cells that confirm or contradict it.
+
+    The cells of `rows` for which `where` holds (at one stage, for paths) must have shown one of the cases
+    `shows`, or passed if it is empty. `untested`: why no run can decide it.
+    """
+
+    kep: int
+    section: str
+    answer: str
+    rows: tuple[str, ...] = ()
+    where: When = field(default_factory=dict)
+    shows: tuple[str, ...] = ()
+    note: str = ""
+    untested: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """A whole matrix. `text` is the file."""
+
+    name: str
+    title: str = ""
+    file: str = ""
+    rows: tuple[Row, ...]
+    answers: tuple[Answer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A time between two restarts of a cell. `restarted` is "" at the start."""
+
+    setting: Setting
+    restarted: str = ""
+
+    @property
+    def label(self) -> str:
+        """Return `scheduler 1.35`, or `start`."""
+        return f"{self.restarted} {self.setting.version(self.restarted)}" if self.restarted else "start"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One run: a row, and the value of each of its factors as text. A path has several stages."""
+
+    row: Row
+    values: Mapping[str, str]
+    stages: tuple[Stage, ...]
+    after: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return a name that is unique in the matrix: `row apiserver=1.34 scheduler=1.35`."""
+        return " ".join([self.row.name, *(f"{factor}={value}" for factor, value in self.values.items())])
+
+    @property
+    def unsupported(self) -> tuple[str, ...]:
+        """Return what is outside Kubernetes' version skew policy, at any stage."""
+        return tuple(dict.fromkeys(text for stage in self.stages for text in stage.setting.unsupported()))
