@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("nominee.demo.command", "demo"),
     "bench": ("nominee.bench.command", "bench"),
     "study": ("nominee.study.command", "study"),
+    "skew": ("nominee.skew.command", "skew"),
     "completion": ("nominee.commands.completion", "completion"),
     "version": ("nominee.commands.version", "version"),
 }

@@ -43,10 +43,15 @@ def near(name: str, known: Sequence[str]) -> str:
 
 def check(document: Document, *, definition: str = "") -> list[Problem]:
     """Return the mistakes in a document, by line; `definition` checks it as a part of a scenario."""
-    from jsonschema import Draft202012Validator
-
     whole = schema()
     rules = {"$ref": f"#/$defs/{definition}", "$defs": whole["$defs"]} if definition else whole
+    return check_with(rules, document)
+
+
+def check_with(rules: Mapping[str, Json], document: Document) -> list[Problem]:
+    """Return what a JSON Schema (draft 2020-12) does not accept in a document, by line."""
+    from jsonschema import Draft202012Validator
+
     validator = Draft202012Validator(rules)
     problems = {
         document.problem(path, message)

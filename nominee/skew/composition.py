@@ -25,7 +25,7 @@ class CompositionError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a user of the cell sees at a stage, if its checks hold."""
+    """An observation by a user of the cell at a stage, if its checks hold."""
 
     stage: int
     label: str

@@ -84,19 +84,19 @@ def holds(when: When, setting: Setting) -> bool:
 
 
 def when_text(when: When) -> str:
-    """Return conditions as text: `apiserver from 1.35, scheduler with Gate off`."""
+    """Return conditions as text: `apiserver from 1.35, scheduler with Gate off`; "otherwise" if empty."""
     parts = []
     for component, own in when.items():
         words = [f"from {own.at_least}"] if own.at_least else []
         words += [f"before {own.below}"] if own.below else []
         words += [f"with {name} {'on' if value else 'off'}" for name, value in own.gates.items()]
         parts.append(" ".join([component, *words]))
-    return ", ".join(parts) or "always"
+    return ", ".join(parts) or "otherwise"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What a user sees under a condition, and the steps that check it. The first case that holds applies."""
+    """An observation by a user, its condition, and the steps that check it. The first that holds applies."""
 
     name: str
     when: When = field(default_factory=dict)

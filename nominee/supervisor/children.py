@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from nominee.supervisor.states import Effect
 
@@ -27,15 +28,15 @@ def before_exec() -> Callable[[], None]:
 
     Call it in the parent, which must have one thread and must not have loaded gRPC.
     """
-    parent = os.getpid()
+    return partial(die_with, os.getpid())
 
-    def die_with_parent() -> None:
-        # Kept across exec. If the parent died before this call the signal never comes, so look again.
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
 
-    return die_with_parent
+def die_with(parent: int) -> None:
+    """Let the kernel kill this process (SIGKILL) when its parent ends; end it if the parent has ended."""
+    # Kept across exec. If the parent died before this call the signal never comes, so look again.
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 class Child:

@@ -1,0 +1,19 @@
+"""`python -m nominee.skew.cell_program PARENT PLAN`: run one cell; end when the process PARENT ends.
+
+The parent may have threads, as a worker of Dask has, so that the child itself asks for the signal.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from nominee.supervisor.children import die_with
+
+if __name__ == "__main__":
+    die_with(int(sys.argv[1]))
+    from nominee.scenario.program import main
+
+    try:
+        sys.exit(main(sys.argv[2]))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,86 @@
+"""One cell's process and its files: what an executor starts, and what it keeps.
+
+A cell runs in a short directory of its own (a socket's path has at most 107 bytes), and what a reader needs
+is kept: the scenario, the steps, the logs and the history, but not etcd's data.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from nominee.history import history_file
+from nominee.scenario.documents import read_documents
+from nominee.scenario.program import Plan
+from nominee.scenario.result import Outcome, ScenarioResult
+from nominee.supervisor.directory import write_atomically
+
+SCENARIO, STEPS, RESULT, LOGS = "scenario.yaml", "steps.txt", "result.json", "logs"
+START_SECONDS_MAX = 150.0
+"""What a cell may take besides its scenario: the start of its cluster and the end."""
+_LOG_BYTES_MAX = 8 << 20
+_CLUSTER, _RESULTS = "c", "results.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A cell to run: its id, its scenario's text and digest, and the limit of the whole process."""
+
+    id: str
+    text: str
+    digest: str
+    seconds_max: float
+
+
+def start(job: Job, work: Path) -> subprocess.Popen[bytes]:
+    """Start a cell in an empty directory. It ends when this process, or the calling thread, ends."""
+    file = work / SCENARIO
+    file.write_text(job.text, encoding="utf-8")
+    name = read_documents(job.text, str(file))[0].value["metadata"]["name"]
+    plan = Plan(
+        scenarios=[(str(file), name)],
+        directory=str(work / _CLUSTER),
+        results=str(work / _RESULTS),
+        to_stderr=True,
+    )
+    arguments = [str(os.getpid()), plan.to_json()]
+    with (work / STEPS).open("wb") as steps:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "nominee.skew.cell_program", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=steps,
+            stderr=steps,
+            process_group=0,
+        )
+
+
+def keep(job: Job, work: Path, target: Path, problem: str) -> None:
+    """Move what a reader needs to a directory, which then has RESULT; `problem`: why the process failed."""
+    result = _result(work / _RESULTS, problem)
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    cluster = work / _CLUSTER
+    for source in (work / SCENARIO, work / STEPS, cluster / history_file.NAME):
+        with suppress(FileNotFoundError):
+            shutil.move(source, target / source.name)
+    (target / LOGS).mkdir()
+    for log in sorted(cluster.glob("logs/*.log")):
+        shutil.copyfile(log, target / LOGS / log.name)
+        os.truncate(target / LOGS / log.name, min(log.stat().st_size, _LOG_BYTES_MAX))
+    document = {"id": job.id, "digest": job.digest, "result": result.as_json()}
+    write_atomically(target / RESULT, json.dumps(document))
+
+
+def _result(file: Path, problem: str) -> ScenarioResult:
+    try:
+        (document,) = json.loads(file.read_text(encoding="utf-8"))
+        return ScenarioResult.from_json(document)
+    except (OSError, ValueError, KeyError, TypeError):
+        reason = problem or "the process of the cell left no result; see its steps"
+        return ScenarioResult(scenario="", outcome=Outcome.ERROR, reason=reason)

@@ -1,0 +1,192 @@
+"""`nominee skew run | report | schema`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nominee.commands.common import end_as_by_ctrl_c
+
+if TYPE_CHECKING:
+    from nominee.skew.executor import Executor
+    from nominee.skew.planning import Plan
+    from nominee.skew.report import Report
+    from nominee.skew.store import Store
+
+_EXECUTORS = ("local", "dask")
+_JOBS_MAX = 256
+_INTERRUPTED = 130
+
+
+@click.group()
+def skew() -> None:
+    """Play scenarios at many versions, feature gates and upgrade paths.
+
+    A matrix is a YAML file with rows, each a scenario and what varies in it (docs/skew.md).
+    """
+
+
+@skew.command()
+@click.argument("matrix", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--report",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("skew-report"),
+    show_default=True,
+    help="Directory of the reports (index.html, skew.json, junit.xml, report.md) and of each cell's files.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, _JOBS_MAX),
+    default=2,
+    show_default=True,
+    help="Cells that run at the same time, with --executor local.",
+)
+@click.option("--full", is_flag=True, help="Run every combination, not only a pairwise selection.")
+@click.option(
+    "--only", default="", help="Run only the cells whose name contains this text, or matches it (*, ?)."
+)
+@click.option("--dry-run", is_flag=True, help="Print the names of the cells, and run none.")
+@click.option("--resume", is_flag=True, help="Continue in a directory that has results: run the other cells.")
+@click.option("--executor", type=click.Choice(_EXECUTORS), default=_EXECUTORS[0], show_default=True)
+@click.option(
+    "--scheduler-address", default="", help="With --executor dask: the address of Dask's scheduler."
+)
+def run(
+    matrix: Path,
+    directory: Path,
+    jobs: int,
+    full: bool,
+    only: str,
+    dry_run: bool,
+    resume: bool,
+    executor: str,
+    scheduler_address: str,
+) -> None:
+    """Run the cells of a matrix, each on a cluster of its own.
+
+    The exit status is 0 only if every cell passed, 1 if one did not, 2 if the matrix has mistakes. Ctrl-C
+    keeps the cells that have ended; --resume runs the others.
+    """
+    if (executor == "dask") != bool(scheduler_address):
+        raise click.UsageError("--executor dask and --scheduler-address belong together")
+    plan = _plan(matrix, full=full, only=only)
+    if dry_run:
+        _print_plan(plan)
+        return
+    from nominee.skew.store import Store, StoreError
+
+    store = Store(directory)
+    try:
+        store.open(resume=resume)
+    except StoreError as error:
+        raise click.UsageError(str(error)) from None
+    end_as_by_ctrl_c()
+    sys.exit(_run(plan, store, _executor(executor, jobs, scheduler_address)))
+
+
+def _run(plan: Plan, store: Store, executor: Executor) -> int:
+    from machinery.runtime.clock import SystemClock
+    from nominee.skew import run as running
+    from nominee.skew.executor import ExecutorError
+    from nominee.skew.progress import TerminalProgress
+
+    clock = SystemClock()
+    began = clock.monotonic()
+    interrupted = False
+    try:
+        with TerminalProgress() as progress:
+            running.run(plan, store, executor, clock, progress)
+    except KeyboardInterrupt:
+        interrupted = True
+    except ExecutorError as error:
+        raise click.ClickException(str(error)) from None
+    report = running.collect(plan, store, clock.monotonic() - began)
+    names = running.write(report, store)
+    _print_summary(report, store.directory, names)
+    if interrupted:
+        click.echo("interrupted; --resume runs the other cells", err=True)
+        return _INTERRUPTED
+    return 0 if report.held else 1
+
+
+def _executor(name: str, jobs: int, address: str) -> Executor:
+    if name == "dask":
+        from nominee.skew.dask_executor import DaskExecutor
+
+        return DaskExecutor(address)
+    from machinery.runtime.clock import SystemClock
+    from nominee.skew.local_executor import LocalExecutor
+
+    return LocalExecutor(jobs, SystemClock())
+
+
+def _plan(matrix: Path, *, full: bool, only: str) -> Plan:
+    from nominee.scenario.documents import InvalidScenarioError
+    from nominee.skew.planning import plan
+    from nominee.skew.reading import read_matrix
+
+    try:
+        found = plan(read_matrix(matrix), full=full, only=only)
+    except InvalidScenarioError as error:
+        raise click.UsageError(f"{len(error.problems)} mistakes:\n{error}") from None
+    if not found.cells:
+        raise click.UsageError(f"no cell matches --only {only!r}; --dry-run without it prints the names")
+    return found
+
+
+def _print_plan(plan: Plan) -> None:
+    for planned in plan.cells:
+        outside = (
+            f"  (outside the skew policy: {planned.cell.unsupported[0]})" if planned.cell.unsupported else ""
+        )
+        click.echo(f"{planned.cell.name}{outside}")
+    for left in plan.left_out:
+        click.echo(f"impossible: {left.name}: {left.reason}", err=True)
+    click.echo(f"{len(plan.cells)} of {plan.possible} cells", err=True)
+
+
+def _print_summary(report: Report, directory: Path, names: tuple[str, ...]) -> None:
+    from nominee.skew.report import Verdict
+
+    click.echo(f"{report.summary} in {report.seconds:.0f} s")
+    counts = {verdict: sum(each.verdict is verdict for each in report.answers) for verdict in Verdict}
+    if report.answers:
+        text = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items())
+        click.echo(f"answers of KEPs: {text}")
+    click.echo(
+        f"{directory / 'index.html'} (also {', '.join(name for name in names if name != 'index.html')})"
+    )
+
+
+@skew.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--kep", type=click.IntRange(1), help="Print the page of this KEP.")
+def report(directory: Path, kep: int | None) -> None:
+    """Print the Markdown of a report: for a KEP's production-readiness section, or the page of a KEP."""
+    from nominee.skew import report as reports
+    from nominee.skew.kep_page import kep_page
+    from nominee.skew.markdown import as_markdown
+
+    file = directory / reports.NAME
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        text = as_markdown(document) if kep is None else kep_page(document, kep)
+    except (OSError, json.JSONDecodeError) as error:
+        raise click.ClickException(f"{file} is no report of `nominee skew run`: {error}") from None
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    click.echo(text, nl=False)
+
+
+@skew.command()
+def schema() -> None:
+    """Print the JSON Schema of matrix files."""
+    from nominee.skew.reading import SCHEMA_FILE
+
+    click.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)

@@ -1,0 +1,93 @@
+"""The report as Markdown for the production-readiness section of a KEP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from nominee.skew.grid import OUTSIDE, grid, mark, shown
+from nominee.skew.model import JsonObject
+
+NOTE = (
+    "Versions and feature gates are emulated by Nominee; the processes are not those of Kubernetes. "
+    f"✓ passed, ✗ failed, ! could not run, · not selected, {OUTSIDE} outside Kubernetes' version skew policy."
+)
+
+
+def as_markdown(document: JsonObject) -> str:
+    """Return the report: the questions of the questionnaire, and the cells that answer them."""
+    rows = [row for row in document["rows"] if _cells(document, row)]
+    paths = [row for row in rows if _has_paths(document, row)]
+    others = [row for row in rows if row not in paths]
+    lines = [f"# {document['title'] or document['matrix']}", "", f"{document['summary']}. {NOTE}", ""]
+    if paths:
+        lines += ["## Were upgrade and rollback tested? Was the upgrade->downgrade->upgrade path tested?", ""]
+        lines += [line for row in paths for line in row_lines(document, row)]
+    if others:
+        lines += ["## Version Skew Strategy", ""]
+        lines += [line for row in others for line in row_lines(document, row)]
+    lines += [*outside_lines(document["cells"]), *_failures(document)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def row_lines(document: JsonObject, row: JsonObject) -> Iterator[str]:
+    """Yield the section of a row: what a user sees by condition, and the grid of its cells."""
+    cells = _cells(document, row)
+    yield from (f"### {row['title'] or row['name']}", "")
+    if row["section"]:
+        yield from (f"{row['section']}.", "")
+    if row["cases"]:
+        yield from ("| case | condition | what a user sees | cells |", "|---|---|---|---|")
+        for case in row["cases"]:
+            count = sum(
+                cell["outcome"] == "passed" and any(each["case"] == case["name"] for each in cell["seen"])
+                for cell in cells
+            )
+            yield f"| {case['name']} | {_text(case['when'])} | {_text(case['see'])} | {count or 'none'} |"
+        yield ""
+    yield from grid_lines(cells)
+    yield ""
+
+
+def grid_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
+    """Yield the table of a row's cells."""
+    found = grid(cells)
+    heads = [f"{found.column_factor} {value}".strip() or "result" for value in found.columns]
+    yield "| " + " | ".join([*found.line_factors, *heads]) + " |"
+    yield "|" + "---|" * (len(found.line_factors) + len(heads))
+    for header, line in found.lines:
+        texts = ["·" if cell is None else f"{mark(cell)} {shown(cell)}".rstrip() for cell in line]
+        yield "| " + " | ".join(map(_text, [*header, *texts])) + " |"
+
+
+def outside_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
+    """Yield the section of what ran outside the version skew policy."""
+    counts: dict[str, int] = {}
+    for cell in cells:
+        for problem in cell["unsupported"]:
+            counts[problem] = counts.get(problem, 0) + 1
+    if counts:
+        yield from ("## Outside the version skew policy", "")
+        yield from ("These pairs ran although Kubernetes does not support them:", "")
+        yield from (f"- {problem} ({count} cells)" for problem, count in sorted(counts.items()))
+        yield ""
+
+
+def _failures(document: JsonObject) -> Iterator[str]:
+    found = [cell for cell in document["cells"] if cell["outcome"] in ("failed", "error")]
+    if found:
+        yield from ("## What failed", "")
+    for cell in found:
+        yield f"- {cell['name']}: {cell['reason']} Reproduce: `{cell['reproduce']}`"
+
+
+def _cells(document: JsonObject, row: JsonObject) -> list[JsonObject]:
+    return [cell for cell in document["cells"] if cell["row"] == row["name"]]
+
+
+def _has_paths(document: JsonObject, row: JsonObject) -> bool:
+    return any("path" in cell["values"] for cell in _cells(document, row))
+
+
+def _text(text: str) -> str:
+    """Return text for a cell of a table."""
+    return " ".join(text.replace("|", "\\|").split())

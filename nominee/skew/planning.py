@@ -1,0 +1,109 @@
+"""What a run of a matrix does: its cells, each with a scenario that was checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from hashlib import sha256
+
+import yaml
+
+from nominee.scenario.documents import InvalidScenarioError, Problem
+from nominee.scenario.reading import read_text
+from nominee.skew.composition import CompositionError, Seen, compose, seen, slug
+from nominee.skew.expansion import Expansion, LeftOut, TooManyCellsError, expand
+from nominee.skew.model import Cell, Matrix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCell:
+    """A cell to run. `id` names its directory; `text` is its scenario file."""
+
+    id: str
+    cell: Cell
+    seen: tuple[Seen, ...]
+    text: str
+    timeout_seconds: float
+
+    @property
+    def digest(self) -> str:
+        """Return a digest of the scenario: an earlier result of another scenario is not used again."""
+        return sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The cells of a run. `possible` counts those of the whole matrix, `left_out` cannot exist."""
+
+    matrix: Matrix
+    full: bool
+    only: str
+    cells: tuple[PlannedCell, ...]
+    possible: int
+    left_out: tuple[LeftOut, ...]
+
+
+def plan(matrix: Matrix, *, full: bool, only: str = "") -> Plan:
+    """Return the cells of a matrix whose name matches the pattern `only`.
+
+    The pattern is one of a shell; one without `*` and `?` matches names that contain it.
+
+    Raises:
+        InvalidScenarioError: a cell's scenario has mistakes.
+    """
+    try:
+        expansion = expand(matrix.rows, full=full)
+    except TooManyCellsError as error:
+        raise InvalidScenarioError([Problem(matrix.file, 0, "spec.rows", str(error))]) from None
+    cells = tuple(_planned(matrix, [cell for cell in expansion.cells if _matches(cell.name, only)]))
+    return _plan(matrix, full, only, cells, expansion)
+
+
+def _plan(
+    matrix: Matrix, full: bool, only: str, cells: tuple[PlannedCell, ...], expansion: Expansion
+) -> Plan:
+    return Plan(
+        matrix=matrix,
+        full=full,
+        only=only,
+        cells=cells,
+        possible=expansion.possible,
+        left_out=expansion.left_out,
+    )
+
+
+def _matches(name: str, pattern: str) -> bool:
+    if not any(sign in pattern for sign in "*?"):
+        return pattern in name
+    return fnmatchcase(name, pattern)
+
+
+def _planned(matrix: Matrix, cells: Sequence[Cell]) -> Iterator[PlannedCell]:
+    problems: dict[str, Problem] = {}
+    ids: dict[str, int] = {}
+    for cell in cells:
+        name = slug(cell.name)
+        ids[name] = ids.get(name, 0) + 1
+        try:
+            document = compose(cell)
+            text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
+            (scenario,) = read_text(text, matrix.file)
+        except CompositionError as error:
+            problems[str(error)] = Problem(matrix.file, cell.row.line, f"row {cell.row.name}", str(error))
+            continue
+        except InvalidScenarioError as error:
+            for each in error.problems:
+                message = f"{each.field}: {each.message} (cell {cell.name})"
+                key = f"{cell.row.name} {each.message}"
+                problems.setdefault(key, Problem(matrix.file, cell.row.line, f"row {cell.row.name}", message))
+            continue
+        yield PlannedCell(
+            id=name if ids[name] == 1 else f"{name}.{ids[name]}",
+            cell=cell,
+            seen=seen(cell),
+            text=text,
+            timeout_seconds=scenario.timeout_seconds,
+        )
+    if problems:
+        raise InvalidScenarioError(list(problems.values()))

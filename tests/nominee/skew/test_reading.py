@@ -1,0 +1,52 @@
+"""Mistakes in a matrix are reported with line, field and remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nominee.scenario.documents import InvalidScenarioError
+from tests.nominee.skew.matrices import CLEARING, PATH, planned
+
+_ANSWER = """\
+  answers:
+  - kep: 5278
+    section: Version Skew Strategy
+    answer: An older API server does not clear the field.
+"""
+
+
+_ANSWERED = CLEARING + _ANSWER
+_GATE = "when: {apiserver: {gates: {Clearing"
+_POINT = "{scheduler: {NominatedNodeNameForExpectation: true}}}\n      - {v"
+_NAME = "  - name: path\n"
+_SECTION = "    section: Version Skew Strategy\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "message"),
+    [
+        (CLEARING, "versions:", "version:", "spec.rows[0].version: unknown field; did you mean versions?"),
+        (CLEARING, '"1.33"', '"1.31"', "versions.apiserver[0]: emulation version 1.31 is not between"),
+        (CLEARING, _GATE, "when: {apiserver: {gates: {Claring", "unknown feature gate"),
+        (CLEARING, "eventually", "eventualy", "spec.steps[1].expect.eventualy: unknown field"),
+        (CLEARING, "kind: Pod, name: p, cond", "kind: Pood, name: p, cond", "unknown kind 'Pood'"),
+        (PATH, _NAME, f"{_NAME}    after: [never]\n", "no step named 'never'; its steps are: before, after"),
+        (PATH, _NAME, f"{_NAME}    scenario: x.yaml\n", "give scenario (a file), or cluster and steps"),
+        (PATH, _POINT, "{kubelet: {}}}\n      - {v", "kubelet is not in the path's order"),
+        (_ANSWERED, _SECTION, _SECTION, "give rows, or the reason why it is untested"),
+        (_ANSWERED, _SECTION, f"{_SECTION}    rows: [x]\n", "there is no row 'x'; known are clearing"),
+        (
+            _ANSWERED,
+            _SECTION,
+            f"{_SECTION}    rows: [clearing]\n    shows: [x]\n",
+            "no case 'x' in these rows; known are cleared, kept",
+        ),
+    ],
+)
+def test_mistakes(tmp_path: Path, text: str, old: str, new: str, message: str) -> None:
+    with pytest.raises(InvalidScenarioError) as caught:
+        planned(tmp_path, text.replace(old, new, 1), full=True)
+    assert message in str(caught.value)
+    assert str(tmp_path / "matrix.yaml") in str(caught.value)

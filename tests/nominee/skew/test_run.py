@@ -1,0 +1,211 @@
+"""A run keeps what has ended; the reports show it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from machinery.runtime.clock import SystemClock
+from nominee.scenario.result import Outcome, ScenarioResult
+from nominee.skew import run as running
+from nominee.skew.cell_run import Job, keep
+from nominee.skew.kep_page import kep_page
+from nominee.skew.markdown import as_markdown
+from nominee.skew.planning import Plan
+from nominee.skew.report import CellResult, Report, Verdict
+from nominee.skew.store import Store, StoreError
+from tests.nominee.skew.matrices import CLEARING, PATH, planned
+
+_ANSWERS = """\
+  answers:
+  - kep: 5278
+    section: Version Skew Strategy
+    answer: An API server without the gate does not clear the field.
+    rows: [clearing]
+    where: {apiserver: {below: "1.34"}}
+    shows: [kept]
+  - kep: 5278
+    section: Version Skew Strategy
+    answer: A new API server clears it.
+    rows: [clearing]
+    where: {apiserver: {atLeast: "1.35"}}
+    shows: [cleared]
+  - {kep: 5278, section: Scalability, answer: No new calls., untested: needs a large cluster}
+  - kep: 5278
+    section: Scalability
+    answer: At 1.38 too.
+    rows: [clearing]
+    where: {apiserver: {atLeast: "1.38"}}
+"""
+
+
+class FakeExecutor:
+    """Ends jobs at once, with an outcome by id; raises KeyboardInterrupt after `limit` jobs."""
+
+    def __init__(self, outcomes: Mapping[str, Outcome], limit: int = 1_000) -> None:
+        self._outcomes, self._limit = outcomes, limit
+        self.jobs: list[str] = []
+
+    def run(self, jobs: Sequence[Job], cells: Path) -> Iterator[str | None]:
+        for number, job in enumerate(jobs):
+            if number == self._limit:
+                raise KeyboardInterrupt
+            yield None
+            work = cells.parent / "work"
+            (work / "c/logs").mkdir(parents=True, exist_ok=True)
+            (work / "c/logs/scheduler.log").write_text("a line with </script>\n", encoding="utf-8")
+            (work / "steps.txt").write_text("1.0s > a step\n", encoding="utf-8")
+            outcome = self._outcomes.get(job.id, Outcome.PASSED)
+            reason = "" if outcome is Outcome.PASSED else "not within 30 s; observed: x | y"
+            result = ScenarioResult(scenario=job.id, outcome=outcome, reason=reason, seconds=2.0)
+            (work / "results.json").write_text(json.dumps([result.as_json()]), encoding="utf-8")
+            keep(job, work, cells / job.id, "")
+            self.jobs.append(job.id)
+            yield job.id
+
+
+class Counter:
+    """Counts what the progress would show."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.names: list[str] = []
+        self.ticks = 0
+
+    def began(self, cells: int) -> None:
+        self.total = cells
+
+    def ended(self, cell: CellResult) -> None:
+        self.names.append(cell.planned.id)
+
+    def tick(self) -> None:
+        self.ticks += 1
+
+
+def _run(plan: Plan, store: Store, executor: FakeExecutor) -> Counter:
+    progress = Counter()
+    running.run(plan, store, executor, SystemClock(), progress)
+    return progress
+
+
+def _report(folder: Path, text: str, outcomes: Mapping[str, Outcome] | None = None) -> tuple[Report, Store]:
+    store = Store(folder / "report")
+    store.open(resume=False)
+    plan = planned(folder, text, full=True)
+    _run(plan, store, FakeExecutor(outcomes or {}))
+    return running.collect(plan, store, 1.0), store
+
+
+def test_ctrl_c_keeps_what_has_ended_and_resume_runs_the_others(tmp_path: Path) -> None:
+    plan = planned(tmp_path, CLEARING, full=True)
+    store = Store(tmp_path / "report")
+    store.open(resume=False)
+    with pytest.raises(KeyboardInterrupt):
+        _run(plan, store, FakeExecutor({}, limit=3))
+    first = running.collect(plan, store, 1.0)
+    assert (len(first.cells), len(first.unfinished), first.held) == (3, 7, False)
+    assert "7 not run" in first.summary
+    with pytest.raises(StoreError, match="--resume runs the missing cells"):
+        store.open(resume=False)
+    store.open(resume=True)
+    executor = FakeExecutor({})
+    progress = _run(plan, store, executor)
+    assert progress.total == len(progress.names) == 7
+    assert not {cell.planned.id for cell in first.cells} & set(executor.jobs)
+    assert running.collect(plan, store, 1.0).held
+
+
+def test_a_changed_scenario_runs_again(tmp_path: Path) -> None:
+    _, store = _report(tmp_path, CLEARING)
+    executor = FakeExecutor({})
+    _run(planned(tmp_path, CLEARING.replace("name: a pod", "name: one pod"), full=True), store, executor)
+    assert len(executor.jobs) == 10
+
+
+def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("", encoding="utf-8")
+    with pytest.raises(StoreError, match="not of a matrix"):
+        Store(tmp_path).open(resume=True)
+
+
+def test_a_process_that_leaves_no_result_is_an_error(tmp_path: Path) -> None:
+    plan = planned(tmp_path, CLEARING, only="1.33 scheduler=1.34")
+    (cell,) = plan.cells
+    store = Store(tmp_path / "report")
+    job = Job(id=cell.id, text=cell.text, digest=cell.digest, seconds_max=1.0)
+    (tmp_path / "work").mkdir()
+    keep(job, tmp_path / "work", store.folder(cell), "it was killed")
+    found = store.result(cell)
+    assert found is not None
+    assert (found.result.outcome, found.result.reason) == (Outcome.ERROR, "it was killed")
+
+
+def test_answers_are_confirmed_contradicted_or_not_tested(tmp_path: Path) -> None:
+    report, _ = _report(tmp_path, CLEARING + _ANSWERS)
+    first, second, third, fourth = report.answers
+    assert (first.verdict, len(first.cells), first.against) == (Verdict.CONFIRMED, 2, {})
+    assert second.verdict is Verdict.CONTRADICTED
+    assert len(second.cells) == 8
+    assert set(second.against.values()) == {"the bound pod keeps it"}
+    assert all("=false" in name for name in second.against)
+    assert (third.verdict, third.reason) == (Verdict.UNTESTED, "needs a large cluster")
+    assert (fourth.verdict, fourth.reason) == (Verdict.UNTESTED, "no cell of the run decides it")
+
+
+def test_a_failed_cell_contradicts_and_a_cell_that_could_not_run_decides_nothing(tmp_path: Path) -> None:
+    old = [cell.id for cell in planned(tmp_path, CLEARING, full=True, only="apiserver=1.33").cells]
+    outcomes = {old[0]: Outcome.FAILED, old[1]: Outcome.ERROR}
+    report, _ = _report(tmp_path, CLEARING + _ANSWERS, outcomes)
+    first = report.answers[0]
+    assert (first.verdict, len(first.cells)) == (Verdict.CONTRADICTED, 1)
+    assert not report.held
+    assert report.summary.startswith("8 of 10 cells passed, 1 failed, 1 could not run")
+
+
+def test_the_reports(tmp_path: Path) -> None:
+    failed = planned(tmp_path, CLEARING, full=True, only="1.33 scheduler=1.34").cells[0].id
+    report, store = _report(tmp_path, CLEARING + PATH + _ANSWERS, {failed: Outcome.FAILED})
+    names = running.write(report, store)
+    assert set(names) == {"skew.json", "index.html", "junit.xml", "report.md", "kep-5278.md"}
+    suite = ElementTree.parse(store.directory / "junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("11", "1")
+    page = (store.directory / "index.html").read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    cells = json.loads(found[1])
+    assert len(cells) == 11
+    assert cells[failed]["evidence"]["logs"] == {"scheduler": ["a line with </script>"]}
+    assert page.count("<button class=") == 11
+    assert page.count('<button class="failed outside"') == 1
+    assert not re.search(r'(src|href)="', page)  # no other file
+    document = json.loads((store.directory / "skew.json").read_text(encoding="utf-8"))
+    markdown = as_markdown(document)
+    assert markdown.index("upgrade->downgrade->upgrade") < markdown.index("## Version Skew Strategy")
+    assert "| kept | otherwise | the bound pod keeps it | 5 |" in markdown
+    assert "| up and down | ✓ written → missing |" in markdown
+    assert "- scheduler 1.34 is newer than the API server 1.33 (1 cells)" in markdown
+    assert "Reproduce: `nominee scenario run cells/" in markdown
+
+
+def test_the_page_of_a_kep(tmp_path: Path) -> None:
+    report, store = _report(tmp_path, CLEARING + _ANSWERS)
+    running.write(report, store)
+    document = json.loads((store.directory / "skew.json").read_text(encoding="utf-8"))
+    text = kep_page(document, 5278)
+    assert "1 confirmed, 1 contradicted, 2 not tested." in text
+    assert (
+        "| An API server without the gate does not clear the field. | ✓ confirmed | 2 cells of clearing. |"
+        in text
+    )
+    assert (
+        "| A new API server clears it. | ✗ contradicted | 4 of 8 cells differ: `clearing apiserver=1.35"
+        in text
+    )
+    assert "| scheduler | apiserver gates | apiserver 1.33 | apiserver 1.35 | apiserver 1.36 |" in text
+    with pytest.raises(ValueError, match="no row of KEP-1; it has 5278"):
+        kep_page(document, 1)
