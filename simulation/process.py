@@ -52,7 +52,6 @@ class SimulatedProcess(Process):
         self._grace_seconds = GRACE_SECONDS
         self.serving.address = f"127.0.0.1:{environment.owner.pid}"
         self.serving.serve_metrics(CollectorRegistry())
-        self.failure: BaseException | None = None
         environment.adopt(self)
 
     def run(
@@ -67,19 +66,19 @@ class SimulatedProcess(Process):
         registry.on_fire = self._on_fire
         registry.arm_early(self._armed)
 
-    async def main(self) -> None:
-        """Run the body to its end, or until `stop` and its grace period are over."""
+    async def main(self) -> int:
+        """Run the body to its end, or until `stop` and its grace period are over; return the exit status."""
         assert self._body is not None, "the command has not called run"
         try:
             await self._supervise(self._body, self._grace_seconds)
-        except Exception as error:  # the process ends with it
-            self.failure = error
-            self.log.error("Failed", step=self.step, error=repr(error), exc_info=error)
+        except Exception as error:  # noqa: BLE001  # the last handler there is
+            return self._report(error)
         finally:
             run_files.remove(self.directory, self.name, host.current().pid())
             with anyio.CancelScope(shield=True), anyio.move_on_after(1):
                 for client in self._clients:
                     await client.close()
+        return 0
 
     def stop(self) -> None:
         """Ask the process to stop, as SIGTERM does."""

@@ -8,7 +8,6 @@ import importlib
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextvars import Context
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -18,7 +17,8 @@ from machinery.client import transport
 from machinery.client.api_client import Client, connect
 from machinery.process import component, run_files
 from machinery.runtime import host
-from simulation import logs, points
+from machinery.runtime.call_faults import FAULTS
+from simulation import logs, per_process
 from simulation.clock import SimulatedClock
 from simulation.etcd.service import EtcdService
 from simulation.etcd.store import Store
@@ -27,8 +27,9 @@ from simulation.loop import SimulatedLoop, SimulationError
 from simulation.network.delays import Delays
 from simulation.network.network import Network
 from simulation.owner import OWNER, Owner, State
-from simulation.points import POINTS, ProcessPoints
+from simulation.per_process import CALL_FAULTS, POINTS, ProcessPoints
 from simulation.process import ENVIRONMENT, Environment, SimulatedProcess
+from simulation.started import Started
 
 T = TypeVar("T")
 DIRECTORY: Final = Path("/simulated")
@@ -42,36 +43,12 @@ MODULES: Final = {
     "cloud": "autoscaler.cloud.__main__",
     "autoscaler": "autoscaler.__main__",
 }
+KILLED = CRASHED = -9
+"""The exit status of a process that was killed, or that a failpoint made crash."""
 LOG_LINES_MAX: Final = 20_000
 READY_SECONDS_MAX: Final = 120.0
 READY_POLL_SECONDS: Final = 0.02
 _FIRST_PID: Final = 100
-
-
-class Started:
-    """A process that was started, also after its end."""
-
-    def __init__(self, owner: Owner, clock: SimulatedClock, points: ProcessPoints) -> None:
-        self.name = owner.name
-        self.owner = owner
-        self.clock = clock
-        self.points = points
-        self.context = Context()
-        self.process: SimulatedProcess | None = None
-        self.announces_not = False
-
-    def adopt(self, process: SimulatedProcess) -> None:
-        """Keep the process that the component's command made."""
-        self.process = process
-
-    @property
-    def running(self) -> bool:
-        return self.owner.state is not State.DEAD
-
-    @property
-    def ready(self) -> bool:
-        """Whether the process has announced itself; etcd and the user need not."""
-        return self.running and (self.process.ready if self.process is not None else self.announces_not)
 
 
 class Simulation:
@@ -84,13 +61,15 @@ class Simulation:
         self.seed = seed
         # The abstract methods are those of sockets and the like, which raise NotImplementedError.
         self.loop = SimulatedLoop()  # type: ignore[abstract]
-        self.network = Network(self.loop, self.rng("network"), delays)
+        self.network = Network(self.loop, lambda link: self.rng(f"network/{link}"), delays)
         self.files = Files()
         self.store = Store()
         self.processes: dict[str, Started] = {}
         """The last process of each name."""
         self.log: deque[str] = deque(maxlen=LOG_LINES_MAX)
         self.clock = SimulatedClock(self.loop)
+        self.on_exit: Callable[[str, int], None] = lambda name, status: None
+        """Called when a process has ended, with its name and exit status; negative for a signal."""
         self._log_level = log_level
         self._owners: dict[int, Owner] = {}
         self._dead: list[list[asyncio.Task[object]]] = []
@@ -115,12 +94,13 @@ class Simulation:
         collects = gc.isenabled()
         # Cycles are collected between simulations: when they are within one depends on the whole interpreter.
         gc.disable()
-        points.install()
         try:
-            return self._spawn("user").context.run(self.loop.run_until_complete, driver())
+            with per_process.installed():
+                try:
+                    return self._spawn("user").context.run(self.loop.run_until_complete, driver())
+                finally:
+                    self._bury()
         finally:
-            self._bury()
-            points.uninstall()
             logs.restore(before)
             if collects:
                 gc.enable()
@@ -132,14 +112,16 @@ class Simulation:
         clock = SimulatedClock(self.loop, offset)
         purpose = f"{name}/{pid}"
         registry = ProcessPoints(rng=self.rng(f"{purpose}/failpoints"), clock=clock)
-        registry.crash = lambda: self._die(started)
-        started = Started(owner, clock, registry)
+        registry.crash = lambda: self._die(started, CRASHED)
+        faults = FAULTS.of_process(self.rng(f"{purpose}/faults"), clock)
+        started = Started(owner, clock, registry, faults)
         environment = Environment(clock, self.rng(purpose), registry, owner, self.log.append, started.adopt)
         machine = SimulatedHost(owner, self.files, self._owners, self.rng(f"{purpose}/disk"))
         run = started.context.run
         run(OWNER.set, owner)
         run(ENVIRONMENT.set, environment)
         run(POINTS.set, registry)
+        run(CALL_FAULTS.set, faults)
         run(host.HOST.set, machine)
         run(transport.TRANSPORT.set, self.network)
         run(component.PROCESS_TYPE.set, SimulatedProcess)
@@ -173,13 +155,14 @@ class Simulation:
             command.main(args=options, standalone_mode=False)
         except click.ClickException as error:
             self.log.append(f"{started.name}: {error.format_message()}")
+            status = component.EXIT_USAGE
         else:
             assert started.process is not None, f"{started.name}: the command made no process"
-            await started.process.main()
-        self._die(started)
+            status = await started.process.main()
+        self._die(started, status)
 
     async def _etcd(self, started: Started) -> None:
-        started.announces_not = True
+        started.is_etcd = True
         document = {"component": "etcd", "name": "etcd", "pid": started.owner.pid, "grpc": ETCD_ADDRESS}
         run_files.write(DIRECTORY, "etcd", document)
         service = EtcdService(self.store, started.clock, self.rng(f"etcd/{started.owner.pid}/leases"))
@@ -205,9 +188,10 @@ class Simulation:
 
     def kill(self, name: str) -> None:
         """Kill a process at the instruction where it is, as SIGKILL does."""
-        self._die(self.processes[name])
+        self._die(self.processes[name], KILLED)
 
-    def _die(self, started: Started) -> None:
+    def _die(self, started: Started, status: int) -> None:
+        """End a process; `status` is its exit status, negative for a signal."""
         owner = started.owner
         if owner.state is State.DEAD:
             return
@@ -215,6 +199,19 @@ class Simulation:
         self.network.died(owner)
         # Kept until the end, so that no `finally` runs because a task is freed.
         self._dead.append(self.loop.tasks_of(owner))
+        self.network.at(self.loop.time(), self.on_exit, started.name, status)
+
+    def stop(self, name: str) -> None:
+        """Ask a process to stop, as SIGTERM does."""
+        started = self.processes[name]
+        if started.process is None:
+            self._die(started, 0)
+        else:
+            started.context.run(started.process.stop)
+
+    def use_rules(self) -> None:
+        """Apply the call faults that were set in `processes`."""
+        per_process.use_rules(started.faults for started in self.processes.values())
 
     def freeze(self, name: str) -> None:
         """Stop a process for a while, as SIGSTOP does."""

@@ -171,9 +171,17 @@ class Faults:
         self.clock: Clock = clock or SystemClock()
         self.on_first = on_first
         self.rules: tuple[Rule, ...] = ()
+        self.select: Callable[[], Faults] | None = None
+        """Returns the faults of the running task's process; only the simulation, with many, sets it."""
         self._servers: dict[str, frozenset[str]] = {}
         self._refused: set[tuple[str, str]] = set()
-        self._streams: set[Stream] = set()
+        self._streams: dict[Stream, None] = {}
+
+    def of_process(self, rng: random.Random, clock: Clock) -> Faults:
+        """Return faults without rules for another process, with the same declarations."""
+        made = Faults(rng=rng, clock=clock)
+        made._servers, made._refused = self._servers, self._refused
+        return made
 
     def declare(self, server: str, methods: Iterable[str], *, refused: Iterable[str] = ()) -> None:
         """Declare the methods that this process calls of a server, and actions that its client cannot do."""
@@ -258,6 +266,8 @@ class Faults:
         Raises:
             grpc.aio.AioRpcError: UNAVAILABLE when cut, DEADLINE_EXCEEDED when dropped or delayed for longer.
         """
+        if self.select is not None:
+            return await self.select().call(call, send, seconds_max)
         chosen = self._choose(call, stream=False)
         if chosen is None:
             return await send()
@@ -288,6 +298,8 @@ class Faults:
         Raises:
             grpc.aio.AioRpcError: UNAVAILABLE when cut; when dropped, once the rule is removed.
         """
+        if self.select is not None:
+            return await self.select().open(call)
         chosen = self._choose(call, stream=True)
         if chosen is not None:
             rule, term = chosen
@@ -306,12 +318,13 @@ class Faults:
     @contextmanager
     def stream(self, call: Call, end: Callable[[], object]) -> Iterator[Stream]:
         """Register an open stream."""
+        streams = self._streams if self.select is None else self.select()._streams
         stream = Stream(call, end)
-        self._streams.add(stream)
+        streams[stream] = None
         try:
             yield stream
         finally:
-            self._streams.discard(stream)
+            streams.pop(stream, None)
 
     async def message(self, stream: Stream) -> Verdict:
         """Apply the rules to a message that was read; one that was held is subject to the next rule, too.
@@ -319,6 +332,8 @@ class Faults:
         Raises:
             grpc.aio.AioRpcError: as `open`.
         """
+        if self.select is not None:
+            return await self.select().message(stream)
         while (chosen := self._choose(stream.call, stream=True)) is not None:
             rule, term = chosen
             match term.action:

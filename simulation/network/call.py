@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 import grpc
 import grpc.aio
 
-from simulation.network.faults import Action, Fault
 from simulation.owner import OWNER, Owner
 
 if TYPE_CHECKING:
@@ -48,24 +47,21 @@ Item = bytes | Status
 class Pipe:
     """The messages of one direction of a call; they arrive late, but in order."""
 
-    __slots__ = ("_items", "_last", "_network", "_reader", "_writer", "delay", "silent")
+    __slots__ = ("_call", "_items", "_last", "_reader", "_writer")
 
-    def __init__(self, network: Network) -> None:
-        self._network = network
+    def __init__(self, call: Call) -> None:
+        self._call = call
         self._items: deque[Item] = deque()
         self._reader: asyncio.Future[None] | None = None
         self._writer: asyncio.Future[None] | None = None
         self._last = 0.0
-        self.delay = 0.0
-        self.silent = False
 
     def send(self, item: Item) -> None:
         """Send a message; it arrives after those sent before it."""
-        if self.silent:
-            return
-        when = max(self._last, self._network.loop.time() + self._network.delay() + self.delay)
+        network = self._call.network
+        when = max(self._last, network.loop.time() + network.delay(self._call.link))
         self._last = when
-        self._network.at(when, self.arrive, item)
+        network.at(when, self.arrive, item)
 
     def arrive(self, item: Item) -> None:
         """Hand a message to the reader."""
@@ -107,42 +103,33 @@ class Call:
         self.client: Owner | None = OWNER.get()
         self.server: SimulatedServer | None = None
         self.task: asyncio.Task[None] | None = None
-        self.to_server = Pipe(network)
-        self.to_client = Pipe(network)
+        self.to_server = Pipe(self)
+        self.to_client = Pipe(self)
         self.ended = False
         self.deadline = None if timeout is None else network.loop.time() + timeout
         self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def method(self) -> str:
-        """The method's name."""
-        return self.path.rpartition("/")[2]
+    def link(self) -> str:
+        """The name of the connection, for its delays."""
+        client = self.client.name if self.client is not None else ""
+        return f"{client}>{self.server.name if self.server is not None else self.target}"
 
     def start(self, *, wait_for_ready: bool) -> None:
         """Connect, and let the server begin the call; without a server it fails, or waits for one."""
         loop = self.network.loop
         if self.deadline is not None and self._timer is None:
             self._timer = loop.call_at(self.deadline, self._expire)
-        fault = self.network.fault_of(self)
         server = self.network.server_at(self.target)
         self.network.calls[self] = None
-        if server is None or (fault is not None and fault.action is Action.CUT):
+        if server is None:
             if wait_for_ready:
                 self.network.after_retry(self._again)
             else:
-                self.network.after_delay(self.end, REFUSED)
+                self.network.after_shortest_delay(self.end, REFUSED)
             return
         self.server = server
-        self.apply(fault)
-        if not self.to_server.silent:
-            self.network.after_delay(server.accept, self, extra=self.to_server.delay)
-
-    def apply(self, fault: Fault | None) -> None:
-        """Apply a fault to what is sent from now on."""
-        self.to_server.silent = fault is not None and fault.action is Action.DROP_REQUEST
-        self.to_client.silent = fault is not None and fault.action is Action.DROP_RESPONSE
-        delay = fault.seconds if fault is not None and fault.action is Action.DELAY else 0.0
-        self.to_server.delay = self.to_client.delay = delay
+        self.network.after_delay(self.link, server.accept, self)
 
     def _again(self) -> None:
         if not self.ended:
@@ -157,7 +144,7 @@ class Call:
             return False
         server = self.server
         self.end(status)
-        if server is not None and not self.to_server.silent:
+        if server is not None:
             self.network.after_shortest_delay(server.cancel, self)
         return True
 
@@ -177,8 +164,7 @@ class Call:
 
     def respond(self, data: bytes, status: Status) -> None:
         """Send the response of a call with one response, or its failure."""
-        if not self.to_client.silent:
-            self.network.after_delay(self.end, status, data, extra=self.to_client.delay)
+        self.network.after_delay(self.link, self.end, status, data)
 
 
 class UnaryCall(Call):

@@ -1,4 +1,4 @@
-"""The network of a simulation: which servers there are, how long messages take, and what is broken."""
+"""The network of a simulation: which servers there are, and how long messages take."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from simulation.loop import SimulatedLoop
 from simulation.network.call import RESET, Call
 from simulation.network.channel import SimulatedChannel
 from simulation.network.delays import Delays
-from simulation.network.faults import Action, Fault
 from simulation.network.server import SimulatedServer
 from simulation.owner import Owner, State
 
@@ -25,20 +24,22 @@ KEEPALIVE_SECONDS: Final = 22.5
 """After so much silence of a frozen server its clients give their connections up."""
 _SHORTEST_SECONDS: Final = 0.0001
 _FIRST_PORT: Final = 20_000
-_FAULTS_MAX: Final = 1000
 
 
 class Network:
     """The network of one simulation; machinery.client.transport.Transport for its processes."""
 
-    def __init__(self, loop: SimulatedLoop, rng: random.Random, delays: Delays | None = None) -> None:
+    def __init__(
+        self, loop: SimulatedLoop, rng_of: Callable[[str], random.Random], delays: Delays | None = None
+    ) -> None:
         self.loop = loop
-        self._rng = rng
-        self.delays = delays or Delays.drawn(rng)
+        self._rng_of = rng_of
+        self._links: dict[str, random.Random] = {}
+        """One generator for each connection: calls of one client do not change the delays of another."""
+        self.delays = delays or Delays.drawn(rng_of("delays"))
         self.calls: dict[Call, None] = {}
         """The open calls, in the order of their beginning."""
         self._servers: dict[str, SimulatedServer] = {}
-        self._faults: list[Fault] = []
         self._port = _FIRST_PORT
         self._context = Context()
         self.messages = 0
@@ -89,10 +90,13 @@ class Network:
 
     # Time. Deliveries belong to the network: they happen whatever becomes of sender and receiver.
 
-    def delay(self) -> float:
-        """Draw the delay of a message."""
+    def delay(self, link: str) -> float:
+        """Draw the delay of a message of a connection."""
         self.messages += 1
-        return self.delays.draw(self._rng)
+        rng = self._links.get(link)
+        if rng is None:
+            rng = self._links[link] = self._rng_of(link)
+        return self.delays.draw(rng)
 
     def at(self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
         """Call back at a time of the loop."""
@@ -100,9 +104,9 @@ class Network:
             return
         self.loop.call_at(when, callback, *args, context=self._context)
 
-    def after_delay(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, extra: float = 0.0) -> None:
+    def after_delay(self, link: str, callback: Callable[[*Ts], object], *args: *Ts) -> None:
         """Call back when a message that is sent now has arrived."""
-        self.at(self.loop.time() + self.delay() + extra, callback, *args)
+        self.at(self.loop.time() + self.delay(link), callback, *args)
 
     def after_shortest_delay(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
         """Call back after a fixed delay, without drawing a random number."""
@@ -112,43 +116,7 @@ class Network:
         """Call back when a client looks for the server again."""
         self.at(self.loop.time() + RETRY_SECONDS, callback)
 
-    # What goes wrong.
-
-    def fault_of(self, call: Call) -> Fault | None:
-        """Return the last fault that was set for such a call."""
-        if not self._faults:
-            return None
-        server = self._servers.get(call.target)
-        caller = call.client.name if call.client is not None else ""
-        callee = server.name if server is not None else ""
-        for fault in reversed(self._faults):
-            if fault.matches(caller, callee, call.method):
-                return fault
-        return None
-
-    def set_fault(self, fault: Fault) -> None:
-        """Set a fault for calls, open ones included.
-
-        Raises:
-            ValueError: there are too many.
-        """
-        if len(self._faults) >= _FAULTS_MAX:
-            raise ValueError(f"at most {_FAULTS_MAX} faults")
-        self._faults.append(fault)
-        self._apply_faults()
-
-    def clear_faults(self, keep: Callable[[Fault], bool] = lambda _: False) -> None:
-        """Remove all faults, or those that are not to be kept."""
-        self._faults = [fault for fault in self._faults if keep(fault)]
-        self._apply_faults()
-
-    def _apply_faults(self) -> None:
-        for call in list(self.calls):
-            fault = self.fault_of(call)
-            if fault is not None and fault.action is Action.CUT:
-                self._break(call)
-            else:
-                call.apply(fault)
+    # Processes that die or freeze.
 
     def died(self, owner: Owner) -> None:
         """Break the connections of a process that was killed."""

@@ -123,7 +123,7 @@ class SimulatedServer:
         for call in list(self._calls):
             if call.task is not None:
                 call.task.cancel()
-            self._network.after_delay(call.end, _STOPPED)
+            self._network.after_delay(call.link, call.end, _STOPPED)
 
     @property
     def serves(self) -> bool:
@@ -134,9 +134,9 @@ class SimulatedServer:
     def accept(self, call: Call) -> None:
         """Begin a call that has arrived."""
         if not self.serves:
-            self._network.after_delay(call.end, RESET)
+            self._network.after_delay(call.link, call.end, RESET)
         elif self._calls_max is not None and len(self._calls) >= self._calls_max:
-            self._network.after_delay(call.end, _EXHAUSTED)
+            self._network.after_delay(call.link, call.end, _EXHAUSTED)
         elif not call.ended:
             self._calls[call] = None
             call.task = self._network.loop.create_task(self._serve(call), context=self._context.copy())
@@ -146,10 +146,6 @@ class SimulatedServer:
         if call.task is not None and self.serves:
             # In the server's own context, so that a frozen server notices it later.
             self._network.loop.call_soon(call.task.cancel, context=self._context)
-
-    def broke(self, call: Call) -> None:
-        """Cancel the handler of a call whose client died or lost the connection."""
-        self.cancel(call)
 
     async def _serve(self, call: Call) -> None:
         try:

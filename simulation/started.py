@@ -1,0 +1,72 @@
+"""A process that was started: its state, its environment, and questions to its serving port."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import Context
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from machinery.runtime.call_faults import Faults
+from simulation import asgi
+from simulation.clock import SimulatedClock
+from simulation.owner import Owner, State
+from simulation.per_process import ProcessPoints
+from simulation.process import SimulatedProcess
+
+if TYPE_CHECKING:
+    from simulation.asgi import Answer, App
+
+ANSWER_SECONDS_MAX: Final = 5.0
+
+
+class NoAnswerError(Exception):
+    """A process does not answer; the text says why."""
+
+
+class Started:
+    """A process of a simulation, also after its end."""
+
+    def __init__(self, owner: Owner, clock: SimulatedClock, points: ProcessPoints, faults: Faults) -> None:
+        self.name = owner.name
+        self.owner = owner
+        self.clock = clock
+        self.points = points
+        self.faults = faults
+        self.context = Context()
+        self.process: SimulatedProcess | None = None
+        self.is_etcd = False
+        self._app: App | None = None
+
+    def adopt(self, process: SimulatedProcess) -> None:
+        """Keep the process that the component's command made."""
+        self.process = process
+
+    @property
+    def running(self) -> bool:
+        """Whether the process exists; it may be frozen."""
+        return self.owner.state is not State.DEAD
+
+    @property
+    def ready(self) -> bool:
+        """Whether the process has announced itself; etcd need not."""
+        return self.running and (self.is_etcd or (self.process is not None and self.process.ready))
+
+    async def get(self, path: str) -> Answer:
+        """Return what the process's serving port answers to a GET.
+
+        Raises:
+            NoAnswerError: the process does not run, is frozen, or takes too long.
+        """
+        if self.process is None or not self.running:
+            raise NoAnswerError(f"{self.name} does not run, or has no serving port")
+        if self._app is None:
+            self._app = self.process.serving.application()
+        loop = asyncio.get_running_loop()
+        asking = loop.create_task(asgi.get(self._app, path), context=self.context.copy())
+        with anyio.move_on_after(ANSWER_SECONDS_MAX):
+            await asyncio.wait([asking])
+        if not asking.done():
+            raise NoAnswerError(f"{self.name} does not answer within {ANSWER_SECONDS_MAX:g} s")
+        return asking.result()
