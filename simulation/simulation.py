@@ -130,7 +130,7 @@ class Simulation:
     # Processes.
 
     def start(self, name: str, component_name: str, arguments: Sequence[str] = ()) -> Started:
-        """Start a component from its command line, without the options --dir and --name.
+        """Start a component from its options; etcd has none.
 
         Raises:
             SimulationError: a process of this name runs.
@@ -150,9 +150,8 @@ class Simulation:
 
     async def _component(self, started: Started, component_name: str, arguments: Sequence[str]) -> None:
         command = importlib.import_module(MODULES[component_name]).main
-        options = ["--dir", str(DIRECTORY), "--name", started.name, *arguments]
         try:
-            command.main(args=options, standalone_mode=False)
+            command.main(args=list(arguments), standalone_mode=False)
         except click.ClickException as error:
             self.log.append(f"{started.name}: {error.format_message()}")
             status = component.EXIT_USAGE

@@ -7,7 +7,7 @@ import anyio
 from machinery.api import kinds
 from machinery.api.pb import core
 from machinery.client.api_client import Client
-from simulation.simulation import Simulation
+from simulation.simulation import DIRECTORY, Simulation
 
 NODES = 3
 NO_CONTROLLERS = "ServiceAccount,TaintNodesByCondition"
@@ -15,14 +15,21 @@ NO_CONTROLLERS = "ServiceAccount,TaintNodesByCondition"
 POLL_SECONDS = 0.05
 
 
+def start_one(simulation: Simulation, name: str, *, nodes: int = NODES) -> None:
+    """Start one component, or start it again."""
+    own = {
+        "apiserver": ["--rest-address", "", "--disable-admission-plugins", NO_CONTROLLERS],
+        "kubelet-0": ["--nodes", str(nodes)],
+    }
+    options = ["--dir", str(DIRECTORY), "--name", name, *own.get(name, ())]
+    simulation.start(name, name.partition("-")[0], options)
+
+
 async def start(simulation: Simulation, *, nodes: int = NODES) -> Client:
     """Start etcd, the API server, the scheduler and a kubelet; return a client when all are ready."""
     simulation.start("etcd", "etcd")
-    simulation.start(
-        "apiserver", "apiserver", ["--rest-address", "", "--disable-admission-plugins", NO_CONTROLLERS]
-    )
-    simulation.start("scheduler", "scheduler")
-    simulation.start("kubelet-0", "kubelet", ["--nodes", str(nodes)])
+    for name in ("apiserver", "scheduler", "kubelet-0"):
+        start_one(simulation, name, nodes=nodes)
     await simulation.wait_ready("apiserver", "scheduler", "kubelet-0")
     return await simulation.client()
 

@@ -1,0 +1,106 @@
+"""Play a scenario in a simulation, with a seed."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+
+from nominee import plan
+from nominee.config_file import read_config
+from nominee.options import OptionError
+from nominee.plan import UpOptions
+from nominee.scenario import runner
+from nominee.scenario.cluster import ClusterError
+from nominee.scenario.model import Action, ClusterOptions, ClusterOverrides, Scenario
+from nominee.scenario.narration import Narrator, Silent
+from nominee.scenario.play import ended
+from nominee.scenario.result import Outcome, ScenarioResult
+from nominee.scenario.simulated_cluster import SimulatedCluster
+from nominee.scenario.simulated_processes import SimulatedProcesses
+from nominee.scenario.up_options import write
+from nominee.supervisor.spec import ClusterSpec
+from simulation.loop import SimulationError
+from simulation.simulation import DIRECTORY, Simulation
+
+
+def not_simulated(options: ClusterOptions) -> str:
+    """Return why a cluster cannot be simulated, or ""."""
+    programs = [name for name, own in options.components.items() if own.command]
+    if programs:
+        return f"{', '.join(programs)}: programs that are not Nominee's cannot be simulated"
+    if "etcd" in options.without:
+        return "a cluster without etcd cannot be simulated"
+    return ""
+
+
+def simulate(
+    scenario: Scenario,
+    seed: int,
+    *,
+    overrides: ClusterOverrides | None = None,
+    narrate: Narrator | None = None,
+    first: Sequence[Action] = (),
+    failpoint_components: Sequence[str] = (),
+    simulation: Simulation | None = None,
+) -> ScenarioResult:
+    """Play a scenario in a simulation of this seed; return its result.
+
+    `overrides` change the cluster, `first` are actions before the first step. With `simulation` the caller
+    has the history and the log lines afterwards.
+    """
+    options = (overrides or ClusterOverrides()).applied_to(scenario.cluster)
+    if reason := not_simulated(options):
+        return ended(scenario, Outcome.SKIPPED, reason)
+    simulated = simulation or Simulation(seed)
+    folder = Path(tempfile.mkdtemp(prefix="nominee-simulation-"))
+    try:
+        spec, stopped = _spec(options, folder)
+
+        async def main() -> ScenarioResult:
+            processes = SimulatedProcesses(simulated, spec, {})
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(processes.run)
+                processes.start_all(without=stopped)
+                await processes.until_all_ready()
+                async with await simulated.client("nominee-scenario") as client:
+                    cluster = SimulatedCluster(simulated, processes, client, options)
+                    result = await runner.run(
+                        scenario,
+                        cluster,
+                        narrate or Silent(),
+                        first=first,
+                        failpoint_components=failpoint_components,
+                    )
+                tasks.cancel_scope.cancel()
+            return result
+
+        return simulated.run(main)
+    except (BaseExceptionGroup, SimulationError, OptionError) as error:
+        found = _leaves(error)
+        if not all(isinstance(each, ClusterError | SimulationError | OptionError) for each in found):
+            raise
+        return ended(scenario, Outcome.ERROR, "; ".join(map(str, found)))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _spec(options: ClusterOptions, folder: Path) -> tuple[ClusterSpec, frozenset[str]]:
+    """Return the processes of a cluster, and those that do not start with it.
+
+    Raises:
+        OptionError: options contradict one another.
+    """
+    settings = read_config(write(options, folder))
+    settings.update(secure=False)
+    built = plan.build(UpOptions(directory=DIRECTORY, **settings))
+    return built.spec, frozenset(p.name for p in built.spec.processes if not p.starts_with_cluster)
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for each in error.exceptions for leaf in _leaves(each)]
