@@ -19,7 +19,7 @@ from simulation.owner import OWNER, Owner, State
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-STANDSTILL_CALLBACKS_MAX: Final = 2_000_000
+STANDSTILL_CALLBACKS_MAX: Final = 200_000
 """Callbacks at one moment; beyond it, tasks wait for each other without any time passing."""
 
 
@@ -82,7 +82,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def call_soon(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context or copy_context())
+        context = copy_context() if context is None else context
+        handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
 
@@ -107,7 +108,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context or copy_context())
+        handle = asyncio.TimerHandle(
+            when, callback, args, self, copy_context() if context is None else context
+        )
         heapq.heappush(self._timers, (when, self.next_number(), handle))
         return handle
 

@@ -12,6 +12,7 @@ import click
 
 from nominee.commands.common import end_as_by_ctrl_c, version_options
 from nominee.options import OptionError, parse_gates, parse_versions
+from nominee.scenario.simulation_command import SimulationOptions, run_simulated, simulation_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +44,7 @@ def scenario() -> None:
     help="Keep clusters below this directory, one for each scenario.  [default: a temporary one]",
 )
 @click.option("--keep", is_flag=True, help="Keep the directories of scenarios that held, too.")
+@simulation_options
 @version_options
 @click.option(
     "-o",
@@ -57,11 +59,12 @@ def run(
     chosen: tuple[str, ...],
     directory: Path | None,
     keep: bool,
+    simulation: SimulationOptions | None,
     emulated_version: tuple[str, ...],
     feature_gates: tuple[str, ...],
     output: str,
 ) -> None:
-    """Run scenarios, each on a cluster of its own.
+    """Run scenarios, each on a cluster of its own: real processes, or with --simulate a simulation.
 
     The exit status is 0 only if everything held, 1 if something failed, 2 if a file is no scenario. Logs and
     history are kept if a scenario failed.
@@ -75,6 +78,10 @@ def run(
     except OptionError as error:
         raise click.UsageError(str(error)) from None
     end_as_by_ctrl_c()
+    if simulation is not None:
+        results = run_simulated(scenarios, simulation, versions, gates, to_stderr=output != _FORMATS[0])
+        _show(results, output)
+        sys.exit(0 if all(result.held for result in results) else 1)
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-scenario-"))
     settings = Settings(base=base, keep=keep, versions=versions, gates=gates, to_stderr=output != _FORMATS[0])
     try:

@@ -38,6 +38,7 @@ class SimulatedProcesses:
     def start_all(self, *, without: Container[str] = ()) -> None:
         """Start all processes, except for those in `without`."""
         self._perform(self._core.start_all(self._now, without=without))
+        self._changed.set()
 
     def ask(self, component: str, trigger: Trigger, arguments: Sequence[str] | None = None) -> None:
         """Apply a command to the processes of a name; `arguments` are added from the next start on.
@@ -52,6 +53,7 @@ class SimulatedProcesses:
                 self._perform(self._core.ask(name, trigger, self._now))
             except InvalidTransitionError as error:
                 raise ClusterError(f"{trigger} {name}: {error}") from None
+        self._changed.set()
 
     def names(self, component: str) -> list[str]:
         """Return the processes of a name: one, or all kubelets. Raises: ClusterError."""
@@ -100,17 +102,18 @@ class SimulatedProcesses:
     async def run(self) -> None:
         """Look for processes that have become ready, and for what is due, until cancelled."""
         while True:
-            core = self._core
+            core, changed = self._core, anyio.Event()
+            self._changed = changed
             starting = [p.name for p in core.processes.values() if p.state is State.STARTING]
             for name in starting:
                 if self._simulation.processes[name].ready:
                     self._perform(core.became_ready(name, self._now))
             self._perform(core.tick(self._now))
-            seconds = POLL_SECONDS if starting else None
+            waits = any(process.state is State.STARTING for process in core.processes.values())
+            seconds = POLL_SECONDS if waits else None
             if core.next_deadline is not None:
                 due = max(core.next_deadline - self._now, 0.0)
                 seconds = due if seconds is None else min(seconds, due)
-            changed = self._changed = anyio.Event()
             with anyio.move_on_after(seconds):
                 await changed.wait()
 
@@ -118,6 +121,7 @@ class SimulatedProcesses:
         if name in self._specs:
             reason = f"signal {-status}" if status < 0 else f"exit code {status}"
             self._perform(self._core.exited(name, status, reason, self._now))
+            self._changed.set()
 
     @property
     def _now(self) -> float:
@@ -133,7 +137,6 @@ class SimulatedProcesses:
         }
         for action in actions:
             effects[action.effect](action.name)
-        self._changed.set()
 
     def _spawn(self, name: str) -> None:
         spec = self._specs[name]

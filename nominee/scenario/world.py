@@ -6,6 +6,7 @@ polling. A state between two lists of an informer (the API server was down) is n
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -69,7 +70,9 @@ class World:
         self._deleted_at: dict[tuple[AnyKind, ObjectKey], int] = {}
         self._listeners: list[Change] = []
         for kind in watched:
-            informer: Informer[Message] = Informer(concrete, kind, clock=clock)
+            # A generator with a fixed seed, so that a simulation is repeatable.
+            rng = random.Random(kind.plural)
+            informer: Informer[Message] = Informer(concrete, kind, clock=clock, rng=rng)
             self._informers[kind] = informer
             informer.add_handler(
                 on_add=partial(self._changed, kind, None),

@@ -1,0 +1,57 @@
+"""`python -m nominee.scenario.simulation_program PLAN`: simulate scenarios with many seeds.
+
+Prints one line of JSON for each run: scenario, seed, outcome, and the whole result if it did not hold.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from machinery.wire.scalars import Json
+from nominee.scenario.model import ClusterOverrides, Scenario
+from nominee.scenario.reading import read_file
+from nominee.scenario.result import ScenarioResult
+from nominee.scenario.simulate import simulate
+from nominee.scenario.simulation_plan import SimulationPlan
+
+
+def runs(plan: SimulationPlan) -> Iterator[tuple[int, ScenarioResult]]:
+    """Play the scenarios; yield seed and result of each run."""
+    overrides = ClusterOverrides(emulated_versions=plan.versions, feature_gates=plan.gates)
+    scenarios = [_find(Path(file), name) for file, name in plan.scenarios]
+    frozen = False
+    for seed in plan.seeds:
+        for scenario in scenarios:
+            yield seed, simulate(scenario, seed, overrides=overrides)
+            gc.collect()
+            if not frozen:
+                # What the first run has loaded is not looked at again by later collections.
+                gc.freeze()
+                frozen = True
+
+
+def _find(file: Path, name: str) -> Scenario:
+    return next(scenario for scenario in read_file(file) if scenario.name == name)
+
+
+def main(text: str) -> int:
+    """Run a plan; return 0 if everything held, else 1."""
+    held = True
+    for seed, result in runs(SimulationPlan.from_json(text)):
+        line: dict[str, Json] = {"scenario": result.scenario, "seed": seed, "outcome": result.outcome.value}
+        if not result.held or result.reason:
+            line["result"] = result.as_json()
+        held = held and result.held
+        print(json.dumps(line), flush=True)
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1]))
+    except KeyboardInterrupt:
+        sys.exit(130)

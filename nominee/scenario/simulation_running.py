@@ -1,0 +1,136 @@
+"""Run scenarios in simulations with many seeds, in several processes, and collect the first failures."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from threading import Lock
+
+from nominee.bench.processes import kill
+from nominee.scenario.model import Scenario
+from nominee.scenario.play import ended
+from nominee.scenario.result import Outcome, ScenarioResult
+from nominee.scenario.simulation_plan import SimulationPlan
+from nominee.supervisor.children import before_exec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationSettings:
+    """The seeds, the number of processes, and changes to the clusters."""
+
+    seeds: range
+    jobs: int = 1
+    versions: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """The runs of one scenario: how many, and the failure with the lowest seed."""
+
+    scenario: Scenario
+    count: int = 0
+    failed: int = 0
+    seed: int = -1
+    first: ScenarioResult | None = None
+    skipped: ScenarioResult | None = None
+
+    def add(self, seed: int, outcome: Outcome, result: ScenarioResult | None) -> None:
+        self.count += 1
+        if outcome is Outcome.SKIPPED:
+            self.skipped = result
+        elif outcome is not Outcome.PASSED:
+            self.failed += 1
+            if self.first is None or seed < self.seed:
+                self.seed, self.first = seed, result
+
+    def result(self, settings: SimulationSettings) -> ScenarioResult:
+        """Return the result of the scenario: that of the first failure, if there is one."""
+        if self.skipped is not None:
+            return self.skipped
+        if self.first is not None:
+            share = f"seed {self.seed} ({self.failed} of {self.count} seeds failed)"
+            return replace(
+                self.first,
+                reason=f"{share}: {self.first.reason}",
+                reproduce=reproduce(self.scenario, self.seed, settings),
+            )
+        if self.count < len(settings.seeds):
+            return ended(
+                self.scenario, Outcome.ERROR, f"{self.count} of {len(settings.seeds)} seeds were run"
+            )
+        return ended(self.scenario, Outcome.PASSED, f"{self.count} seeds")
+
+
+def reproduce(scenario: Scenario, seed: int, settings: SimulationSettings) -> str:
+    """Return the command that repeats a run."""
+    words = ["nominee", "scenario", "run", "--simulate", "--seed", str(seed), scenario.file]
+    words += ["--name", scenario.name]
+    for component, version in settings.versions.items():
+        words += ["--emulated-version", f"{component}={version}" if component else version]
+    for component, gates in settings.gates.items():
+        for gate, enabled in gates.items():
+            text = f"{gate}={str(enabled).lower()}"
+            words += ["--feature-gates", f"{component}={text}" if component else text]
+    return shlex.join(words)
+
+
+def run_seeds(
+    scenarios: Sequence[Scenario], settings: SimulationSettings, report: Callable[[int, int], None]
+) -> list[ScenarioResult]:
+    """Run each scenario with all seeds; `report` gets the number of runs so far, and of failures."""
+    tallies = {scenario.name: _Tally(scenario) for scenario in scenarios}
+    lock = Lock()
+
+    def collect(child: subprocess.Popen[str]) -> None:
+        assert child.stdout is not None
+        for line in child.stdout:
+            document = json.loads(line)
+            found = document.get("result")
+            with lock:
+                tallies[document["scenario"]].add(
+                    document["seed"],
+                    Outcome(document["outcome"]),
+                    ScenarioResult.from_json(found) if found is not None else None,
+                )
+                every = tallies.values()
+                report(sum(tally.count for tally in every), sum(tally.failed for tally in every))
+
+    children: list[subprocess.Popen[str]] = []
+    try:
+        # All children before the first thread: a process with threads does not fork safely.
+        jobs = max(min(settings.jobs, len(settings.seeds)), 1)
+        children.extend(_child(scenarios, settings, index, jobs) for index in range(jobs))
+        with ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(collect, children))
+    finally:
+        for child in children:
+            kill(child)
+    return [tally.result(settings) for tally in tallies.values()]
+
+
+def _child(
+    scenarios: Sequence[Scenario], settings: SimulationSettings, index: int, jobs: int
+) -> subprocess.Popen[str]:
+    """Start a process for every `jobs`-th seed from the one at `index` on."""
+    plan = SimulationPlan(
+        scenarios=[(scenario.file, scenario.name) for scenario in scenarios],
+        first=settings.seeds[index],
+        last=settings.seeds[-1],
+        step=jobs,
+        versions=settings.versions,
+        gates=settings.gates,
+    )
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "nominee.scenario.simulation_program", plan.to_json()],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        process_group=0,
+        preexec_fn=before_exec(),
+    )

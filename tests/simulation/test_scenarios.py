@@ -1,0 +1,115 @@
+"""Scenarios in a simulation, and the command that runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from nominee.scenario.command import scenario as scenario_command
+from nominee.scenario.model import Scenario
+from nominee.scenario.reading import read_file
+from nominee.scenario.result import Outcome
+from nominee.scenario.simulate import simulate
+from simulation.simulation import Simulation
+
+ROOT = Path(__file__).parents[2]
+STORY = ROOT / "scenarios" / "kep-5278-story-2-restart.yaml"
+HEAD = "apiVersion: scenario.nominee.dev/v1alpha1\nkind: Scenario\n"
+NEVER_RUNS = f"""{HEAD}metadata: {{name: never-runs}}
+spec:
+  cluster: {{nodes: 1, without: [autoscaler, cloud]}}
+  steps:
+  - apply:
+    - apiVersion: v1
+      kind: Pod
+      metadata: {{name: p}}
+      spec: {{containers: [{{name: c, image: app, resources: {{requests: {{cpu: "99"}}}}}}]}}
+  - expect: {{eventually: {{object: {{kind: Pod, name: p, condition: Ready=True}}}}, seconds: 300}}
+"""
+PROGRAM = f"""{HEAD}metadata: {{name: foreign}}
+spec:
+  cluster:
+    nodes: 1
+    components: {{scheduler: {{command: [kube-scheduler]}}}}
+  steps: []
+"""
+RESTARTS = f"""{HEAD}metadata: {{name: restarts}}
+spec:
+  cluster: {{nodes: 1, without: [autoscaler, cloud]}}
+  steps:
+  - failpoint: {{component: scheduler, name: scheduler.bind.before, action: 1*crash}}
+  - apply:
+    - apiVersion: v1
+      kind: Pod
+      metadata: {{name: p}}
+      spec: {{containers: [{{name: c, image: app}}]}}
+  - expect: {{eventually: {{object: {{kind: Pod, name: p, jsonPath: {{.status.phase: Running}}}}}}}}
+  - expect: {{eventually: {{component: {{name: scheduler, state: ready, restarts: 1}}}}}}
+  - pause: kubelet-0
+  - fault: {{component: scheduler, to: apiserver, action: cut}}
+  - apply:
+    - apiVersion: v1
+      kind: Pod
+      metadata: {{name: q}}
+      spec: {{containers: [{{name: c, image: app}}]}}
+  - expect: {{never: {{object: {{kind: Pod, name: q, jsonPath: {{.spec.nodeName: node-0}}}}}}, seconds: 5}}
+  - fault: {{component: scheduler, clear: true}}
+  - expect: {{eventually: {{object: {{kind: Pod, name: q, jsonPath: {{.spec.nodeName: node-0}}}}}}}}
+  - resume: kubelet-0
+  - expect: {{eventually: {{object: {{kind: Pod, name: q, jsonPath: {{.status.phase: Running}}}}}}}}
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "scenario.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def only(path: Path) -> Scenario:
+    (found,) = read_file(path)
+    return found
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_story_of_a_kep_holds(seed: int) -> None:
+    simulation = Simulation(seed)
+    result = simulate(only(STORY), seed, simulation=simulation)
+    assert result.outcome is Outcome.PASSED, result.reason
+    assert simulation.loop.problems == []
+
+
+def digest(seed: int) -> str:
+    """Play the story, in which the scheduler is killed and started; return the hash of the history."""
+    simulation = Simulation(seed)
+    assert simulate(only(STORY), seed, simulation=simulation).held
+    return simulation.store.digest()
+
+
+def test_a_run_with_a_crash_and_a_restart_is_repeatable() -> None:
+    assert digest(5) == digest(5)
+
+
+def test_crashes_pauses_and_faults(tmp_path: Path) -> None:
+    result = simulate(only(write(tmp_path, RESTARTS)), 1)
+    assert result.outcome is Outcome.PASSED, result.reason
+
+
+def test_a_failure_names_the_seed_and_the_command(tmp_path: Path) -> None:
+    path = write(tmp_path, NEVER_RUNS)
+    arguments = ["run", "--simulate", "--seeds", "4-6", "--jobs", "2", "-o", "json", str(path)]
+    ran = CliRunner().invoke(scenario_command, arguments)
+    assert ran.exit_code == 1
+    (result,) = json.loads(ran.stdout)["results"]
+    assert result["outcome"] == "failed"
+    assert result["reason"].startswith("seed 4 (3 of 3 seeds failed): step 2")
+    assert f"--simulate --seed 4 {path} --name never-runs" in result["reproduce"]
+
+
+def test_a_foreign_program_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    result = simulate(only(write(tmp_path, PROGRAM)), 1)
+    assert result.outcome is Outcome.SKIPPED
+    assert "scheduler: programs that are not Nominee's cannot be simulated" in result.reason
