@@ -69,6 +69,9 @@ class World:
         self._json: dict[tuple[AnyKind, ObjectKey], tuple[Message, JsonObject]] = {}
         self._deleted_at: dict[tuple[AnyKind, ObjectKey], int] = {}
         self._listeners: list[Change] = []
+        self._changes = 0
+        self._last: tuple[Condition, int, Observed] | None = None
+        """The last evaluation, and the number of changes then: polling costs nothing while none happen."""
         for kind in watched:
             # A generator with a fixed seed, so that a simulation is repeatable.
             rng = random.Random(kind.plural)
@@ -98,6 +101,7 @@ class World:
     def _changed(self, kind: AnyKind, old: Message | None, new: Message | None) -> None:
         if new is None and old is not None:
             self._json.pop((kind, key_of(old)), None)
+        self._changes += 1
         for listener in list(self._listeners):
             listener(kind, old, new)
 
@@ -148,6 +152,12 @@ class World:
 
     def evaluate(self, condition: Condition) -> Observed:
         """Evaluate a condition that is about objects and events only."""
+        last = self._last
+        if last is None or last[0] is not condition or last[1] != self._changes:
+            last = self._last = (condition, self._changes, self._evaluate(condition))
+        return last[2]
+
+    def _evaluate(self, condition: Condition) -> Observed:
         match condition:
             case ObjectCondition():
                 return evaluate_objects(condition, self._chosen(condition))
@@ -156,9 +166,9 @@ class World:
                 events = [self.json(kinds.EVENT, each) for each in self.messages(kinds.EVENT, namespace)]
                 return evaluate_events(condition, events)
             case AllOf():
-                return combined([self.evaluate(each) for each in condition.conditions], all)
+                return combined([self._evaluate(each) for each in condition.conditions], all)
             case AnyOf():
-                return combined([self.evaluate(each) for each in condition.conditions], any)
+                return combined([self._evaluate(each) for each in condition.conditions], any)
             case _:
                 raise TypeError(f"{type(condition).__name__} is not about objects")
 

@@ -27,14 +27,15 @@ spec:
       kind: Pod
       metadata: {{name: p}}
       spec: {{containers: [{{name: c, image: app, resources: {{requests: {{cpu: "99"}}}}}}]}}
-  - expect: {{eventually: {{object: {{kind: Pod, name: p, condition: Ready=True}}}}, seconds: 300}}
+  - expect: {{eventually: {{object: {{kind: Pod, name: p, condition: Ready=True}}}}, seconds: 100}}
 """
 PROGRAM = f"""{HEAD}metadata: {{name: foreign}}
 spec:
   cluster:
     nodes: 1
     components: {{scheduler: {{command: [kube-scheduler]}}}}
-  steps: []
+  steps:
+  - wait: {{object: {{kind: Pod, name: p, condition: Ready=True}}}}
 """
 RESTARTS = f"""{HEAD}metadata: {{name: restarts}}
 spec:
@@ -70,8 +71,8 @@ def write(tmp_path: Path, text: str) -> Path:
 
 
 def only(path: Path) -> Scenario:
-    (found,) = read_file(path)
-    return found
+    """Return the first scenario of a file."""
+    return read_file(path)[0]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
