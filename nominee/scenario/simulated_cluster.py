@@ -114,13 +114,10 @@ class SimulatedCluster:
         ]
 
     async def inject_fault(self, fault: InjectFault) -> None:
-        """Add a fault to the calls of a component, or clear all of its faults."""
+        """Set a fault of the calls of a component, or remove faults."""
         for started in self._started(fault.component):
-            if fault.clear:
-                started.faults.clear()
-                continue
             try:
-                started.faults.put(fault.action, fault.to, fault.method)
+                started.faults.put(fault.action, fault.to, fault.method, fault.kind)
             except ActionError as error:
                 raise ClusterError(str(error)) from None
         self._simulation.use_rules()

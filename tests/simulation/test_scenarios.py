@@ -57,7 +57,7 @@ spec:
       metadata: {{name: q}}
       spec: {{containers: [{{name: c, image: app}}]}}
   - expect: {{never: {{object: {{kind: Pod, name: q, jsonPath: {{.spec.nodeName: node-0}}}}}}, seconds: 5}}
-  - fault: {{component: scheduler, clear: true}}
+  - fault: {{component: scheduler, action: "off"}}
   - expect: {{eventually: {{object: {{kind: Pod, name: q, jsonPath: {{.spec.nodeName: node-0}}}}}}}}
   - resume: kubelet-0
   - expect: {{eventually: {{object: {{kind: Pod, name: q, jsonPath: {{.status.phase: Running}}}}}}}}
