@@ -49,6 +49,8 @@ def demo(chosen: tuple[str, ...], keep: bool) -> None:
     try:
         click.echo("etcd, API server, scheduler, controllers, kubelet, cloud and autoscaler are starting ...")
         results = run_on_one_cluster(found, directory, Settings(base=directory, keep=keep))
+        if len(results) < len(found) and all(result.held for result in results):
+            raise click.ClickException("the cluster could not be cleaned up after a story; see above")
     except KeyboardInterrupt:
         shutil.rmtree(directory, ignore_errors=True)
         raise

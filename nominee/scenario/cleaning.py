@@ -68,9 +68,22 @@ async def _restore_processes(cluster: ScenarioCluster, scenario: Scenario) -> No
         else:
             await cluster.restart(component, ComponentOptions(), kill=True)
     armed = {(a.component, a.name): None for s in scenario.steps if isinstance(a := s.action, ArmFailpoint)}
+    await _until_ready(cluster, scenario)
     for component, name in armed:
         if component not in controlled:
             await cluster.arm_failpoint(component, name, "off")
+
+
+async def _until_ready(cluster: ScenarioCluster, scenario: Scenario) -> None:
+    """Wait until no process starts or is to be started again."""
+    deadline = cluster.clock.monotonic() + _SECONDS_MAX
+    while True:
+        starting = [p.name for p in await cluster.processes() if p.state not in ("ready", "down", "paused")]
+        if not starting:
+            return
+        if cluster.clock.monotonic() >= deadline:
+            raise ClusterError(f"after {scenario.name} {', '.join(starting)} is not ready")
+        await cluster.clock.sleep(_POLL_SECONDS)
 
 
 async def _until_gone(

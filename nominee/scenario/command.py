@@ -43,6 +43,11 @@ def scenario() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep clusters below this directory, one for each scenario.  [default: a temporary one]",
 )
+@click.option(
+    "--share-clusters",
+    is_flag=True,
+    help="Run scenarios with the same spec.cluster on one cluster, which is cleaned up between them.",
+)
 @click.option("--keep", is_flag=True, help="Keep the directories of scenarios that held, too.")
 @simulation_options
 @version_options
@@ -58,6 +63,7 @@ def run(
     files: tuple[Path, ...],
     chosen: tuple[str, ...],
     directory: Path | None,
+    share_clusters: bool,
     keep: bool,
     simulation: SimulationOptions | None,
     emulated_version: tuple[str, ...],
@@ -69,7 +75,7 @@ def run(
     The exit status is 0 only if everything held, 1 if something failed, 2 if a file is no scenario. Logs and
     history are kept if a scenario failed.
     """
-    from nominee.scenario.running import Settings, run_apart
+    from nominee.scenario.running import Settings, run_apart, run_shared
 
     scenarios = _choose(_read(files), chosen)
     try:
@@ -85,7 +91,7 @@ def run(
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-scenario-"))
     settings = Settings(base=base, keep=keep, versions=versions, gates=gates, to_stderr=output != _FORMATS[0])
     try:
-        results = run_apart(scenarios, settings)
+        results = (run_shared if share_clusters else run_apart)(scenarios, settings)
     finally:
         _remove_if_empty(base)
     _show(results, output)

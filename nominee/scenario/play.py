@@ -59,7 +59,8 @@ def run_together(
 ) -> list[ScenarioResult]:
     """Run scenarios one after another on one cluster, up to the first that does not hold.
 
-    Their `spec.cluster` must be equal. What a scenario created is deleted after it.
+    Their `spec.cluster` must be equal. What a scenario created is deleted after it; if that fails, the rest
+    is not run.
     """
     options = (overrides or ClusterOverrides()).applied_to(scenarios[0].cluster)
     if any(scenario.cluster != scenarios[0].cluster for scenario in scenarios):
@@ -117,20 +118,25 @@ async def _play(
 ) -> list[ScenarioResult]:
     # These import gRPC; the cluster is started before.
     from nominee.scenario.real_cluster import RealCluster
-    from nominee.scenario.runner import run
+    from nominee.scenario.runner import NotCleanError, run
 
     results = []
     async with RealCluster.open(directory, options, SystemClock()) as opened:
         for scenario in scenarios:
             is_last = scenario is scenarios[-1]
-            result = await run(
-                scenario,
-                opened,
-                say,
-                first=first,
-                failpoint_components=failpoint_components,
-                clean_up=not is_last,
-            )
+            try:
+                result = await run(
+                    scenario,
+                    opened,
+                    say,
+                    first=first,
+                    failpoint_components=failpoint_components,
+                    clean_up=not is_last,
+                )
+            except NotCleanError as error:
+                say.saw(str(error))
+                results.append(error.result)
+                break
             results.append(result)
             if not result.held:
                 break

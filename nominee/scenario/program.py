@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from machinery.runtime import logs
 from machinery.runtime.clock import SystemClock
 from nominee import output
 from nominee.scenario.model import ClusterOverrides, Scenario
@@ -46,12 +47,15 @@ def main(text: str) -> int:
     """Run a plan; return 0 if everything held, else 1."""
     plan = Plan.from_json(text)
     scenarios = [_find(Path(file), name) for file, name in plan.scenarios]
-    results = run_together(
-        scenarios,
-        Path(plan.directory),
-        overrides=ClusterOverrides(emulated_versions=plan.versions, feature_gates=plan.gates),
-        narrate=TextNarrator(SystemClock(), to_stderr=plan.to_stderr),
-    )
+    Path(plan.directory).mkdir(parents=True, exist_ok=True)
+    with (Path(plan.directory) / "scenario.log").open("a", encoding="utf-8") as log:
+        logs.configure("scenario", stream=log)
+        results = run_together(
+            scenarios,
+            Path(plan.directory),
+            overrides=ClusterOverrides(emulated_versions=plan.versions, feature_gates=plan.gates),
+            narrate=TextNarrator(SystemClock(), to_stderr=plan.to_stderr),
+        )
     Path(plan.results).write_text(json.dumps([result.as_json() for result in results]), encoding="utf-8")
     return 0 if all(result.held for result in results) else 1
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import anyio
+import anyio.abc
 import anyio.to_thread
 
 from machinery.api import kinds
@@ -21,9 +22,11 @@ from machinery.process.run_files import RunFile
 from machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
 from machinery.runtime.clock import Clock, SystemClock
 from machinery.wire.scalars import Json
+from nominee.invariants.evidence import Evidence, Settings
 from nominee.scenario import cloud
 from nominee.scenario.cluster import ClusterError, FailpointState, ProcessState
 from nominee.scenario.model import ClusterOptions, ComponentOptions, InjectFault, InvariantException
+from nominee.scenario.recording import Recording
 from nominee.scenario.result import Violation
 from nominee.scenario.up_options import arguments_of
 from nominee.supervisor.client import NotRunningError, RefusedError, call
@@ -35,21 +38,47 @@ COMMAND_SECONDS_MAX = 60.0
 class RealCluster:
     """A running cluster in a state directory."""
 
-    def __init__(self, directory: Path, client: Client, options: ClusterOptions, clock: Clock) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        client: Client,
+        options: ClusterOptions,
+        clock: Clock,
+        tasks: anyio.abc.TaskGroup,
+    ) -> None:
         self._directory, self._client, self._options, self._clock = directory, client, options, clock
+        self._tasks = tasks
+        self._recording = Recording(directory, clock)
+        self._recorder = anyio.CancelScope()
+        self._recorded = anyio.Event()
 
     @classmethod
     @asynccontextmanager
     async def open(
         cls, directory: Path, options: ClusterOptions, clock: Clock | None = None
     ) -> AsyncIterator[RealCluster]:
-        """Connect to a running cluster, and start its programs that are not Nominee's."""
-        async with await client_module.connect(directory, user_agent="nominee-scenario") as client:
-            cluster = cls(directory, client, options, clock or SystemClock())
+        """Connect to a running cluster, record its history, and start its programs that are not Nominee's."""
+        async with (
+            await client_module.connect(directory, user_agent="nominee-scenario") as client,
+            anyio.create_task_group() as tasks,
+        ):
+            cluster = cls(directory, client, options, clock or SystemClock(), tasks)
+            cluster._record()
             for name, own in options.components.items():
                 if own.command and not own.stopped:
                     await cluster.start(name, ComponentOptions())
             yield cluster
+            tasks.cancel_scope.cancel()
+
+    def _record(self) -> None:
+        """Start to record the history."""
+        self._recorder, self._recorded = anyio.CancelScope(), anyio.Event()
+        self._tasks.start_soon(self._run_recorder, self._recorder, self._recorded)
+
+    async def _run_recorder(self, scope: anyio.CancelScope, ended: anyio.Event) -> None:
+        with scope:
+            await self._recording.run()
+        ended.set()
 
     @property
     def clock(self) -> Clock:
@@ -197,8 +226,14 @@ class RealCluster:
     # The end
 
     async def violations(self, exceptions: Sequence[InvariantException]) -> Sequence[Violation]:
-        """Check the invariants on the history of all objects."""
-        return []
+        """Check the invariants on the history of all objects; return violations once."""
+        self._recorder.cancel()
+        await self._recorded.wait()
+        evidence = Evidence(now=self._clock.now())
+        found = await self._recording.violations(Settings(), evidence)
+        self._record()
+        expected = {exception.name for exception in exceptions}
+        return [violation for violation in found if violation.invariant not in expected]
 
 
 def _damage(path: Path, how: str) -> None:

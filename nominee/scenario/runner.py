@@ -46,20 +46,37 @@ async def run(
     `first`: actions before the first step, such as failpoints that an exploration arms.
     `failpoint_components`: the processes whose failpoint hits the result reports. `clean_up`: restore the
     cluster for another scenario.
+
+    Raises:
+        NotCleanError: it cannot be restored.
     """
     conditions = [background.condition for background in scenario.background]
     conditions += [s.action.condition for s in scenario.steps if isinstance(s.action, Wait | Expect)]
     narrate.heading(f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name)
     world = World(cluster.client, cluster.clock, watched_kinds(conditions))
+    problem = ""
     async with anyio.create_task_group() as tasks:
         await world.open(tasks)
         run = Run(scenario, cluster, world, narrate)
         with world.listening(Changes(narrate.saw)):
             result = await run.play(tasks, first, failpoint_components)
             if clean_up and result.held:
-                await clean(cluster, run.actions, scenario)
+                try:
+                    await clean(cluster, run.actions, scenario)
+                except (ClusterError, StatusError) as error:
+                    problem = str(error)
         tasks.cancel_scope.cancel()
+    if problem:
+        raise NotCleanError(result, problem)
     return result
+
+
+class NotCleanError(Exception):
+    """The cluster could not be restored after a scenario; it has the scenario's result."""
+
+    def __init__(self, result: ScenarioResult, problem: str) -> None:
+        super().__init__(f"the cluster cannot be used for another scenario: {problem}")
+        self.result = result
 
 
 class Run:

@@ -47,6 +47,25 @@ def run_apart(scenarios: Sequence[Scenario], settings: Settings) -> list[Scenari
     ]
 
 
+def run_shared(scenarios: Sequence[Scenario], settings: Settings) -> list[ScenarioResult]:
+    """Run scenarios with the same `spec.cluster` on one cluster, and on another one after a failure."""
+    results: list[ScenarioResult] = []
+    groups: list[list[Scenario]] = []
+    for scenario in scenarios:
+        found = next((group for group in groups if group[0].cluster == scenario.cluster), None)
+        if found is None:
+            groups.append([scenario])
+        else:
+            found.append(scenario)
+    for group in groups:
+        remaining = group
+        while remaining:
+            played = run_on_one_cluster(remaining, settings.base / remaining[0].name, settings)
+            results += played
+            remaining = remaining[len(played) :]
+    return results
+
+
 def run_on_one_cluster(
     scenarios: Sequence[Scenario], directory: Path, settings: Settings
 ) -> list[ScenarioResult]:
