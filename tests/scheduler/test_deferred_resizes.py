@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from machinery.api.objects import ObjectKey
 from machinery.api.pb import core
 from scheduler.framework.deferred_resize import Fit, ResizePreemption
 from tests.scheduler.resizing import (
@@ -112,6 +113,22 @@ def test_the_cache_is_changed_before_the_queue() -> None:
     queued = bench.queue.pop()
     assert queued is not None
     assert dict(queued.pod_info.fit_requests)[0] == 250
+
+
+@pytest.mark.parametrize("place", ["active", "unschedulable"])
+def test_a_change_reaches_cache_and_queue(place: str) -> None:
+    """ "Conflicting Sources of Truth for the Pod": "resize requests, priority updates, or label changes"."""
+    bench = full()
+    if place == "unschedulable":
+        bench.attempt()
+    assert bench.place("growing") == place
+    bench.put(growing("310m", priority=HIGH + 1, labels={"a": "b"}))
+    cached = bench.cache.get_pod("uid-growing")
+    queued = bench.queue.get(ObjectKey("default", "growing"))
+    assert cached is not None
+    assert queued is not None
+    for info in (cached, queued.pod_info):
+        assert (info.priority, dict(info.labels), dict(info.fit_requests)[0]) == (HIGH + 1, {"a": "b"}, 310)
 
 
 def test_a_queue_sorts_deferred_and_new_pods_by_priority() -> None:

@@ -222,6 +222,22 @@ def test_a_budget_is_kept_where_another_victim_will_do() -> None:
         assert bench.attempt().victims == victims
 
 
+# ---- "Scheduler Resource Reservation" ----
+
+
+@FLAVOURS
+def test_the_room_of_a_parked_resize_is_reserved(options: ResizePreemption) -> None:
+    """What the resize desires counts before its kubelet has done it: a new pod does not get the room."""
+    bench = Bench(options)
+    bench.put(node("node1", "300m"), pod("victim", "200m"), growing())
+    assert bench.attempt().victims == ("victim",)
+    bench.remove("victim")
+    bench.put(pod("new", "100m", on="", priority=HIGH + 1, preemptionPolicy="Never"))
+    found = bench.attempt()
+    assert (found.pod, found.node) == ("new", "")
+    assert "Insufficient cpu" in found.message
+
+
 # ---- "Reconsideration Race Conditions" ----
 
 
