@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("nominee.verify.command", "verify"),
     "vpa": ("nominee.vpa.command", "vpa"),
     "scenario": ("nominee.scenario.command", "scenario"),
+    "chaos": ("nominee.chaos.command", "chaos"),
     "demo": ("nominee.demo.command", "demo"),
     "bench": ("nominee.bench.command", "bench"),
     "study": ("nominee.study.command", "study"),

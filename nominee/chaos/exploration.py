@@ -22,21 +22,23 @@ PAIRS_MAX = 10_000
 class Scope:
     """The cases of an exploration: what may be broken.
 
-    `only` is a pattern as of a shell, for identifiers of single perturbations. `watched` names kinds by
-    process; `steps` are the steps at which a watch may be changed.
+    `only`: patterns as of a shell, of which an identifier of a single perturbation must match one. `hits`: at
+    how many hits of a failpoint an action is tried, the first and others drawn from the seed. `watched` names
+    kinds by process; `steps` are the steps at which a watch may be changed.
     """
 
     actions: Sequence[Action] = tuple(Action)
     views: Sequence[View] = tuple(View)
     pairs: bool = False
-    only: str = ""
+    only: Sequence[str] = ()
+    hits: int = 2
     seed: int = 0
     watched: Mapping[str, Sequence[str]] = field(default_factory=dict)
     steps: Sequence[int] = ()
 
     def includes(self, perturbation: Perturbation) -> bool:
-        """Return whether the pattern covers a perturbation."""
-        return not self.only or fnmatchcase(str(perturbation), self.only)
+        """Return whether a pattern covers a perturbation."""
+        return not self.only or any(fnmatchcase(str(perturbation), pattern) for pattern in self.only)
 
 
 def singles(hits: Mapping[str, Mapping[str, int]], scope: Scope) -> list[Case]:
@@ -48,7 +50,11 @@ def singles(hits: Mapping[str, Mapping[str, int]], scope: Scope) -> list[Case]:
     passed = [
         (process, name, count) for process in hits for name, count in sorted(hits[process].items()) if count
     ]
-    later = [(process, name, rng.randint(2, count)) for process, name, count in passed if count > 1]
+    later = [
+        (process, name, hit)
+        for process, name, count in passed
+        for hit in sorted(rng.sample(range(2, count + 1), min(scope.hits, count) - 1))
+    ]
     found: list[Perturbation] = [
         AtFailpoint(process, name, action) for action in scope.actions for process, name, _ in passed
     ]

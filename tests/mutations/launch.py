@@ -45,6 +45,11 @@ def edits(mutation: Mutation, module: str) -> tuple[Edit, ...]:
             f'{prefix}"nominee.cli", ',
         ),
         Edit(
+            "nominee.chaos.workers:_command",
+            '"-P", "-m", "nominee.chaos.worker", ',
+            f'{prefix}"nominee.chaos.worker", ',
+        ),
+        Edit(
             "nominee.plan:_command",
             '[sys.executable, "-P", "-m", component.module, ',
             f'[sys.executable, "-P", "-m", *(("{_SELF}", "{mutation.name}", "--")'

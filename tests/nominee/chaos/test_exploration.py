@@ -54,8 +54,15 @@ def test_every_action_at_the_first_hit_then_at_a_later_one() -> None:
     assert len(hits) == 1
 
 
+def test_more_hits_of_each_failpoint_on_request() -> None:
+    hits = {"scheduler": {"scheduler.bind.after": 5, "scheduler.bind.before": 1}}
+    found = [str(each) for each in singles(hits, Scope(actions=(Action.CRASH,), hits=9, seed=1))]
+    laters = [f"scheduler:scheduler.bind.after=crash@{hit}" for hit in (2, 3, 4, 5)]
+    assert found == ["scheduler:scheduler.bind.after=crash", "scheduler:scheduler.bind.before=crash", *laters]
+
+
 def test_a_pattern_selects_cases() -> None:
-    assert [str(each) for each in singles(HITS, Scope(only="*before=crash"))] == [
+    assert [str(each) for each in singles(HITS, Scope(only=("*before=crash",)))] == [
         "scheduler:scheduler.bind.before=crash"
     ]
 

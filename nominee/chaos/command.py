@@ -1,0 +1,199 @@
+"""`nominee chaos explore`."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from machinery.wire.scalars import parse_seconds
+from nominee.chaos.case import Action, Case, CaseError, View
+from nominee.commands.common import end_as_by_ctrl_c
+
+if TYPE_CHECKING:
+    from nominee.scenario.model import Scenario
+
+_FORMATS = ("text", "json", "markdown")
+_SEED_MAX = 1_000_000
+HITS_MAX = 1000
+
+
+class Duration(click.ParamType["float"]):
+    """A duration as Go writes it (`10m`, `90s`) or in seconds; returns seconds."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds."""
+        if isinstance(value, float):
+            return value
+        text = str(value)
+        try:
+            seconds = float(text) if text.replace(".", "", 1).isdigit() else parse_seconds(text)
+        except ValueError:
+            seconds = 0.0
+        if seconds <= 0:
+            self.fail(f"{value!r} is not a duration; write 10m or 90s", param, ctx)
+        return seconds
+
+
+class Actions(click.ParamType["tuple[Action, ...]"]):
+    """Actions of failpoints, separated by commas."""
+
+    name = "list"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Action, ...]:
+        """Return the actions."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(Action(word.strip()) for word in str(value).split(","))
+        except ValueError as error:
+            self.fail(f"{error}; there are {', '.join(each.value for each in Action)}", param, ctx)
+
+
+class Identifier(click.ParamType["Case"]):
+    """The identifier of a case."""
+
+    name = "case"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Case:
+        """Return the case."""
+        if isinstance(value, Case):
+            return value
+        try:
+            return Case.parse(str(value))
+        except CaseError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.group()
+def chaos() -> None:
+    """Break a cluster systematically or at random, and report what does not hold.
+
+    See docs/chaos.md.
+    """
+
+
+@chaos.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--name", default="", help="The scenario of this name.  [default: the file's only one]")
+@click.option("--budget", type=Duration(), default="10m", show_default=True, help="Time for all cases.")
+@click.option(
+    "--actions",
+    type=Actions(),
+    default=",".join(each.value for each in Action),
+    show_default=True,
+    help="What happens at failpoints.",
+)
+@click.option("--views/--no-views", default=True, help="Change what processes see, too.  [default: --views]")
+@click.option("--pairs", is_flag=True, help="After the single cases, pairs of those that held.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only single cases that match, as in a shell. Repeatable.",
+)
+@click.option(
+    "--hits",
+    type=click.IntRange(1, HITS_MAX),
+    default=2,
+    show_default=True,
+    help="At how many hits of a failpoint an action is tried: the first, and others drawn from the seed.",
+)
+@click.option("--case", type=Identifier(), help="Run this case only.")
+@click.option("--seed", type=int, help="Seed of the order of pairs, and of later hits.  [default: random]")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep clusters below this directory.  [default: a temporary one, kept if something broke]",
+)
+@click.option("--verbose", is_flag=True, help="Print the steps of each run.")
+@click.option("-o", "--output", type=click.Choice(_FORMATS), default=_FORMATS[0], show_default=True)
+def explore(
+    file: Path,
+    name: str,
+    budget: float,
+    actions: tuple[Action, ...],
+    views: bool,
+    pairs: bool,
+    only: tuple[str, ...],
+    hits: int,
+    case: Case | None,
+    seed: int | None,
+    directory: Path | None,
+    verbose: bool,
+    output: str,
+) -> None:
+    """Run a scenario once for each failpoint that it passes and each action.
+
+    Then with changed watches, and with pairs. The exit status is 0 if everything held, 1 if something broke,
+    2 if the scenario could not be run.
+    """
+    from nominee.chaos import report as reports
+    from nominee.chaos.exploration import Scope
+    from nominee.chaos.explorer import Explorer, Settings
+
+    scenario = _find(file, name)
+    end_as_by_ctrl_c()
+    base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-chaos-"))
+    scope = Scope(
+        actions=actions,
+        views=tuple(View) if views else (),
+        pairs=pairs,
+        only=only,
+        hits=hits,
+        seed=random.SystemRandom().randrange(_SEED_MAX) if seed is None else seed,
+    )
+    settings = Settings(
+        scope=scope,
+        base=base,
+        budget_seconds=budget,
+        case=case,
+        keep=directory is not None,
+        verbose=verbose,
+    )
+    explorer = Explorer(scenario, settings, lambda text: click.echo(text, err=output != _FORMATS[0]))
+    try:
+        report = explorer.run()
+    finally:
+        if base.exists() and not any(base.iterdir()):
+            shutil.rmtree(base, ignore_errors=True)
+    if output == "json":
+        click.echo(reports.as_json([report]))
+    elif output == "markdown":
+        click.echo(reports.as_markdown([report]))
+    else:
+        for line in reports.as_text(report):
+            click.echo(line)
+    if report.broken:
+        sys.exit(1)
+    sys.exit(2 if report.error else 0)
+
+
+def _find(file: Path, name: str) -> Scenario:
+    """Return a scenario of a file.
+
+    Raises:
+        click.UsageError: the file is invalid, or has no such scenario.
+    """
+    from nominee.scenario.documents import InvalidScenarioError
+    from nominee.scenario.reading import read_file
+
+    try:
+        found = read_file(file)
+    except InvalidScenarioError as error:
+        raise click.UsageError(f"{file} is no scenario:\n{error}") from None
+    chosen = [each for each in found if not name or each.name == name]
+    if len(chosen) != 1:
+        names = ", ".join(each.name for each in found)
+        raise click.UsageError(f"--name: one of {names} is required")
+    return chosen[0]

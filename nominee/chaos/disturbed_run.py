@@ -1,0 +1,252 @@
+"""Run a scenario once with the perturbations of a case, on any ScenarioCluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import anyio
+import anyio.abc
+
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from nominee.chaos.case import FREEZE_SECONDS, HOLD_SECONDS, Action, AtFailpoint, Case, OfWatch, View
+from nominee.chaos.rest import unrest
+from nominee.chaos.tolerance import Relaxed, relaxed
+from nominee.scenario.cleaning import clean
+from nominee.scenario.cluster import ClusterError, FailpointState, ScenarioCluster
+from nominee.scenario.model import ArmFailpoint, Expect, InjectFault, Scenario, Step, Wait
+from nominee.scenario.narration import Narrator
+from nominee.scenario.result import Outcome, ScenarioResult
+from nominee.scenario.runner import Run
+from nominee.scenario.world import World, watched_kinds
+
+REST_SECONDS_MAX = 20.0
+_POLL_SECONDS = 0.05
+_FAULTS: Mapping[View, str] = {View.STALE: "hold", View.MERGE: "merge", View.RELIST: "1*relist"}
+Points = Mapping[str, Mapping[str, FailpointState]]
+"""Failpoints by process and name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """A run: its result, the failpoints that it passed, and the state of the cluster afterwards.
+
+    `reached`: every perturbation took effect. `unsettled` is what had not come to rest. `is_clean`: another
+    run can use the cluster.
+    """
+
+    result: ScenarioResult
+    hits: Mapping[str, Mapping[str, int]]
+    reached: bool
+    unsettled: str
+    is_clean: bool
+
+
+class _Steps:
+    """A narrator that passes all on, and sets an event when a step of a given name begins."""
+
+    def __init__(self, narrate: Narrator, events: Mapping[str, anyio.Event]) -> None:
+        self._narrate, self._events = narrate, events
+        self.heading: Callable[[str], None] = narrate.heading
+        self.waits: Callable[[str], None] = narrate.waits
+        self.saw: Callable[[str], None] = narrate.saw
+        self.held: Callable[[str], None] = narrate.held
+        self.failed: Callable[[str], None] = narrate.failed
+
+    def act(self, text: str) -> None:
+        """Report a step."""
+        self._narrate.act(text)
+        if text in self._events:
+            self._events[text].set()
+
+
+async def run_case(
+    scenario: Scenario,
+    case: Case,
+    cluster: ScenarioCluster,
+    narrate: Narrator,
+    needed: Mapping[int, float],
+) -> Ran:
+    """Run a scenario with the perturbations of a case, and restore the cluster if nothing failed.
+
+    `needed` is how long each step took in the undisturbed run, in seconds.
+    """
+    before = await points(cluster)
+    restarts = await _restarts(cluster)
+    disturbed = scenario
+    events = {str(each): anyio.Event() for each in case.perturbations if isinstance(each, OfWatch)}
+    if case.perturbations:
+        disturbed = _with_faults(scenario, relaxed(scenario, case.killed, needed), case)
+    first = [
+        ArmFailpoint(component=each.component, name=each.failpoint, action=each.armed())
+        for each in case.perturbations
+        if isinstance(each, AtFailpoint)
+    ]
+    conditions = [background.condition for background in disturbed.background]
+    conditions += [s.action.condition for s in disturbed.steps if isinstance(s.action, Wait | Expect)]
+    say = _Steps(narrate, events)
+    world = World(cluster.client, cluster.clock, watched_kinds(conditions))
+    async with anyio.create_task_group() as tasks:
+        await world.open(tasks)
+        run = Run(disturbed, cluster, world, say)
+        async with anyio.create_task_group() as helpers:
+            for each in case.perturbations:
+                if isinstance(each, OfWatch):
+                    helpers.start_soon(_release, cluster, each, events[str(each)])
+                elif each.action is Action.PAUSE:
+                    helpers.start_soon(_freeze, cluster, each)
+            result = await run.play(tasks, first, ())
+            helpers.cancel_scope.cancel()
+        after = await points(cluster)
+        reached = await _reached(case, cluster, before, after, restarts, events)
+        await _calm(cluster, case, after)
+        unsettled = await _rest(cluster)
+        violations = tuple(await cluster.violations(scenario.except_invariants)) or result.violations
+        result = replace(result, violations=violations)
+        is_clean = False
+        if result.outcome is Outcome.PASSED and not violations and not unsettled:
+            with suppress(ClusterError, StatusError):
+                await clean(cluster, run.actions, scenario)
+                is_clean = True
+        tasks.cancel_scope.cancel()
+    return Ran(
+        result=result,
+        hits=_passed(before, after),
+        reached=reached,
+        unsettled=unsettled,
+        is_clean=is_clean,
+    )
+
+
+def _with_faults(scenario: Scenario, found: Relaxed, case: Case) -> Scenario:
+    """Return the relaxed scenario with a step that changes a watch before each step that a case names."""
+    steps: list[Step] = []
+    views = [each for each in case.perturbations if isinstance(each, OfWatch)]
+    for number, step in zip(found.numbers, found.scenario.steps, strict=True):
+        due = [each for each in views if each.step <= number]
+        views = [each for each in views if each.step > number]
+        for each in due:
+            of_etcd = each.component.startswith("apiserver")
+            fault = InjectFault(
+                component=each.component,
+                to="etcd" if of_etcd else "apiserver",
+                kind="*" if of_etcd else each.kind,
+                action=_FAULTS[each.view],
+            )
+            steps.append(Step(action=fault, verb="fault", line=step.line, name=str(each)))
+        steps.append(step)
+    return replace(found.scenario, steps=tuple(steps))
+
+
+async def points(cluster: ScenarioCluster) -> dict[str, dict[str, FailpointState]]:
+    """Return the failpoints of every process that has some and runs."""
+    found = {}
+    for process in await cluster.processes():
+        if process.component == "etcd":
+            continue
+        with suppress(ClusterError):
+            found[process.name] = {point.name: point for point in await cluster.failpoints(process.name)}
+    return found
+
+
+def _passed(before: Points, after: Points) -> dict[str, dict[str, int]]:
+    """Return how often each failpoint was passed in between; a process that was restarted began at 0."""
+    found: dict[str, dict[str, int]] = {}
+    for process, now in after.items():
+        if process not in before:
+            continue
+        then = before[process]
+        counts = {}
+        for name, point in now.items():
+            former = then[name].hits if name in then else 0
+            counts[name] = point.hits - former if point.hits >= former else point.hits
+        found[process] = {name: count for name, count in counts.items() if count}
+    return found
+
+
+async def _restarts(cluster: ScenarioCluster) -> dict[str, int]:
+    return {process.name: process.restarts for process in await cluster.processes()}
+
+
+async def _reached(
+    case: Case,
+    cluster: ScenarioCluster,
+    before: Points,
+    after: Points,
+    restarts: Mapping[str, int],
+    events: Mapping[str, anyio.Event],
+) -> bool:
+    """Return whether every perturbation took effect."""
+    now = await _restarts(cluster)
+    for each in case.perturbations:
+        if isinstance(each, OfWatch):
+            if not events[str(each)].is_set():
+                return False
+        elif each.action is Action.CRASH:
+            if now.get(each.component) == restarts.get(each.component):
+                return False
+        elif now.get(each.component) == restarts.get(each.component):
+            # A process that was restarted meanwhile has lost the count; assume that it was reached.
+            fired = [found.get(each.component, {}).get(each.failpoint) for found in (before, after)]
+            if fired[0] is not None and fired[1] is not None and fired[0].fired == fired[1].fired:
+                return False
+    return True
+
+
+async def _freeze(cluster: ScenarioCluster, each: AtFailpoint) -> None:
+    """Wait until a task is at the failpoint; freeze the process, and let it go on."""
+    while True:
+        with suppress(ClusterError):
+            states = await cluster.failpoints(each.component)
+            if any(point.name == each.failpoint and point.waiting for point in states):
+                break
+        await cluster.clock.sleep(_POLL_SECONDS)
+    with anyio.CancelScope(shield=True), suppress(ClusterError):
+        await cluster.pause(each.component)
+        await cluster.clock.sleep(FREEZE_SECONDS)
+        await cluster.resume(each.component)
+        await cluster.arm_failpoint(each.component, each.failpoint, "off")
+
+
+async def _release(cluster: ScenarioCluster, each: OfWatch, begun: anyio.Event) -> None:
+    """End a change of a watch some time after it began."""
+    await begun.wait()
+    await cluster.clock.sleep(HOLD_SECONDS)
+    with suppress(ClusterError):
+        await cluster.inject_fault(InjectFault(component=each.component, to="*", action="off"))
+
+
+async def _calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
+    """Disarm all failpoints and remove the faults of the case."""
+    for process, states in after.items():
+        for point in states.values():
+            if point.action and point.action != "off":
+                with suppress(ClusterError):
+                    await cluster.arm_failpoint(process, point.name, "off")
+    for component in {each.component for each in case.perturbations if isinstance(each, OfWatch)}:
+        with suppress(ClusterError):
+            await cluster.inject_fault(InjectFault(component=component, to="*", action="off"))
+
+
+async def _rest(cluster: ScenarioCluster) -> str:
+    """Wait until the cluster is at rest; return what is not, after REST_SECONDS_MAX."""
+    deadline = cluster.clock.monotonic() + REST_SECONDS_MAX
+    while True:
+        found: Sequence[str] = await _unrest(cluster)
+        if not found:
+            return ""
+        if cluster.clock.monotonic() >= deadline:
+            return "; ".join(found[:5])
+        await cluster.clock.sleep(_POLL_SECONDS)
+
+
+async def _unrest(cluster: ScenarioCluster) -> list[str]:
+    """Return what is not at rest, from the API server's own state."""
+    try:
+        pods = await cluster.client.list(kinds.POD)
+        nodes = await cluster.client.list(kinds.NODE)
+    except StatusError as error:
+        return [f"the API server: {error.message}"]
+    return unrest(pods.items, nodes.items, cluster.clock.now())

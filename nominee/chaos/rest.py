@@ -1,0 +1,49 @@
+"""Whether a cluster has come to rest: what its pods still wait for. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from machinery.api.objects import condition_is, get_condition
+from machinery.api.pb import core
+from machinery.runtime.clock import from_time
+
+_ENDED = frozenset({"Succeeded", "Failed"})
+
+
+def unrest(pods: Iterable[core.Pod], nodes: Iterable[core.Node], now: float) -> list[str]:
+    """Return for each pod that must still change what it waits for; `now` is in seconds since the epoch.
+
+    At rest is a pod that runs or has ended on its node, one that the scheduler found unschedulable, and one
+    with scheduling gates. A pod on a node that is not ready, or that terminates within its grace period, may
+    stay as it is.
+    """
+    ready = {node.metadata.name: condition_is(node.status.conditions, "Ready") for node in nodes}
+    found = []
+    for pod in pods:
+        reason = _unrest(pod, ready, now)
+        if reason:
+            found.append(f"pod {pod.metadata.namespace}/{pod.metadata.name} {reason}")
+    return found
+
+
+def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float) -> str:
+    node = pod.spec.nodeName
+    if pod.metadata.HasField("deletionTimestamp"):
+        ends = from_time(pod.metadata.deletionTimestamp)
+        return "is terminating beyond its grace period" if now >= ends and _acts(node, ready) else ""
+    if pod.status.phase in _ENDED:
+        return ""
+    if not node:
+        if pod.spec.schedulingGates:
+            return ""
+        scheduled = get_condition(pod.status.conditions, "PodScheduled")
+        return "has not been scheduled, and has no condition PodScheduled" if scheduled is None else ""
+    if not _acts(node, ready):
+        return ""
+    return "" if condition_is(pod.status.conditions, "Ready") else f"is bound to {node} and is not ready"
+
+
+def _acts(node: str, ready: Mapping[str, bool]) -> bool:
+    """Return whether a kubelet can change a pod of this node; without a node the API server does."""
+    return not node or ready.get(node, True)

@@ -1,0 +1,83 @@
+"""`python -m nominee.chaos.worker PLAN`: one cluster, on which the cases of standard input are run.
+
+Lines of JSON: `{"case": ..., "needed": ...}` in, an Answer out. It ends with the input, or after a case that
+leaves the cluster unusable. A process of its own for each cluster: it starts processes, which a process that
+has used gRPC must not do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TextIO
+
+import anyio
+import anyio.to_thread
+
+from machinery.runtime.clock import SystemClock
+from nominee.chaos.case import Case
+from nominee.chaos.messages import Answer, Plan
+from nominee.scenario.narration import Narrator, Silent, TextNarrator
+from nominee.scenario.play import NotStartedError, started
+from nominee.scenario.reading import read_file
+
+
+def main(text: str, requests: TextIO, answers: TextIO) -> int:
+    """Start the cluster, and answer requests until they end."""
+    plan = Plan(**json.loads(text))
+    scenario = next(each for each in read_file(Path(plan.file)) if each.name == plan.name)
+    narrate: Narrator = TextNarrator(SystemClock(), to_stderr=True) if plan.verbose else Silent()
+
+    def answer(found: Answer) -> None:
+        answers.write(found.to_json() + "\n")
+        answers.flush()
+
+    async def serve() -> None:
+        # These import gRPC; the cluster is started before.
+        from nominee.chaos.disturbed_run import run_case
+        from nominee.scenario.real_cluster import RealCluster
+
+        async with RealCluster.open(Path(plan.directory), scenario.cluster) as cluster:
+            answer(Answer(ready=True))
+            while line := await anyio.to_thread.run_sync(requests.readline):
+                request = json.loads(line)
+                needed = {int(number): float(seconds) for number, seconds in request["needed"].items()}
+                ran = await run_case(scenario, Case.parse(request["case"]), cluster, narrate, needed)
+                answer(
+                    Answer(
+                        result=ran.result.as_json(),
+                        hits=ran.hits,
+                        reached=ran.reached,
+                        unsettled=ran.unsettled,
+                        is_clean=ran.is_clean,
+                    )
+                )
+                if not ran.is_clean:
+                    return
+
+    try:
+        with started(scenario.cluster, Path(plan.directory)):
+            anyio.run(serve, backend_options={"use_uvloop": True})
+    except NotStartedError as error:
+        answer(Answer(error=f"the cluster did not start: {error}"))
+        return 1
+    return 0
+
+
+def _own_output(directory: Path) -> TextIO:
+    """Return standard output for the answers alone; what else is printed goes to D/logs/worker.log."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    log = directory / "logs" / "worker.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), sys.stdout.fileno())
+    return answers
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1], sys.stdin, _own_output(Path(json.loads(sys.argv[1])["directory"]))))
+    except KeyboardInterrupt:
+        sys.exit(130)
