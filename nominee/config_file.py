@@ -8,9 +8,9 @@
     args: {kubelet: ["--start-delay=1s"]}
 
 Keys `kubelets`, `etcdServers`, `schedulerConfig`, `nodeGroups` (paths relative to the file), `insecure`
-(true, false), `authorizationMode`, `restart` (always, never) and `timeout` (seconds) as the options of these
-names. `stopped` lists components that a command starts later; `programs` has the command lines of other
-programs by name.
+(true, false), `authorizationMode`, `history` (true, false), `restart` (always, never) and `timeout` (seconds)
+as the options of these names. `stopped` lists components that a command starts later; `programs` has the
+command lines of other programs by name.
 """
 
 from __future__ import annotations
@@ -165,6 +165,12 @@ def _insecure(_base: Path, value: object) -> tuple[str, object]:
     return "secure", not value
 
 
+def _history(_base: Path, value: object) -> tuple[str, object]:
+    if not isinstance(value, bool):
+        raise TypeError(value)
+    return "records_history", value
+
+
 def _restart(_base: Path, value: object) -> tuple[str, object]:
     if value not in ("always", "never"):
         raise ValueError(value)
@@ -188,6 +194,7 @@ _SETTINGS: Mapping[str, _Setting] = {
     "etcdServers": _Setting("a text with addresses", "http://127.0.0.1:2379", _text("etcd_servers")),
     "insecure": _Setting("true or false", "true", _insecure),
     "authorizationMode": _Setting("a text with modes", "Node,RBAC", _text("authorization_mode")),
+    "history": _Setting("true or false", "true", _history),
     "restart": _Setting("always or never", "never", _restart),
     "timeout": _Setting("a number of seconds up to a day", "60", _seconds),
 }

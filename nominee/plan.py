@@ -25,6 +25,8 @@ AUTHORIZATION_MODE = "Node,RBAC"
 _NEED_CONTROLLERS = ("TaintNodesByCondition", "ServiceAccount")
 """Admission plugins that need controllers: without them no pod could be created, or none could run."""
 _PROGRAM_STAGE = 1
+RECORDER = "history"
+"""The process of `nominee up --history`."""
 NODES_MAX = 20_000
 KUBELETS_MAX = 100
 
@@ -58,6 +60,7 @@ class UpOptions:
     arguments: Mapping[str, Sequence[str]] = field(default_factory=dict)
     scheduler_config: Path | None = None
     node_groups: Path | None = None
+    records_history: bool = False
     stopped: tuple[str, ...] = ()
     programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     etcd_servers: str = ""
@@ -107,6 +110,8 @@ def build(options: UpOptions) -> Plan:
             )
         )
     processes += [_program(name, command, options.directory) for name, command in options.programs.items()]
+    if options.records_history:
+        processes.append(_recorder(options.directory))
     spec = ClusterSpec(
         directory=options.directory,
         processes=tuple(processes),
@@ -137,6 +142,13 @@ def _program(name: str, command: Sequence[str], directory: Path) -> ProcessSpec:
         ready_path="",
         starts_with_cluster=False,
     )
+
+
+def _recorder(directory: Path) -> ProcessSpec:
+    """Return the process that records the history; it stops with the API server, before etcd."""
+    argv = (sys.executable, "-P", "-m", "nominee.history", "--dir", str(directory))
+    stage = BY_NAME["apiserver"].stop_stage
+    return ProcessSpec(name=RECORDER, component=RECORDER, argv=argv, stop_stage=stage, ready_path="")
 
 
 def directory_hint(directory: Path) -> str:
@@ -244,7 +256,7 @@ def _check(options: UpOptions) -> None:
             how = " (or give --etcd-servers)" if missing[0] == "etcd" else ""
             raise OptionError("--components", f"{name} needs {missing[0]}; add it{how}")
     for name in options.programs:
-        if name in options.components or not _PROGRAM_NAME.fullmatch(name):
+        if name in (*options.components, RECORDER) or not _PROGRAM_NAME.fullmatch(name):
             raise OptionError("--config", f"programs: {name!r} is a component of this cluster, or no name")
     running = {name for _, name, _ in _processes(options)}
     for name in options.stopped:

@@ -108,6 +108,12 @@ from nominee.supervisor.spec import ClusterSpec
 @click.option(
     "--timeout", type=Seconds(), default=None, help="Seconds until the cluster must be ready.  [default: 60]"
 )
+@click.option(
+    "--history/--no-history",
+    "history",
+    default=None,
+    help="Record the whole history of the objects in D/history.gz, for `nominee verify`.",
+)
 @click.option("--detach", is_flag=True, help="Return when the cluster is ready; `nominee down` stops it.")
 @click.option(
     "--wait/--no-wait", default=True, help="With --detach: return when the cluster is ready, or at once."
@@ -193,6 +199,7 @@ def _options(directory: Path, given: dict[str, Any]) -> UpOptions:
         "json_output": given["json_output"],
         "secure": None if given["insecure"] is None else not given["insecure"],
         "authorization_mode": given["authorization_mode"],
+        "records_history": given["history"],
         "restart": None if given["restart"] is None else given["restart"] == "always",
     }
     base |= {key: value for key, value in chosen.items() if value is not None}

@@ -22,7 +22,7 @@ from machinery.scheduling.priority import pod_priority
 from nominee.history.revision import Revision
 from nominee.invariants.checker import Checker, Invariant, Violation
 from nominee.invariants.evidence import Evidence, Settings
-from nominee.invariants.pods import ended_pod, is_terminal, same_pod_before
+from nominee.invariants.pods import ended_pod, is_pending, is_terminal, same_pod_before
 from nominee.invariants.preemptions import PODS_MAX, is_marked, preemptor_uid
 
 
@@ -70,6 +70,7 @@ class RedundantVictims(Checker):
         super().__init__(settings)
         self._allocatable: dict[str, Resources] = {}
         self._pods_on: dict[str, dict[str, core.Pod]] = {}
+        self._waiting: set[str] = set()
         self._marked: LRUCache[str, _Victim] = LRUCache(PODS_MAX)
         self._served: LRUCache[str, _Preemptor] = LRUCache(PODS_MAX)
         self._early: LRUCache[str, list[_Victim]] = LRUCache(PODS_MAX)
@@ -94,6 +95,7 @@ class RedundantVictims(Checker):
         ended, pod = ended_pod(revision), revision.after(POD)
         if ended is not None:
             self._pods_on.get(ended.spec.nodeName, {}).pop(ended.metadata.uid, None)
+            self._waiting.discard(ended.metadata.uid)
         if pod is None:
             return
         before, node, uid = same_pod_before(revision), pod.spec.nodeName, pod.metadata.uid
@@ -101,10 +103,13 @@ class RedundantVictims(Checker):
             self._pods_on.setdefault(node, {})[uid] = pod
         if is_marked(pod) and not (before is not None and is_marked(before)):
             self._marked[uid] = _Victim(node, pod_priority(pod), _requests(pod))
+        if is_pending(pod) or is_resize_deferred(pod):
+            self._waiting.add(uid)
+        else:
+            self._waiting.discard(uid)
         if before is not None and not revision.is_state and _got_room(before, pod):
-            found = _Preemptor(node, self._free(node))
-            found.victims += self._early.pop(uid, [])
-            self._served[uid] = found
+            self._settle(self._served.pop(uid, None))  # of its binding, before its resize
+            self._served[uid] = _Preemptor(node, self._free(node), self._early.pop(uid, []))
 
     def _free(self, node: str) -> Resources:
         """Return what a node has left beside the pods that are not marked; the preemptor is one of them."""
@@ -119,7 +124,7 @@ class RedundantVictims(Checker):
         victim = self._marked.pop(event.involvedObject.uid, None) if preemptor else None
         if victim is None:
             return
-        served = self._served.get(preemptor)
+        served = None if preemptor in self._waiting else self._served.get(preemptor)
         if served is not None:
             served.victims.append(victim)
         else:
@@ -128,15 +133,21 @@ class RedundantVictims(Checker):
     def finish(self, evidence: Evidence) -> Iterator[Violation]:
         """Count."""
         for preemptor in self._served.values():
-            free = preemptor.free
-            for victim in sorted(preemptor.victims, key=lambda each: -each.priority):
-                self.checked += 1
-                if victim.node != preemptor.node:
-                    self.count("on-other-nodes")
-                elif covers(free, victim.requests):
-                    self.count("redundant")
-                    free = subtract(free, victim.requests)
+            self._settle(preemptor)
         yield from ()
+
+    def _settle(self, preemptor: _Preemptor | None) -> None:
+        """Count the victims of one preemption."""
+        if preemptor is None:
+            return
+        free = preemptor.free
+        for victim in sorted(preemptor.victims, key=lambda each: -each.priority):
+            self.checked += 1
+            if victim.node != preemptor.node:
+                self.count("on-other-nodes")
+            elif covers(free, victim.requests):
+                self.count("redundant")
+                free = subtract(free, victim.requests)
 
 
 def _got_room(before: core.Pod, pod: core.Pod) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from nominee.completion.declared import failpoints
 from nominee.components import COMPONENTS
 from nominee.failpoint_sentences import SENTENCES
+from nominee.invariants.table import CHECKERS
 from nominee.supervisor.states import diagram
 
 ROOT = Path(__file__).parents[2]
@@ -27,3 +28,16 @@ def test_the_page_of_failpoints_has_every_declared_one() -> None:
     assert declared
     assert sorted(SENTENCES) == sorted(declared), "one sentence for each failpoint in failpoint_sentences.py"
     assert rows == list(SENTENCES.items()), "one row for each failpoint in docs/failpoints.md"
+
+
+def test_the_page_of_invariants_has_every_one_with_its_exceptions() -> None:
+    page = (ROOT / "docs" / "invariants.md").read_text()
+    sections = dict(re.findall(r"^### (\S+)\n(.*?)(?=^### |\Z)", page, re.M | re.S))
+    assert list(sections) == [checker.about.name for checker in CHECKERS]
+    for checker in CHECKERS:
+        about = checker.about
+        text = " ".join(sections[about.name].split())
+        assert text.startswith(f"{about.description} Checked: {about.checks}.")
+        items = [f"- exception `{name}`: {sentence}" for name, sentence in about.exceptions.items()]
+        items += [f"- counted `{name}`: {sentence}" for name, sentence in about.counts.items()]
+        assert text.removeprefix(f"{about.description} Checked: {about.checks}.").strip() == " ".join(items)

@@ -107,6 +107,25 @@ def test_redundant_victims_are_counted(history: History, counts: dict[str, int])
     assert result.violations == ()
 
 
+def test_the_victims_of_a_binding_and_of_a_resize() -> None:
+    """The preemptor is bound with one redundant victim; then its resize has another one."""
+    low, lower = pod("low", node="n1", cpu="1"), pod("lower", node="n1", cpu="1")
+    history = History().put(node("n1", cpu="4"), low, lower, pod("high", cpu="1", priority=9))
+    bound = pod("high", cpu="1", priority=9, node="n1", allocated="1")
+    deferred = pod(
+        "high", cpu="2", priority=9, node="n1", allocated="1", conditions={"PodResizePending": "Deferred"}
+    )
+    resized = pod("high", cpu="2", priority=9, node="n1", allocated="2")
+    for victim, done in ((low, bound), (lower, resized)):
+        marked = pod(victim.metadata.name, node="n1", cpu="1", conditions=MARKED)
+        history.put(marked, event(f"{victim.metadata.name}.1", "Preempted", victim, related=bound))
+        history.delete(marked).put(done)
+        if done is bound:
+            history.put(deferred)
+    result = result_of(RedundantVictims, history)
+    assert (result.checked, result.counts) == (2, {"redundant": 2})
+
+
 def test_victims_of_a_pod_that_still_waits_are_not_counted() -> None:
     history = _preemption(cpu="1")
     history.revisions = [each for each in history.revisions if each.name != "high" or each.previous is None]
