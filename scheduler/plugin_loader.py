@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
@@ -29,6 +30,7 @@ def search_also(folders: Iterable[Path]) -> None:
             sys.path.append(folder)
 
 
+@cache
 def installed() -> dict[str, type[Plugin]]:
     """Return all plugins that installed distributions offer, by the entry point's name."""
     return {point.name: _checked(point.load(), point.value) for point in entry_points(group=GROUP)}

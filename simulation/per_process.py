@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 from machinery.runtime import failpoints
 from machinery.runtime.call_faults import FAULTS, Faults
-from machinery.runtime.failpoints import Failpoint, Registry
+from machinery.runtime.failpoints import Failpoint, PointState, Registry
 
 
 class ProcessPoints(Registry):
@@ -17,6 +17,13 @@ class ProcessPoints(Registry):
     def point(self, name: str) -> Failpoint:
         """Return the point of a name."""
         return self._points.get(name) or self.declare(name)
+
+    def states(self) -> list[PointState]:
+        """Return the state of every point that is declared, also if this process has not passed it."""
+        declared = [point.name for point in failpoints.REGISTRY.states()]
+        untouched = {name: PointState(name, "", 0, 0, 0, {}) for name in declared}
+        own = {point.name: point for point in super().states()}
+        return [found for _, found in sorted((untouched | own).items())]
 
     def arm(self, name: str, action: str) -> None:
         """Arm a point that some module declares. Raises: ActionError."""

@@ -101,7 +101,7 @@ class SimulatedCluster:
                 raise ClusterError(str(error)) from None
 
     async def failpoints(self, component: str) -> Sequence[FailpointState]:
-        """Return the failpoints that a process has passed or that are armed."""
+        """Return a process's failpoints, and those of other components without hits."""
         return [
             FailpointState(
                 name=each.name,
@@ -193,8 +193,7 @@ class SimulatedCluster:
     async def violations(self, exceptions: Sequence[InvariantException]) -> Sequence[Violation]:
         """Check the invariants on the history so far."""
         excepted = {exception.name for exception in exceptions}
-        names = [checker.about.name for checker in CHECKERS if checker.about.name not in excepted]
-        check = Check(Settings(), names)
+        check = Check(Settings(), [each.about.name for each in CHECKERS if each.about.name not in excepted])
         for revision in self.history():
             check.observe(revision)
         return [
