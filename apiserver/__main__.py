@@ -83,6 +83,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="An option of Nominee only: status.nominatedNodeName may be set on a bound pod whose resize is"
     " deferred. The scheduler's --resize-preemption-tracking=nominated-node-name needs it.",
 )
+@click.option(
+    "--apiserver-count",
+    type=click.IntRange(1, 3),
+    default=1,
+    show_default=True,
+    help="How many API servers share this directory and etcd, each with a --name of its own.",
+)
 @access_options
 def main(
     process: Process,
@@ -100,6 +107,7 @@ def main(
     max_mutating_requests_inflight: int,
     enable_priority_and_fairness: bool,
     allow_nominated_node_name_of_deferred_resizes: bool,
+    apiserver_count: int,
     access: AccessOptions,
 ) -> None:
     """Run the API server: Kubernetes objects on etcd, over gRPC and REST."""
@@ -123,6 +131,7 @@ def main(
         access=access,
         nominates_deferred_resizes=allow_nominated_node_name_of_deferred_resizes,
     )
+    process.one_per_directory = apiserver_count == 1
     process.run(lambda: run_apiserver(process, options), check=lambda: read_certificates(options))
 
 

@@ -71,8 +71,20 @@ def _all_options(command: Callable[..., None]) -> Callable[..., None]:
     default=None,
     help="Run the built-in cloud in this process, with these node groups.",
 )
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    default=False,
+    show_default=True,
+    help="Run loops only while holding the lease kube-system/cluster-autoscaler (upstream's default is on).",
+)
 @_all_options
-def main(process: Process, cloud_config: Path | None, node_groups: Path | None, **values: Any) -> None:
+def main(
+    process: Process,
+    cloud_config: Path | None,
+    node_groups: Path | None,
+    leader_elect: bool,
+    **values: Any,
+) -> None:
     """Run the cluster autoscaler: add nodes for pending pods, and delete nodes that are not needed."""
     try:
         cloud = CloudConfig.read(cloud_config) if cloud_config is not None else None
@@ -81,8 +93,10 @@ def main(process: Process, cloud_config: Path | None, node_groups: Path | None, 
     values["compat"] = values["compat"] or Compat.of(process.version)
     options = Options(**values)
     if node_groups is None:
-        process.run(lambda: run_autoscaler(process, options, cloud))
+        process.run(lambda: run_autoscaler(process, options, cloud, leader_elect=leader_elect))
         return
+    if leader_elect:
+        raise click.UsageError("--node-groups runs the cloud in this process, which cannot be one of several")
     if cloud is not None:
         raise click.UsageError("--node-groups and --cloud-config configure two providers; use one of them")
     try:

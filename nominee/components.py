@@ -15,7 +15,8 @@ class Component:
 
     `stop_stage`: processes of lower stages stop first, those of one stage together. `versioned`
     components take --emulated-version and --feature-gates. `ready_path` is the health check. `needs`
-    names the components that must be in the cluster, too.
+    names the components that must be in the cluster, too. Of one with `replicas_max` above 1 a cluster may
+    have several processes, `name-0`, `name-1`, ...
     """
 
     name: str
@@ -25,16 +26,21 @@ class Component:
     versioned: bool = True
     ready_path: str = "/readyz"
     needs: tuple[str, ...] = field(default=())
+    replicas_max: int = 1
 
 
 COMPONENTS: tuple[Component, ...] = (
-    Component(name="etcd", module="nominee.etcd", stop_stage=3, versioned=False, ready_path="/health"),
     Component(
-        name="apiserver", module="apiserver", aliases=("kube-apiserver",), stop_stage=2, needs=("etcd",)
+        name="etcd", module="nominee.etcd", stop_stage=3, versioned=False, ready_path="/health",
+        replicas_max=5,
+    ),
+    Component(
+        name="apiserver", module="apiserver", aliases=("kube-apiserver",), stop_stage=2, needs=("etcd",),
+        replicas_max=3,
     ),
     Component(
         name="scheduler", module="scheduler", aliases=("kube-scheduler",), stop_stage=1,
-        needs=("apiserver",),
+        needs=("apiserver",), replicas_max=3,
     ),
     Component(
         name="controllers", module="controllers", aliases=("kube-controller-manager",), stop_stage=1,
@@ -44,7 +50,7 @@ COMPONENTS: tuple[Component, ...] = (
     Component(name="kubelet", module="kubelet", stop_stage=1, needs=("apiserver",)),
     Component(
         name="autoscaler", module="autoscaler", aliases=("cluster-autoscaler",), stop_stage=0,
-        needs=("apiserver", "cloud"),
+        needs=("apiserver", "cloud"), replicas_max=3,
     ),
 )  # fmt: skip
 
@@ -74,17 +80,22 @@ def find(name: str) -> Component:
 def find_process(name: str) -> tuple[Component, str]:
     """Return the component and the process name for a name such as `kubelet-1` or `kube-scheduler`.
 
-    The process name is "" if the name stands for every process of the component (`kubelet`).
+    The process name is "" if the name stands for every process of the component (`kubelet`). A component
+    with one process has its name; with several, it stands for all of them.
 
     Raises:
         UnknownComponentError: there is no such component.
     """
     name = name.strip()
     base, dash, index = name.rpartition("-")
-    if dash and index.isdigit() and base in _BY_ALIAS and _BY_ALIAS[base].name == "kubelet":
-        return _BY_ALIAS[base], f"kubelet-{int(index)}"
+    if dash and index.isdigit() and base in _BY_ALIAS and _is_numbered(_BY_ALIAS[base]):
+        return _BY_ALIAS[base], f"{_BY_ALIAS[base].name}-{int(index)}"
     component = find(name)
     return component, "" if component.name == "kubelet" else component.name
+
+
+def _is_numbered(component: Component) -> bool:
+    return component.name == "kubelet" or component.replicas_max > 1
 
 
 def is_installed(component: Component) -> bool:

@@ -7,10 +7,10 @@
     failpoints: {scheduler: ["scheduler.bind.before=sleep(100)"]}
     args: {kubelet: ["--start-delay=1s"]}
 
-Keys `kubelets`, `etcdServers`, `schedulerConfig`, `nodeGroups` (paths relative to the file), `insecure`
-(true, false), `authorizationMode`, `history` (true, false), `restart` (always, never) and `timeout` (seconds)
-as the options of these names. `stopped` lists components that a command starts later; `programs` has the
-command lines of other programs by name.
+Keys `kubelets`, `replicas` (`{scheduler: 2}`), `etcdServers`, `schedulerConfig`, `nodeGroups` (paths relative
+to the file), `insecure` (true, false), `authorizationMode`, `history` (true, false), `restart` (always, never)
+and `timeout` (seconds) as the options of these names. `stopped` lists components that a command starts later;
+`programs` has the command lines of other programs by name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nominee.options import OptionError, parse_components, parse_gates, parse_versions, target
+from nominee.options import OptionError, parse_components, parse_gates, parse_replicas, parse_versions, target
 
 _OPTION = "--config"
 _SECONDS_MAX = 86_400.0
@@ -112,6 +112,12 @@ def _seconds(_base: Path, value: object) -> tuple[str, object]:
     return "ready_seconds_max", seconds
 
 
+def _replicas(_base: Path, value: object) -> tuple[str, object]:
+    if not isinstance(value, Mapping):
+        raise TypeError(value)
+    return "replicas", parse_replicas(_OPTION, [f"{name}={count}" for name, count in value.items()])
+
+
 def _path(name: str) -> _Read:
     def read(base: Path, value: object) -> tuple[str, object]:
         if not isinstance(value, str):
@@ -181,6 +187,7 @@ _SETTINGS: Mapping[str, _Setting] = {
     "components": _Setting("a list of components", "[etcd, apiserver, scheduler]", _components),
     "nodes": _Setting("a number of nodes", "10", _integer("nodes")),
     "kubelets": _Setting("a number of processes", "2", _integer("kubelets")),
+    "replicas": _Setting("numbers by component", "{scheduler: 2, etcd: 3}", _replicas),
     "emulatedVersion": _Setting("a version, or versions by component", '{scheduler: "1.36"}', _versions),
     "featureGates": _Setting("true or false by component and gate", "{scheduler: {Gate: true}}", _gates),
     "failpoints": _Setting(

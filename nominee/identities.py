@@ -47,6 +47,8 @@ def tokens(processes: Sequence[ProcessSpec]) -> dict[str, Identity]:
     for process in processes:
         if process.component == "kubelet":
             found[process.name] = _kubelet(process, groups)
+        elif process.component in _COMPONENTS:
+            found[process.name] = _COMPONENTS[process.component]
     return found
 
 

@@ -38,10 +38,28 @@ def parse_components(option: str, text: str) -> tuple[str, ...]:
     names = {target(option, item) for item in text.split(",") if item.strip()}
     unknown = sorted(names - set(BY_NAME))
     if unknown:
-        raise OptionError(option, f"{unknown[0]} is one process; write kubelet and choose --kubelets")
+        raise OptionError(
+            option, f"{unknown[0]} is one process; write its component, and choose --kubelets or --replicas"
+        )
     if not names:
         raise OptionError(option, f"names no component; known are {', '.join(BY_NAME)}")
     return tuple(component.name for component in COMPONENTS if component.name in names)
+
+
+def parse_replicas(option: str, texts: Iterable[str]) -> dict[str, int]:
+    """Parse `scheduler=2,etcd=3`; later ones win."""
+    found = {}
+    for item in _items(texts):
+        name, equals, count = item.partition("=")
+        if not equals or not count.isascii() or not count.isdigit():
+            raise OptionError(option, f"{item!r} is not COMPONENT=NUMBER, such as scheduler=2")
+        key = target(option, name)
+        if key not in BY_NAME:
+            raise OptionError(option, f"{key} is one process; write the component's name")
+        if key == "kubelet":
+            raise OptionError(option, "kubelet: use --kubelets")
+        found[key] = int(count)
+    return found
 
 
 def parse_versions(option: str, texts: Iterable[str]) -> dict[str, str]:

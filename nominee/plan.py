@@ -54,6 +54,7 @@ class UpOptions:
     components: tuple[str, ...]
     nodes: int = DEFAULT_NODES
     kubelets: int = DEFAULT_KUBELETS
+    replicas: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     failpoints: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -181,13 +182,23 @@ def _processes(options: UpOptions) -> Iterator[tuple[Component, str, list[str]]]
             if options.node_groups is not None:
                 own += ["--node-groups", str(options.node_groups)]
         if name != "kubelet":
-            yield component, name, own
+            yield from _replicas(component, own, options.replicas.get(name, 1))
             continue
         for index, (first, count) in enumerate(_shares(options.nodes, options.kubelets)):
             share = ["--nodes", str(count), "--first-node", str(first)]
             if "cloud" in options.components and index == 0:
                 share.append("--cloud")
             yield component, f"kubelet-{index}", share
+
+
+def _replicas(component: Component, own: list[str], count: int) -> Iterator[tuple[Component, str, list[str]]]:
+    """Yield one process with the component's name, or several: `scheduler-0`, `scheduler-1`, ..."""
+    if count == 1:
+        yield component, component.name, own
+        return
+    shared = {"etcd": ["--members", str(count)], "apiserver": ["--apiserver-count", str(count)]}
+    for index in range(count):
+        yield component, f"{component.name}-{index}", [*own, *shared.get(component.name, ["--leader-elect"])]
 
 
 def _access(options: UpOptions) -> list[str]:
@@ -208,7 +219,7 @@ def _shares(nodes: int, kubelets: int) -> list[tuple[int, int]]:
 def _command(component: Component, name: str, directory: Path) -> list[str]:
     # -P: the working directory may have a folder with the component's name.
     command = [sys.executable, "-P", "-m", component.module, "--dir", str(directory)]
-    return command if component.name == "etcd" else [*command, "--name", name]
+    return command if name == "etcd" else [*command, "--name", name]
 
 
 def _common(component: Component, name: str, options: UpOptions) -> list[str]:
@@ -241,6 +252,13 @@ def _check(options: UpOptions) -> None:
     if not 0 < options.ready_seconds_max <= SECONDS_MAX:  # false also for a text that is not a number
         text = f"{options.ready_seconds_max:g} is not a number of seconds up to {SECONDS_MAX}"
         raise OptionError("--timeout", text)
+    for name, count in options.replicas.items():
+        most = BY_NAME[name].replicas_max
+        if not 1 <= count <= most:
+            limit = "" if most > 1 else "; only etcd, apiserver, scheduler and autoscaler may have several"
+            raise OptionError("--replicas", f"{name}={count}: at most {most}{limit}")
+        if name not in options.components:
+            raise OptionError("--replicas", f"{name} is not among the components of this cluster")
     try:
         endpoints(options.etcd_servers)
     except ValueError as error:
@@ -328,10 +346,16 @@ def _unread(options: UpOptions) -> list[str]:
 
 def _skew(emulated: Mapping[str, tuple[Component, versions.Version]]) -> list[str]:
     """Return pairs of versions that Kubernetes' version skew policy does not cover; they run nevertheless."""
-    if "apiserver" not in emulated:
-        return []
-    server = emulated["apiserver"][1]
-    problems = [versions.skew_problem(component.name, v, server) for component, v in emulated.values()]
+    servers = {v for component, v in emulated.values() if component.name == "apiserver"}
+    problems = [
+        versions.skew_problem(component.name, v, server)
+        for component, v in emulated.values()
+        for server in sorted(servers)
+    ]
+    if servers and max(servers).minor - min(servers).minor > 1:
+        problems.append(
+            f"API servers {min(servers)} and {max(servers)} are more than one minor version apart"
+        )
     return [
         f"{problem}: upstream does not support this pair" for problem in dict.fromkeys(problems) if problem
     ]

@@ -68,7 +68,8 @@ async def each(items: Iterable[T], act: Callable[[T], Awaitable[None]]) -> None:
 
 
 def _must_run(directory: Path) -> None:
-    if "apiserver" not in StateDirectory(directory).live_run_files():
+    running = StateDirectory(directory).live_run_files().values()
+    if not any(document.get("component") == "apiserver" for document in running):
         hint = directory_hint(directory)
         raise click.ClickException(
             f"no API server runs in {directory}; "

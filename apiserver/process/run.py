@@ -88,7 +88,8 @@ async def run_apiserver(process: Process, options: Options) -> None:
     servers = endpoints(options.etcd_servers)
     if not servers:
         etcd = await process.wait_for("etcd")
-        servers = [nearest(etcd.grpc, str(etcd.document.get("socket", "")))]
+        members = endpoints(str(etcd.document.get("members", "")))
+        servers = members or [nearest(etcd.grpc, str(etcd.document.get("socket", "")))]
     served.configure(process.gates)
     process.step = f"load from etcd at {','.join(servers)}"
     wiring = Wiring(

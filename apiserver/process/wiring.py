@@ -98,6 +98,17 @@ class Wiring:
         return registry
 
     @property
+    def _is_first(self) -> bool:
+        """Return whether this is the only API server of the directory, or the first (`apiserver-0`)."""
+        index = self._process.name.rpartition("-")[2]
+        return not index.isdigit() or int(index) == 0
+
+    @property
+    def _kubeconfig(self) -> str:
+        """Return the name of the admin's kubeconfig file: each further API server has its own."""
+        return "kubeconfig" if self._is_first else f"{self._process.name}.kubeconfig"
+
+    @property
     def _disabled_admission(self) -> frozenset[str]:
         return self._options.disabled_admission - self._options.enabled_admission
 
@@ -119,7 +130,8 @@ class Wiring:
 
         process, server = self._process, self.server
         process.step = f"listen on {self._options.rest_address}"
-        listener = listen(self._options.rest_address, preferred_port=last_port(process.directory))
+        port = last_port(process.directory, self._kubeconfig)
+        listener = listen(self._options.rest_address, preferred_port=port)
         kubelets = Kubelets(process.directory, process.clock)
         front = RestFront(
             registry,
@@ -139,7 +151,8 @@ class Wiring:
         authenticates = server.access.authenticator is not None
         rest = RestServer(front if authenticates else same_machine(front), listener, tls=self._tls)
         front.address = rest.address
-        server.background.append(lambda: own_service.run(registry, rest.address, process.clock))
+        if self._is_first:
+            server.background.append(lambda: own_service.run(registry, rest.address, process.clock))
         return rest
 
     async def announce(self, address: str) -> None:
@@ -155,6 +168,6 @@ class Wiring:
         scheme = "https" if access.secure else "http"
         authority = access.client_ca or access.certificate
         url = f"{scheme}://{server.rest_address}"
-        kubeconfig.write_all(process.directory, url, authority, access.clients)
+        kubeconfig.write_all(process.directory, url, authority, access.clients, name=self._kubeconfig)
         trusted = {"ca": str(authority)} if access.secure else {}
         await process.announce(grpc=address, rest=server.rest_address, **trusted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -24,6 +25,7 @@ from machinery.client import credentials
 from machinery.events.correlating_recorder import CorrelatingRecorder
 from machinery.process import run_files
 from machinery.process.component import Process
+from machinery.process.leading import run_as_leader
 from machinery.process.run_files import RunFile
 from machinery.runtime import host
 from machinery.runtime.clock import rfc3339
@@ -32,12 +34,18 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+LEASE = "cluster-autoscaler"
 FREQUENT_SECONDS_MIN = 0.05
 EXIT_CLEANUP_SECONDS_MAX = 2.0
 
 
-async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig | None) -> None:
-    """Run the autoscaler until the process stops. Without `cloud` the address is that in D/run/cloud.json."""
+async def run_autoscaler(
+    process: Process, options: Options, cloud: CloudConfig | None, *, leader_elect: bool = False
+) -> None:
+    """Run the autoscaler until the process stops. Without `cloud` the address is that in D/run/cloud.json.
+
+    With `leader_elect` loops run only while this process has the lease kube-system/cluster-autoscaler.
+    """
     client = await process.client(user_agent=f"cluster-autoscaler/v{process.version}")
     config = cloud or _built_in_cloud(process, await process.wait_for("cloud"))
     recorder = CorrelatingRecorder(
@@ -67,12 +75,18 @@ async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig 
             counters=metrics,
         )
         runner = _LoopRunner(process, state, executor, cluster, metrics)
-        await runner.write_initial_status()
         process.serving.add_route("/debug/loop", runner.debug)
-        tasks.start_soon(runner.run)
+        if leader_elect:
+            lead = partial(run_as_leader, process, client, runner.run, name=LEASE)
+            tasks.start_soon(lead)
+        else:
+            await runner.write_initial_status()
+            tasks.start_soon(runner.run)
         await process.announce(compat=options.compat.value)
         await process.stopping.wait()
         tasks.cancel_scope.cancel()
+    if not runner.started:
+        return
     with anyio.move_on_after(EXIT_CLEANUP_SECONDS_MAX):
         try:
             await cluster.delete_status()
@@ -85,7 +99,7 @@ def _built_in_cloud(process: Process, run_file: RunFile) -> CloudConfig:
     authority = run_file.document.get("ca", "")
     if not authority:
         return CloudConfig(address=run_file.grpc)
-    certificate, key = credentials.certificate_paths(process.directory, process.name)
+    certificate, key = credentials.certificate_paths(process.directory, process.component)
     return CloudConfig(address=run_file.grpc, cert=str(certificate), key=str(key), cacert=str(authority))
 
 
@@ -119,10 +133,12 @@ class _LoopRunner:
         self._cluster, self._metrics = cluster, metrics
         self._unschedulable = anyio.Event()
         self._last: LoopResult | None = None
+        self.started = False
         cluster.on_unschedulable(lambda: self._unschedulable.set())
 
     async def write_initial_status(self) -> None:
         """Write the status that the autoscaler has before its first loop."""
+        self.started = True
         now = self._process.clock.now()
         if self._state.options.write_status_configmap:
             try:
@@ -132,6 +148,8 @@ class _LoopRunner:
 
     async def run(self) -> None:
         """Run loops until cancelled."""
+        if not self.started:
+            await self.write_initial_status()
         while True:
             started = self._process.clock.monotonic()
             observation = self._cluster.observe()

@@ -121,8 +121,9 @@ async def retry_unavailable(
 class Client:
     """One connection to the API server; may be used by many tasks at once.
 
-    With `directory` it follows the API server to another address, and shows the credential of that name there
-    if the server wants one; without, `address` is all there is.
+    With `directory` it follows the API server to another address, or goes to the next of several, when a
+    connection fails, and shows the credential of that name there if the server wants one; without, `address`
+    is all there is.
     """
 
     def __init__(
@@ -147,7 +148,12 @@ class Client:
         options: list[tuple[str, int | str]] = list(CHANNEL_OPTIONS)
         if self._user_agent:
             options.append(("grpc.primary_user_agent", self._user_agent))
-        known = RunFile.read(self._directory, self._component) if self._directory is not None else None
+        known = None
+        if self._directory is not None:
+            running = list(RunFile.of_component(self._directory, self._component))
+            known = next((found for found in running if found.grpc == address), next(iter(running), None))
+        # What rules of call_faults compare: `apiserver`, or `apiserver-1` of several.
+        self._server = known.name if known is not None else self._component
         shown = credentials.find(known, self._directory, self._credential)
         self._metadata = shown.metadata if shown is not None else None
         self._channel = credentials.channel(address, shown, options)
@@ -262,7 +268,7 @@ class Client:
         channel = self._open_channel()
         # No wait for ready: an informer's own back-off decides when to try again.
         stream = watch_stream.batches(
-            kind, self._component, lambda: self._stub.Watch(request, metadata=self._metadata)
+            kind, self._server, lambda: self._stub.Watch(request, metadata=self._metadata)
         )
         try:
             async with aclosing(stream):
@@ -421,7 +427,7 @@ class Client:
             channel = self._open_channel()
             try:
                 send = getattr(self._stub, method)
-                return await call_unary(self._component, send, request, seconds_max, self._metadata)
+                return await call_unary(self._server, send, request, seconds_max, self._metadata)
             except grpc.aio.AioRpcError as error:
                 status = self._status(error, channel)
             if not _later(status) or attempt + 1 == REFUSED_MAX:
@@ -441,11 +447,14 @@ class Client:
         return errors.from_rpc_error(error)
 
     def _follow(self, channel: grpc.aio.Channel) -> None:
-        """Connect to the address in the run file, unless another task has done so."""
+        """Connect to the address in the run file, or to the next server, unless another task has done so."""
         if self._directory is None or self._closed or channel is not self._channel:
             return
-        found = RunFile.read(self._directory, self._component)
-        if found is None or not found.grpc or found.grpc == self.address:
+        running = [found for found in RunFile.of_component(self._directory, self._component) if found.grpc]
+        addresses = [found.grpc for found in running]
+        place = addresses.index(self.address) + 1 if self.address in addresses else 0
+        found = running[place % len(running)] if running else None
+        if found is None or found.grpc == self.address:
             return
         # The old channel may still carry other tasks' calls, which end by themselves. One that is dropped
         # closes itself.

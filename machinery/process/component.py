@@ -121,7 +121,7 @@ class Process:
         self._armed = dict(armed or {})
         self._log_level: logs.Level = log_level
         self._log_format: logs.Format = log_format
-        self._one_per_directory = one_per_directory
+        self.one_per_directory = one_per_directory
         self._check_only = check_only
         self._announced = False
         self._clients: list[Client] = []
@@ -180,12 +180,12 @@ class Process:
         Raises:
             Fatal: another process holds it.
         """
-        name = self.component if self._one_per_directory else self.name
+        name = self.component if self.one_per_directory else self.name
         try:
             return file_lock.acquire(self.directory / "run" / f"{name}.lock")
         except file_lock.HeldError as error:
             remedy = "end it first, or give another --dir"
-            if not self._one_per_directory:
+            if not self.one_per_directory:
                 remedy += " or --name"
             raise Fatal(f"{name} runs already in {self.directory} (pid {error.pid}); {remedy}") from None
         except OSError as error:

@@ -7,7 +7,7 @@ the process lives, since a killed one leaves its file behind.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,8 @@ from machinery.runtime import host
 from machinery.runtime.clock import Clock, SystemClock
 
 POLL_SECONDS = 0.02
+REPLICAS_MAX = 5
+"""How many processes of a component are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,26 @@ class RunFile:
 
     @classmethod
     def read(cls, directory: Path | str, name: str) -> RunFile | None:
-        """Return the file of a process that runs; None for one that is dead, or has no file."""
+        """Return the file of a process that runs; None for one that is dead, or has no file.
+
+        For the name of a component with several processes (`apiserver-0`, `apiserver-1`) it is the first's.
+        """
+        return next(cls.of_component(directory, name), None)
+
+    @classmethod
+    def of_component(cls, directory: Path | str, name: str) -> Iterator[RunFile]:
+        """Yield the file of the process with this name, or those of `name-0`, `name-1`, ... that run."""
+        found = cls._read(directory, name)
+        if found is not None:
+            yield found
+        elif not name.rpartition("-")[2].isdigit():
+            for index in range(REPLICAS_MAX):
+                replica = cls._read(directory, f"{name}-{index}")
+                if replica is not None:
+                    yield replica
+
+    @classmethod
+    def _read(cls, directory: Path | str, name: str) -> RunFile | None:
         try:
             document = json.loads(host.current().read(cls.path(directory, name)))
             found = cls(

@@ -140,8 +140,10 @@ def serving_port(directory: Path, component: str) -> ServingPort:
         name = target("COMPONENT", component)
     except OptionError as error:
         raise click.UsageError(error.message) from None
-    name = "kubelet-0" if name == "kubelet" else name
-    document = StateDirectory(directory).live_run_files().get(name)
+    running = StateDirectory(directory).live_run_files()
+    document = running.get(name)
+    if document is None:  # a component with several processes: the first
+        document = next((each for each in running.values() if each.get("component") == name), None)
     if document is None:
         hint = directory_hint(directory)
         raise click.ClickException(

@@ -59,7 +59,9 @@ def _runs(directory: Path, component: str) -> bool:
         known, process = find_process(component)
     except UnknownComponentError as error:
         raise click.UsageError(str(error)) from None
-    return (process or f"{known.name}-0") in StateDirectory(directory).live_run_files()
+    running = StateDirectory(directory).live_run_files()
+    name = process or known.name
+    return name in running or any(document.get("component") == name for document in running.values())
 
 
 def _ask(port: ServingPort, component: str, path: str, action: str = "") -> HttpAnswer:

@@ -16,12 +16,19 @@ import click
 from machinery.process import file_lock
 from machinery.runtime.clock import SystemClock
 from nominee.commands.common import Seconds, directory_option, echo_json, output_option, version_options
-from nominee.completion.candidates import completing, component_list, failpoint_settings
+from nominee.completion.candidates import completing, component_list, failpoint_settings, replica_settings
 from nominee.components import BY_NAME, COMPONENTS, is_installed
 from nominee.etcd import EtcdError
 from nominee.etcd import find as find_etcd
 from nominee.identities import certificates, serving_names, tokens
-from nominee.options import OptionError, parse_assignments, parse_components, parse_gates, parse_versions
+from nominee.options import (
+    OptionError,
+    parse_assignments,
+    parse_components,
+    parse_gates,
+    parse_replicas,
+    parse_versions,
+)
 from nominee.output import settle
 from nominee.pki import Pki
 from nominee.plan import AUTHORIZATION_MODE, DEFAULT_KUBELETS, DEFAULT_NODES, Plan, UpOptions, build
@@ -61,6 +68,13 @@ from nominee.supervisor.spec import ClusterSpec
     help="A YAML file with these options (see docs/configuration.md).",
 )
 @version_options
+@click.option(
+    "--replicas",
+    multiple=True,
+    metavar="COMPONENT=N,...",
+    shell_complete=completing(replica_settings),
+    help="Run several etcd members, API servers, schedulers or autoscalers (with leader election).",
+)
 @click.option(
     "--scheduler-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -203,6 +217,7 @@ def _options(directory: Path, given: dict[str, Any]) -> UpOptions:
         "restart": None if given["restart"] is None else given["restart"] == "always",
     }
     base |= {key: value for key, value in chosen.items() if value is not None}
+    base["replicas"] = base.get("replicas", {}) | parse_replicas("--replicas", given["replicas"])
     base["versions"] = base.get("versions", {}) | parse_versions(
         "--emulated-version", given["emulated_version"]
     )

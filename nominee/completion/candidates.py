@@ -55,6 +55,21 @@ def component_list(incomplete: str) -> list[str]:
     return [f"{before}{name}" for name in BY_NAME if name not in given]
 
 
+def replica_settings(incomplete: str) -> list[str]:
+    """Complete `scheduler=2,etcd=3`."""
+    before, item = _last_item(incomplete)
+    name, equals, _ = item.partition("=")
+    several = [component for component in COMPONENTS if component.replicas_max > 1]
+    if not equals:
+        return [f"{before}{component.name}=" for component in several]
+    return [
+        f"{before}{name}={count}"
+        for component in several
+        if component.name == name
+        for count in range(2, component.replicas_max + 1)
+    ]
+
+
 def versions(incomplete: str) -> list[str]:
     """Complete `1.36`, `scheduler=1.36,...`."""
     from machinery.features import gates as features

@@ -23,27 +23,30 @@ async def connect_to_etcd(directory: Path) -> grpc.aio.Channel:
         HistoryUnavailable: no etcd runs there; the message names the directory.
     """
     state = StateDirectory(directory)
-    document = state.live_run_files().get("etcd")
+    document = next(
+        (each for each in state.live_run_files().values() if each.get("component") == "etcd"), None
+    )
     if document is None:
         servers = _other_servers(state)
         if not servers:
             raise HistoryUnavailable(f"no etcd runs in {directory}")
         return await connect(servers)
     certificates = document.get(etcd.CERTIFICATES)
+    members = endpoints(str(document.get("members", "")))
     if not certificates:
-        return await connect([str(document["grpc"])])
+        return await connect(members or [str(document["grpc"])])
     try:
         pki = EtcdPki(Path(str(certificates)))
         certificate, key = pki.pair("apiserver-etcd-client")
         tls = EtcdTls(pki.ca.read_bytes(), certificate.read_bytes(), key.read_bytes())
     except OSError as error:
         raise HistoryUnavailable(f"the client certificate of etcd cannot be read: {error}") from None
-    return await connect([nearest(str(document["grpc"]), str(document.get("socket", "")))], tls)
+    return await connect(members or [nearest(str(document["grpc"]), str(document.get("socket", "")))], tls)
 
 
 def _other_servers(state: StateDirectory) -> list[str]:
     """Return the etcd that the plan names, if the cluster runs and has no etcd of its own."""
-    if "apiserver" not in state.live_run_files():
+    if not any(each.get("component") == "apiserver" for each in state.live_run_files().values()):
         return []
     try:
         spec = ClusterSpec.from_json(state.plan.read_text(encoding="utf-8"))

@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 
 from machinery.client.api_client import Client
-from machinery.client.leader_election import LeaderElector, LeadershipLostError, Timing
-from machinery.process.component import BadConfiguration, Fatal, Process
-from machinery.runtime import host
+from machinery.client.leader_election import Timing
+from machinery.process.component import BadConfiguration, Process
+from machinery.process.leading import run_as_leader
 from scheduler.config import SchedulerConfig
 from scheduler.config_reading import plugin_folders, read_config, read_profiles
 from scheduler.framework.deferred_resize import ALPHA, ResizePreemption
@@ -95,17 +95,11 @@ async def _lead(process: Process, config: SchedulerConfig, client: Client, lead:
         timing = Timing(settings.lease_seconds, settings.renew_deadline_seconds, settings.retry_seconds)
     except ValueError as error:
         raise BadConfiguration(str(error)) from None
-    elector = LeaderElector(
+    await run_as_leader(
+        process,
         client,
+        lead,
         name=settings.resource_name,
         namespace=settings.resource_namespace,
-        identity=f"{host.current().name()}_{process.name}_{host.current().pid()}",
         timing=timing,
-        clock=process.clock,
-        rng=process.rng,
     )
-    process.serving.health.add("leaderElection", elector.check_renewed, ["healthz", "readyz"])
-    try:
-        await elector.run(lead)
-    except LeadershipLostError as error:
-        raise Fatal(f"leaderelection lost: {error}") from None

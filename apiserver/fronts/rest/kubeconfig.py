@@ -59,22 +59,29 @@ def write(path: Path, document: dict[str, Any]) -> Path:
     return path
 
 
-def write_all(directory: Path, server: str, authority: Path | None, clients: Path | None) -> None:
-    """Write D/kubeconfig for the admin, and NAME.kubeconfig beside each other client's NAME.crt."""
+def write_all(
+    directory: Path, server: str, authority: Path | None, clients: Path | None, *, name: str = NAME
+) -> None:
+    """Write D/kubeconfig for the admin, and NAME.kubeconfig beside each other client's NAME.crt.
+
+    With another `name` only the admin's file, D/name, is written.
+    """
     if authority is None or clients is None:
-        write(directory / NAME, kubeconfig(server))
+        write(directory / name, kubeconfig(server))
         return
     for certificate in sorted(clients.glob("*.crt")):
         user = certificate.stem
+        if user != ADMIN and name != NAME:
+            continue
         files = ClientFiles(authority, certificate, certificate.with_suffix(".key"))
-        path = directory / NAME if user == ADMIN else certificate.with_suffix(f".{NAME}")
+        path = directory / name if user == ADMIN else certificate.with_suffix(f".{NAME}")
         write(path, kubeconfig(server, user, files))
 
 
-def last_port(directory: Path) -> int:
+def last_port(directory: Path, name: str = NAME) -> int:
     """Return the port in D/kubeconfig, so that a restarted server keeps its address; 0 without one."""
     try:
-        document = json.loads((directory / NAME).read_bytes())
+        document = json.loads((directory / name).read_bytes())
         return urlsplit(document["clusters"][0]["cluster"]["server"]).port or 0
     except (OSError, ValueError, KeyError, IndexError, TypeError):
         return 0

@@ -1,0 +1,40 @@
+"""Lead as a process: wait for the lease, and end the process when it is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from machinery.client.api_client import Client
+from machinery.client.leader_election import LeaderElector, LeadershipLostError, Timing
+from machinery.process.component import Fatal, Process
+from machinery.runtime import host
+
+
+async def run_as_leader(
+    process: Process,
+    client: Client,
+    lead: Callable[[], Awaitable[None]],
+    *,
+    name: str,
+    namespace: str = "kube-system",
+    timing: Timing | None = None,
+) -> None:
+    """Run `lead` once this process has the lease, until it ends; a health check follows the lease.
+
+    Raises:
+        Fatal: the lease was lost. A new process starts without the state of a former leader, as upstream's.
+    """
+    elector = LeaderElector(
+        client,
+        name=name,
+        namespace=namespace,
+        identity=f"{host.current().name()}_{process.name}_{host.current().pid()}",
+        timing=timing,
+        clock=process.clock,
+        rng=process.rng,
+    )
+    process.serving.health.add("leaderElection", elector.check_renewed, ["healthz", "readyz"])
+    try:
+        await elector.run(lead)
+    except LeadershipLostError as error:
+        raise Fatal(f"leaderelection lost: {error}") from None
