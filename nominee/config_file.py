@@ -8,9 +8,9 @@
     args: {kubelet: ["--start-delay=1s"]}
 
 Keys `kubelets`, `replicas` (`{scheduler: 2}`), `etcdServers`, `schedulerConfig`, `nodeGroups` (paths relative
-to the file), `insecure` (true, false), `authorizationMode`, `history` (true, false), `restart` (always, never)
-and `timeout` (seconds) as the options of these names. `stopped` lists components that a command starts later;
-`programs` has the command lines of other programs by name.
+to the file), `insecure` (true, false), `authorizationMode`, `history` (true, false), `restart` (always,
+never) and `timeout` (seconds) as the options of these names. `stopped` lists components that a command starts
+later; `programs` has the command lines of other programs by name.
 """
 
 from __future__ import annotations
