@@ -25,7 +25,8 @@ leaderElection: {leaseDuration: 6s, renewDeadline: 4s, retryPeriod: 500ms}
 def a_binding_waits(cluster: Cluster) -> bool:
     """Return whether the first API server holds the scheduler's binding (its other writes are renewals)."""
     point = json.loads(cluster.ask("apiserver-0", f"/failpoints/{POINT}").text)
-    return point["waiting"] > 1 or (point["waiting"] == 1 and point["last"]["resource"] == "pods")
+    waiting = int(point["waiting"])
+    return waiting > 1 or (waiting == 1 and str(point["last"]["resource"]) == "pods")
 
 
 def refused_bindings(cluster: Cluster) -> int:
