@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 
 from machinery.api import kinds
+from machinery.api.objects import ObjectKey
 from machinery.client.api_client import Client
 from machinery.runtime.action_chain import ActionError
 from machinery.wire.scalars import Json
 from nominee.history.fold import Fold
 from nominee.history.revision import Revision
-from nominee.invariants.check import Check
-from nominee.invariants.evidence import Evidence, Settings
+from nominee.invariants.check import Result, check
+from nominee.invariants.evidence import CheckpointedPod, Evidence
 from nominee.invariants.table import CHECKERS
 from nominee.scenario import cloud
 from nominee.scenario.cluster import ClusterError, FailpointState, ProcessState
@@ -22,6 +23,9 @@ from nominee.scenario.result import Violation
 from nominee.scenario.simulated_processes import SimulatedProcesses
 from nominee.scenario.up_options import arguments_of
 from nominee.supervisor.states import State, Trigger
+from nominee.verify.evidence import checkpointed_pods, queued_pods
+from nominee.verify.settings import settings_from
+from nominee.verify.verification import settled
 from simulation.asgi import Answer
 from simulation.clock import EPOCH_SECONDS, SimulatedClock
 from simulation.simulation import DIRECTORY, Simulation
@@ -193,9 +197,8 @@ class SimulatedCluster:
     async def violations(self, exceptions: Sequence[InvariantException]) -> Sequence[Violation]:
         """Check the invariants on the history so far."""
         excepted = {exception.name for exception in exceptions}
-        check = Check(Settings(), [each.about.name for each in CHECKERS if each.about.name not in excepted])
-        for revision in self.history():
-            check.observe(revision)
+        names = [checker.about.name for checker in CHECKERS if checker.about.name not in excepted]
+        results = await settled(await self._check(names), self._check, self.clock)
         return [
             Violation(
                 invariant=found.invariant,
@@ -203,6 +206,29 @@ class SimulatedCluster:
                 revisions=found.revisions,
                 objects=found.objects,
             )
-            for result in check.finish(Evidence(now=self.clock.now()))
+            for result in results
             for found in result.violations
         ]
+
+    async def _check(self, names: Collection[str]) -> Sequence[Result]:
+        evidence = Evidence(
+            now=self.clock.now(), queued_pods=await self._queued_pods(), checkpoints=self._checkpoints()
+        )
+        return check(self.history(), settings_from(self._processes.configured), evidence, names)
+
+    async def _queued_pods(self) -> frozenset[ObjectKey] | None:
+        try:
+            document = await self.http_json("scheduler", "/debug/queue")
+        except ClusterError:
+            return None
+        return queued_pods(document) if isinstance(document, dict) else None
+
+    def _checkpoints(self) -> dict[str, Mapping[str, CheckpointedPod]] | None:
+        """Return the checkpoints, if all kubelets run."""
+        states = self._processes.states()
+        if not all(each.state == State.READY for each in states if each.name.startswith("kubelet")):
+            return None
+        folder = DIRECTORY / "kubelet"
+        files = self._simulation.files.content.items()
+        found = {path.stem: checkpointed_pods(data) for path, data in files if path.parent == folder}
+        return {node: pods for node, pods in found.items() if pods is not None}

@@ -10,6 +10,7 @@ from nominee.scenario.cluster import ClusterError, ProcessState
 from nominee.supervisor.core import Action, Supervision
 from nominee.supervisor.spec import ClusterSpec, ProcessSpec
 from nominee.supervisor.states import Effect, InvalidTransitionError, State, Trigger
+from nominee.verify.settings import Configured, of_arguments
 from simulation.simulation import Simulation
 
 READY_SECONDS_MAX = 90.0
@@ -30,6 +31,8 @@ class SimulatedProcesses:
         self._core = Supervision([(p.name, p.stop_stage) for p in spec.processes], spec.policy)
         self._more = {name: tuple(arguments) for name, arguments in more.items()}
         self._spawned: set[str] = set()
+        self.configured: list[Configured] = []
+        """What the processes were started with, each start."""
         self._changed = anyio.Event()
         simulation.on_exit = self._exited
 
@@ -140,7 +143,11 @@ class SimulatedProcesses:
 
     def _spawn(self, name: str) -> None:
         spec = self._specs[name]
-        self._simulation.start(name, spec.component, self._arguments(spec))
+        arguments = self._arguments(spec)
+        configured = of_arguments(spec.component, arguments)
+        if configured is not None:
+            self.configured.append(configured)
+        self._simulation.start(name, spec.component, arguments)
         self._spawned.add(name)
 
     def _arguments(self, spec: ProcessSpec) -> list[str]:

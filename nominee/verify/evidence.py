@@ -32,14 +32,12 @@ def _queued_pods(directory: Path) -> frozenset[ObjectKey] | None:
         if document.get("component") == "scheduler" and document.get("http")
         if (answer := _queue(ServingPort.of(str(document["http"]), directory))) is not None
     ]
-    if not documents:
-        return None
-    return frozenset(
-        ObjectKey.parse(entry["pod"])
-        for document in documents
-        for place in _PLACES
-        for entry in document.get(place, ())
-    )
+    return frozenset().union(*map(queued_pods, documents)) if documents else None
+
+
+def queued_pods(document: JsonObject) -> frozenset[ObjectKey]:
+    """Return the pods in a scheduler's `/debug/queue`."""
+    return frozenset(ObjectKey.parse(entry["pod"]) for place in _PLACES for entry in document.get(place, ()))
 
 
 def _queue(port: ServingPort) -> JsonObject | None:
@@ -59,7 +57,7 @@ def _checkpoints(directory: Path) -> dict[str, Mapping[str, CheckpointedPod]] | 
     found: dict[str, Mapping[str, CheckpointedPod]] = {}
     for path in sorted((directory / _CHECKPOINTS).glob("*.json")):
         if is_served(path.stem):
-            pods = _read_checkpoint(path)
+            pods = _read(path)
             if pods is not None:
                 found[path.stem] = pods
     return found
@@ -92,10 +90,17 @@ def _has_cloud(argv: tuple[str, ...]) -> bool:
     return "--cloud" in argv or bool(option_value(argv, "--cloud-address", ""))
 
 
-def _read_checkpoint(path: Path) -> dict[str, CheckpointedPod] | None:
-    """Return the pods of a checkpoint (kubelet/checkpoint.py has the format); None if it cannot be read."""
+def _read(path: Path) -> dict[str, CheckpointedPod] | None:
     try:
-        body = json.loads(path.read_text(encoding="utf-8"))["data"]
+        return checkpointed_pods(path.read_bytes())
+    except OSError:
+        return None
+
+
+def checkpointed_pods(data: bytes) -> dict[str, CheckpointedPod] | None:
+    """Return the pods of a checkpoint (kubelet/checkpoint.py has the format); None for any other text."""
+    try:
+        body = json.loads(data)["data"]
         allocations, sandboxes = body["allocations"], body["sandboxes"]
         return {
             uid: CheckpointedPod(
@@ -104,7 +109,7 @@ def _read_checkpoint(path: Path) -> dict[str, CheckpointedPod] | None:
             )
             for uid in {**allocations, **sandboxes}
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,7 @@ from machinery.features.gates import DEFAULT, GateError, Gates, emulated, parse_
 from nominee.invariants.evidence import Settings
 from nominee.supervisor.directory import StateDirectory
 from nominee.supervisor.node_ranges import option_value
-from nominee.supervisor.spec import ClusterSpec, ProcessSpec
+from nominee.supervisor.spec import ClusterSpec
 
 CLEARING: Final = "ClearingNominatedNodeNameAfterBinding"
 RESIZE_PREEMPTION: Final = "InPlacePodVerticalScalingSchedulerPreemption"
@@ -19,12 +19,13 @@ _NOMINATING: Final = "--allow-nominated-node-name-of-deferred-resizes"
 
 
 @dataclass(frozen=True, slots=True)
-class _Process:
-    """What one process was started with."""
+class Configured:
+    """Gates and options of one process that checkers need."""
 
     component: str
     gates: Mapping[str, bool]
     compat: str = ""
+    nominates_deferred_resizes: bool = False
 
 
 def read_plan(directory: Path) -> ClusterSpec | None:
@@ -36,39 +37,49 @@ def read_plan(directory: Path) -> ClusterSpec | None:
 
 
 def settings_of(directory: Path, *, records_acknowledged: bool = False) -> Settings:
-    """Return the settings of the processes that run now, or of the plan if none runs."""
+    """Return the settings of the processes that run now; of a component that does not, those of the plan."""
     plan = read_plan(directory)
-    processes = list(_running(directory)) or [
-        found for spec in (plan.processes if plan else ()) if (found := _planned(spec)) is not None
-    ]
+    specs = plan.processes if plan is not None else ()
+    planned = [found for spec in specs if (found := of_arguments(spec.component, spec.argv)) is not None]
+    nominates = any(each.nominates_deferred_resizes for each in planned)
+    running = list(_running(directory, nominates=nominates))
+    have = {process.component for process in running}
+    processes = running + [process for process in planned if process.component not in have]
+    return settings_from(processes, records_acknowledged=records_acknowledged)
+
+
+def settings_from(processes: Collection[Configured], *, records_acknowledged: bool = False) -> Settings:
+    """Return the settings of processes; a value in which those of one component differ is None."""
+
+    def gate(component: str, name: str) -> bool | None:
+        values = {process.gates.get(name, False) for process in processes if process.component == component}
+        return values.pop() if len(values) == 1 else None
+
     compats = {process.compat for process in processes if process.component == "autoscaler"}
-    servers = [spec for spec in (plan.processes if plan else ()) if spec.component == "apiserver"]
     return Settings(
-        clears_nominations=_gate(processes, "apiserver", CLEARING),
-        nominates_deferred_resizes=bool(servers) and all(_NOMINATING in spec.argv for spec in servers),
-        preempts_for_resizes=_gate(processes, "scheduler", RESIZE_PREEMPTION),
+        clears_nominations=gate("apiserver", CLEARING),
+        nominates_deferred_resizes=any(process.nominates_deferred_resizes for process in processes),
+        preempts_for_resizes=gate("scheduler", RESIZE_PREEMPTION),
         protects_nominated_nodes=compats == {"fixed"} if compats else None,
         records_acknowledged=records_acknowledged,
     )
 
 
-def _gate(processes: list[_Process], component: str, gate: str) -> bool | None:
-    """Return the gate's value in all processes of a component; None if they differ, or do not have it."""
-    values = {process.gates.get(gate) for process in processes if process.component == component}
-    return values.pop() if len(values) == 1 else None
+def of_arguments(component: str, arguments: Sequence[str]) -> Configured | None:
+    """Return what a command line configures; None for one that is not Nominee's."""
+    try:
+        version = emulated(option_value(arguments, "--emulated-version", str(DEFAULT)))
+        gates = Gates(component, version, parse_gates(option_value(arguments, "--feature-gates", "")))
+    except (ValueError, GateError):
+        return None
+    compat = option_value(arguments, "--compat", "")
+    return Configured(component, gates.all(), compat, nominates_deferred_resizes=_NOMINATING in arguments)
 
 
-def _running(directory: Path) -> Iterator[_Process]:
+def _running(directory: Path, *, nominates: bool) -> Iterator[Configured]:
     for document in StateDirectory(directory).live_run_files().values():
         gates = document.get("featureGates")
         if isinstance(gates, dict):
-            yield _Process(str(document.get("component")), gates, str(document.get("compat", "")))
-
-
-def _planned(spec: ProcessSpec) -> _Process | None:
-    try:
-        version = emulated(option_value(spec.argv, "--emulated-version", str(DEFAULT)))
-        gates = Gates(spec.component, version, parse_gates(option_value(spec.argv, "--feature-gates", "")))
-    except (ValueError, GateError):
-        return None
-    return _Process(spec.component, gates.all(), option_value(spec.argv, "--compat", ""))
+            component, compat = str(document.get("component")), str(document.get("compat", ""))
+            own = nominates and component == "apiserver"
+            yield Configured(component, gates, compat, nominates_deferred_resizes=own)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -116,20 +116,29 @@ async def verify(
     if settings is None:
         settings = settings_of(directory, records_acknowledged=acknowledged is not None)
     found = await _verify(directory, clock, names, settings, acknowledged, is_running=is_running)
+
+    async def again(names: Collection[str]) -> Sequence[Result]:
+        return (await _verify(directory, clock, names, settings, acknowledged, is_running=True)).results
+
+    return replace(found, results=await settled(found.results, again, clock)) if is_running else found
+
+
+async def settled(
+    results: Sequence[Result], again: Callable[[Collection[str]], Awaitable[Sequence[Result]]], clock: Clock
+) -> tuple[Result, ...]:
+    """Return results whose violations last: a status may not be written yet, or a pod is in a cycle.
+
+    `again` checks the invariants with these names again.
+    """
+    of_now = {checker.about.name for checker in _OF_NOW}
     for _ in range(ATTEMPTS - 1):
-        doubtful = {
-            result.invariant
-            for result in found.results
-            if result.violations and result.invariant in {checker.about.name for checker in _OF_NOW}
-        }
-        if not doubtful or not is_running:
+        doubtful = {each.invariant for each in results if each.violations} & of_now
+        if not doubtful:
             break
-        # A status may not be written yet, or the pod is in a scheduling cycle.
         await clock.sleep(ATTEMPT_SECONDS)
-        again = await _verify(directory, clock, doubtful, settings, acknowledged, is_running=True)
-        newer = {result.invariant: result for result in again.results}
-        found = replace(found, results=tuple(newer.get(result.invariant, result) for result in found.results))
-    return found
+        newer = {result.invariant: result for result in await again(doubtful)}
+        results = [newer.get(result.invariant, result) for result in results]
+    return tuple(results)
 
 
 async def _verify(
