@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _FORMATS = ("text", "json", "markdown")
 _SEED_MAX = 1_000_000
 HITS_MAX = 1000
+ROUNDS_MAX = 1_000_000
 
 
 class Duration(click.ParamType["float"]):
@@ -116,6 +117,15 @@ def chaos() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep clusters below this directory.  [default: a temporary one, kept if something broke]",
 )
+@click.option("--simulate", is_flag=True, help="Run in simulations, with --seed (docs/simulation.md).")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, ROUNDS_MAX),
+    default=1,
+    show_default=True,
+    help="With --simulate: repeat all cases with as many seeds, from --seed on.",
+)
+@click.option("--stop", is_flag=True, help="End at the first case that breaks.")
 @click.option("--verbose", is_flag=True, help="Print the steps of each run.")
 @click.option("-o", "--output", type=click.Choice(_FORMATS), default=_FORMATS[0], show_default=True)
 def explore(
@@ -130,6 +140,9 @@ def explore(
     case: Case | None,
     seed: int | None,
     directory: Path | None,
+    simulate: bool,
+    rounds: int,
+    stop: bool,
     verbose: bool,
     output: str,
 ) -> None:
@@ -139,6 +152,7 @@ def explore(
     2 if the scenario could not be run.
     """
     from nominee.chaos import report as reports
+    from nominee.chaos.clusters import Clusters, RealClusters, SimulatedClusters
     from nominee.chaos.exploration import Scope
     from nominee.chaos.explorer import Explorer, Settings
 
@@ -155,13 +169,20 @@ def explore(
     )
     settings = Settings(
         scope=scope,
-        base=base,
         budget_seconds=budget,
         case=case,
-        keep=directory is not None,
-        verbose=verbose,
+        simulate=simulate,
+        rounds_max=rounds if simulate and case is None else 1,
+        stops=stop,
     )
-    explorer = Explorer(scenario, settings, lambda text: click.echo(text, err=output != _FORMATS[0]))
+    clusters: Clusters = (
+        SimulatedClusters(scenario, verbose=verbose)
+        if simulate
+        else RealClusters(scenario, base, keep_all=directory is not None, verbose=verbose)
+    )
+    explorer = Explorer(
+        scenario, clusters, settings, lambda text: click.echo(text, err=output != _FORMATS[0])
+    )
     try:
         report = explorer.run()
     finally:

@@ -68,6 +68,8 @@ async def run_case(
     cluster: ScenarioCluster,
     narrate: Narrator,
     needed: Mapping[int, float],
+    *,
+    clean_up: bool = True,
 ) -> Ran:
     """Run a scenario with the perturbations of a case, and restore the cluster if nothing failed.
 
@@ -106,7 +108,7 @@ async def run_case(
         violations = tuple(await cluster.violations(scenario.except_invariants)) or result.violations
         result = replace(result, violations=violations)
         is_clean = False
-        if result.outcome is Outcome.PASSED and not violations and not unsettled:
+        if clean_up and result.outcome is Outcome.PASSED and not violations and not unsettled:
             with suppress(ClusterError, StatusError):
                 await clean(cluster, run.actions, scenario)
                 is_clean = True
@@ -249,4 +251,13 @@ async def _unrest(cluster: ScenarioCluster) -> list[str]:
         nodes = await cluster.client.list(kinds.NODE)
     except StatusError as error:
         return [f"the API server: {error.message}"]
-    return unrest(pods.items, nodes.items, cluster.clock.now())
+    return unrest(pods.items, nodes.items, await _unschedulable(cluster), cluster.clock.now())
+
+
+async def _unschedulable(cluster: ScenarioCluster) -> frozenset[str]:
+    """Return the pods in the scheduler's queue of unschedulable pods; none if it does not answer."""
+    try:
+        queues = await cluster.http_json("scheduler", "/debug/queue")
+    except ClusterError:
+        return frozenset()
+    return frozenset(str(each["pod"]) for each in queues["unschedulable"])

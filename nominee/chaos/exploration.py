@@ -8,7 +8,7 @@ out: it would not be a smaller case.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -16,6 +16,8 @@ from nominee.chaos.case import Action, AtFailpoint, Case, OfWatch, Perturbation,
 from nominee.chaos.verdict import CaseResult, Verdict
 
 PAIRS_MAX = 10_000
+ETCD = "etcd"
+"""The kind that stands for all keys of etcd, which the API server watches; it needs every revision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,7 @@ def singles(hits: Mapping[str, Mapping[str, int]], scope: Scope) -> list[Case]:
         for process, kinds in scope.watched.items()
         for kind in kinds
         for step in scope.steps
+        if not (view is View.MERGE and kind == ETCD)
     ]
     return [Case.of(each) for each in found if scope.includes(each)]
 
@@ -136,9 +139,13 @@ class Exploration:
         self.results.append(result)
 
     def broken(self) -> list[CaseResult]:
-        """Return the cases that do not hold, the smallest first: fewest perturbations, earliest hit."""
-        found = [result for result in self.results if result.verdict is Verdict.BROKEN]
-        return sorted(found, key=lambda result: (len(result.case.perturbations), _depth(result.case)))
+        """Return the cases that do not hold, the smallest first."""
+        return smallest_first(result for result in self.results if result.verdict is Verdict.BROKEN)
+
+
+def smallest_first(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """Return results by the number of perturbations, then by the hit."""
+    return sorted(results, key=lambda result: (len(result.case.perturbations), _depth(result.case)))
 
 
 def _depth(case: Case) -> int:

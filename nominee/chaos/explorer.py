@@ -1,20 +1,19 @@
-"""Run the cases of an exploration on real processes, one after another, within a budget of time."""
+"""Run the cases of an exploration, one after another, within a budget of time."""
 
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from machinery.runtime.clock import SystemClock
 from nominee.chaos.case import Case
-from nominee.chaos.exploration import Exploration, Scope
-from nominee.chaos.messages import Answer, Plan
+from nominee.chaos.clusters import Clusters
+from nominee.chaos.exploration import ETCD, Exploration, Scope, smallest_first
+from nominee.chaos.messages import Answer
 from nominee.chaos.tolerance import changes, controlled
 from nominee.chaos.verdict import CaseResult, Verdict, judge
-from nominee.chaos.workers import Worker, WorkerError
+from nominee.chaos.workers import WorkerError
 from nominee.scenario.model import Scenario
 
 WATCHED: Mapping[str, tuple[str, ...]] = {
@@ -22,24 +21,25 @@ WATCHED: Mapping[str, tuple[str, ...]] = {
     "kubelet": ("pods",),
     "controllers": ("pods", "nodes"),
     "autoscaler": ("pods", "nodes"),
-    "apiserver": ("etcd",),
+    "apiserver": (ETCD,),
 }
 """The kinds whose watches are changed, by component; the API server watches etcd's keys."""
-START_SECONDS_MAX = 120.0
-CASES_PER_CLUSTER_MAX = 40
-"""A history grows, and its check with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of an exploration. `case` None runs all of them. `base` is the directory of clusters."""
+    """The settings of an exploration.
+
+    `case` None runs all of them. `stops`: at the first case that breaks. `simulate`: with another seed for
+    each round, as long as there is time, and `rounds_max` rounds at most.
+    """
 
     scope: Scope
-    base: Path
     budget_seconds: float
     case: Case | None = None
-    keep: bool = False
-    verbose: bool = False
+    simulate: bool = False
+    rounds_max: int = 1
+    stops: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,6 +56,10 @@ class Report:
     left: int = 0
     """Single cases for which there was no time."""
     clusters: int = 0
+    rounds: int = 0
+    """Rounds, each with another seed of the simulation."""
+    runs: int = 0
+    """Runs of the scenario, with the undisturbed ones."""
     seconds: float = 0.0
     error: str = ""
 
@@ -66,35 +70,42 @@ Say = Callable[[str], None]
 class Explorer:
     """Runs the cases of one scenario."""
 
-    def __init__(self, scenario: Scenario, settings: Settings, say: Say) -> None:
-        self._scenario, self._settings, self._say = scenario, settings, say
+    def __init__(self, scenario: Scenario, clusters: Clusters, settings: Settings, say: Say) -> None:
+        self._scenario, self._clusters, self._settings, self._say = scenario, clusters, settings, say
         self._clock = SystemClock()
-        self._worker: Worker | None = None
-        self._ran_on_worker = 0
         self._needed: dict[int, float] = {}
+        self._seed = settings.scope.seed
         self.report = Report(scenario=scenario, seed=settings.scope.seed)
 
     def run(self) -> Report:
-        """Run the undisturbed scenario, and then the cases until the time is over."""
+        """Run the undisturbed scenario, and then the cases, until the time is over."""
         began = self._clock.monotonic()
+        deadline = began + self._settings.budget_seconds
         try:
-            hits = self._plain()
-            if hits is not None:
-                self._cases(hits, began + self._settings.budget_seconds)
-        except WorkerError as error:
-            self.report.error = str(error)
+            for number in range(self._settings.rounds_max):
+                self._seed = self._settings.scope.seed + number
+                if not self._round(deadline):
+                    break
         finally:
-            self._close()
+            self._clusters.close()
+            self.report.clusters = self._clusters.count
             self.report.seconds = self._clock.monotonic() - began
         return self.report
+
+    def _round(self, deadline: float) -> bool:
+        """Run everything with one seed; return whether there is time for another one."""
+        self.report.rounds += 1
+        hits = self._plain()
+        return hits is not None and self._cases(hits, deadline)
 
     def _plain(self) -> Mapping[str, Mapping[str, int]] | None:
         """Run the scenario without perturbations; return the failpoints that it passed, None if it fails."""
         result, answer = self._run(Case())
+        self.report.runs += 1
         if result.verdict is not Verdict.HELD or answer is None or answer.hits is None:
-            self.report.results = [result]
+            self.report.results.append(result)
             if result.verdict is Verdict.BROKEN:
-                self.report.broken = [result]
+                self.report.broken.insert(0, result)
             else:
                 self.report.error = result.observation
             return None
@@ -107,24 +118,27 @@ class Explorer:
         self.report.failpoints = sum(len(points) for points in hits.values())
         return hits
 
-    def _cases(self, hits: Mapping[str, Mapping[str, int]], deadline: float) -> None:
+    def _cases(self, hits: Mapping[str, Mapping[str, int]], deadline: float) -> bool:
         exploration = Exploration(hits, self._scope(hits))
         self.report.singles = exploration.single_count
-        while self._clock.monotonic() < deadline:
+        ended = False
+        while self._clock.monotonic() < deadline and not ended:
             case = self._settings.case or exploration.next_case()
             if case is None:
                 break
             result, _ = self._run(case)
+            self.report.runs += 1
             exploration.record(result)
             number = f"{len(exploration.results)}/{exploration.single_count}"
             self._say(f"{number:>8} {result.verdict.value:12} {result.seconds:5.1f}s {case}")
             if result.verdict is Verdict.BROKEN:
                 self._say(f"{'':8} {result.observation}")
-            if self._settings.case is not None:
-                break
-        self.report.results = exploration.results
-        self.report.broken = exploration.broken()
+            broken = result.verdict is Verdict.BROKEN
+            ended = self._settings.case is not None or (broken and self._settings.stops)
+        self.report.results += exploration.results
+        self.report.broken = smallest_first([*self.report.broken, *exploration.broken()])
         self.report.left = exploration.left if self._settings.case is None else 0
+        return not ended and self._clock.monotonic() < deadline
 
     def _scope(self, hits: Mapping[str, Mapping[str, int]]) -> Scope:
         watched = {
@@ -133,57 +147,23 @@ class Explorer:
             for component, kinds in WATCHED.items()
             if process == component or process.startswith(f"{component}-")
         }
-        return replace(self._settings.scope, watched=watched, steps=changes(self._scenario))
-
-    # Workers
+        return replace(self._settings.scope, seed=self._seed, watched=watched, steps=changes(self._scenario))
 
     def _run(self, case: Case) -> tuple[CaseResult, Answer | None]:
-        """Run a case on the cluster, or on a new one; a case whose worker ends is an error."""
-        worker = self._ready()
+        """Run a case; one that ends its worker is an error."""
         began = self._clock.monotonic()
-        seconds_max = self._scenario.timeout_seconds * 3 + START_SECONDS_MAX
         try:
-            answer = worker.run(case, self._needed, seconds_max)
+            answer = self._clusters.run(case, self._needed, self._seed)
         except WorkerError as error:
             failed = CaseResult(case=case, verdict=Verdict.ERROR, observation=str(error))
             return replace(failed, reproduce=self._reproduce(case)), None
-        self._ran_on_worker += 1
         found = judge(case, answer.scenario_result, reached=answer.reached, unsettled=answer.unsettled)
-        kept = worker.directory if found.verdict is Verdict.BROKEN else ""
+        directory = self._clusters.keep() if found.verdict is Verdict.BROKEN else ""
         seconds = self._clock.monotonic() - began
-        found = replace(found, seconds=seconds, directory=kept, reproduce=self._reproduce(case))
-        if not worker.is_usable:
-            self._close(keep=bool(kept))
-        return found, answer
-
-    def _ready(self) -> Worker:
-        """Return a worker whose cluster runs.
-
-        Raises:
-            WorkerError: it does not start.
-        """
-        if self._worker is not None and self._ran_on_worker >= CASES_PER_CLUSTER_MAX:
-            self._close()
-        if self._worker is None:
-            self.report.clusters += 1
-            plan = Plan(
-                file=self._scenario.file,
-                name=self._scenario.name,
-                directory=str(self._settings.base / f"{self.report.clusters:03}"),
-                verbose=self._settings.verbose,
-            )
-            self._worker, self._ran_on_worker = Worker(plan), 0
-            self._worker.wait_ready(START_SECONDS_MAX)
-        return self._worker
-
-    def _close(self, *, keep: bool = False) -> None:
-        worker, self._worker = self._worker, None
-        if worker is None:
-            return
-        worker.close()
-        if not keep and not self._settings.keep:
-            shutil.rmtree(worker.directory, ignore_errors=True)
+        return replace(found, seconds=seconds, directory=directory, reproduce=self._reproduce(case)), answer
 
     def _reproduce(self, case: Case) -> str:
         words = ["nominee", "chaos", "explore", self._scenario.file, "--name", self._scenario.name]
+        if self._settings.simulate:
+            words += ["--simulate", "--seed", str(self._seed)]
         return shlex.join([*words, "--case", str(case)] if case.perturbations else words)

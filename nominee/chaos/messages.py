@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from machinery.wire.scalars import Json
 from nominee.scenario.result import ScenarioResult
+
+if TYPE_CHECKING:
+    from nominee.chaos.disturbed_run import Ran
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +46,17 @@ class Answer:
     def to_json(self) -> str:
         """Return the answer as a line."""
         return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, ran: Ran) -> Answer:
+        """Return the answer for a run."""
+        return cls(
+            result=ran.result.as_json(),
+            hits=ran.hits,
+            reached=ran.reached,
+            unsettled=ran.unsettled,
+            is_clean=ran.is_clean,
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Answer:

@@ -22,6 +22,8 @@ def _document(report: Report) -> dict[str, object]:
         "seed": report.seed,
         "seconds": round(report.seconds, 3),
         "clusters": report.clusters,
+        "rounds": report.rounds,
+        "runs": report.runs,
         "failpoints": report.failpoints,
         "singleCases": report.singles,
         "notRun": report.left,
@@ -87,6 +89,7 @@ def counts(report: Report) -> str:
     verdicts = ", ".join(f"{found[verdict]} {verdict.value}" for verdict in Verdict if found[verdict])
     left = f"; {report.left} single cases were not run" if report.left else ""
     return (
-        f"{report.scenario.name}: {report.failpoints} failpoints, {len(report.results)} cases on "
-        f"{report.clusters} clusters in {report.seconds:.0f} s: {verdicts or 'none'}{left}"
+        f"{report.scenario.name}: {report.failpoints} failpoints, {len(report.results)} cases in "
+        f"{report.runs} runs on {report.clusters} clusters in {report.seconds:.0f} s: "
+        f"{verdicts or 'none'}{left}"
     )

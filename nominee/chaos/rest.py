@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from machinery.api.objects import condition_is, get_condition
 from machinery.api.pb import core
@@ -11,19 +11,22 @@ from machinery.runtime.clock import from_time
 _ENDED = frozenset({"Succeeded", "Failed"})
 
 
-def unrest(pods: Iterable[core.Pod], nodes: Iterable[core.Node], now: float) -> list[str]:
+def unrest(
+    pods: Iterable[core.Pod], nodes: Iterable[core.Node], unschedulable: Container[str], now: float
+) -> list[str]:
     """Return for each pod that must still change what it waits for; `now` is in seconds since the epoch.
 
-    At rest is a pod that runs or has ended on its node, one that the scheduler found unschedulable, and one
-    with scheduling gates. A pod on a node that is not ready, or that terminates within its grace period, may
-    stay as it is.
+    At rest is a pod that runs or has ended on its node, one that the scheduler found unschedulable (by its
+    condition, or by its queue: `unschedulable` has names as `default/p`), and one with scheduling gates. A
+    pod on a node that is not ready, or that terminates within its grace period, may stay as it is.
     """
     ready = {node.metadata.name: condition_is(node.status.conditions, "Ready") for node in nodes}
     found = []
     for pod in pods:
-        reason = _unrest(pod, ready, now)
+        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        reason = "" if name in unschedulable else _unrest(pod, ready, now)
         if reason:
-            found.append(f"pod {pod.metadata.namespace}/{pod.metadata.name} {reason}")
+            found.append(f"pod {name} {reason}")
     return found
 
 

@@ -31,8 +31,8 @@ from nominee.scenario.condition import (
 from nominee.scenario.model import ArmFailpoint, Control, Expect, Mode, Scenario, Step, Wait
 
 FACTOR = 2.0
-RECOVERY_SECONDS = 15.0
-"""For restarts (about 2 s each on a busy machine), back-offs and leases that run out."""
+RECOVERY_SECONDS = 35.0
+"""For restarts, back-offs, leases that run out, and a restarted kubelet, which retries resizes after 30 s."""
 
 
 @dataclass(frozen=True, slots=True)

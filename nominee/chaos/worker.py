@@ -45,15 +45,7 @@ def main(text: str, requests: TextIO, answers: TextIO) -> int:
                 request = json.loads(line)
                 needed = {int(number): float(seconds) for number, seconds in request["needed"].items()}
                 ran = await run_case(scenario, Case.parse(request["case"]), cluster, narrate, needed)
-                answer(
-                    Answer(
-                        result=ran.result.as_json(),
-                        hits=ran.hits,
-                        reached=ran.reached,
-                        unsettled=ran.unsettled,
-                        is_clean=ran.is_clean,
-                    )
-                )
+                answer(Answer.of(ran))
                 if not ran.is_clean:
                     return
 

@@ -41,6 +41,8 @@ class PodTermination(Checker):
             "no-kubelet": "the pod's node does not exist, is not ready, or no kubelet renewed its lease "
             "all the time",
             "finalizers": "a finalizer keeps the pod",
+            "forced-late": "a deletion with a shorter grace period came after the deletionTimestamp, and the "
+            "API server set it to that time",
             "in-time": "the history ends before the pod must be gone",
         },
     )
@@ -76,7 +78,9 @@ class PodTermination(Checker):
             yield self.violation("the pod was terminating and lost its deletionTimestamp", revision)
             return
         old, new = from_time(before.metadata.deletionTimestamp), from_time(pod.metadata.deletionTimestamp)
-        if new > old:
+        if new > old and pod.metadata.deletionGracePeriodSeconds < before.metadata.deletionGracePeriodSeconds:
+            self.allow("forced-late")
+        elif new > old:
             yield self.violation(f"the deletionTimestamp moved {new - old:.0f} s later", revision)
 
     def _note_node(self, revision: Revision) -> None:

@@ -7,6 +7,7 @@ from nominee.invariants.allocations import Allocations
 from nominee.invariants.checker import Checker
 from nominee.invariants.checkpoints import Checkpoints
 from nominee.invariants.deferred_resizes import DeferredResizes
+from nominee.invariants.leader_leases import LeaderLeases
 from nominee.invariants.node_deletion import NodeDeletion
 from nominee.invariants.nominations import Nominations
 from nominee.invariants.pod_binding import PodBinding
@@ -27,5 +28,6 @@ CHECKERS: tuple[type[Checker], ...] = (
     DeferredResizes,
     Checkpoints,
     PodTermination,
+    LeaderLeases,
 )
 """Every invariant; names are unique."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 
@@ -25,6 +26,8 @@ from nominee.scenario.up_options import write
 from nominee.supervisor.spec import ClusterSpec
 from simulation.loop import SimulationError
 from simulation.simulation import DIRECTORY, Simulation
+
+T = TypeVar("T")
 
 
 def not_simulated(options: ClusterOptions) -> str:
@@ -55,26 +58,42 @@ def simulate(
     options = (overrides or ClusterOverrides()).applied_to(scenario.cluster)
     if reason := not_simulated(options):
         return ended(scenario, Outcome.SKIPPED, reason)
-    simulated = simulation or Simulation(seed)
+
+    async def play(cluster: SimulatedCluster) -> ScenarioResult:
+        return await runner.run(
+            scenario,
+            cluster,
+            narrate or Silent(),
+            first=first,
+            failpoint_components=failpoint_components,
+        )
+
+    try:
+        return with_cluster(options, simulation or Simulation(seed), play)
+    except ClusterError as error:
+        return ended(scenario, Outcome.ERROR, str(error))
+
+
+def with_cluster(
+    options: ClusterOptions, simulated: Simulation, use: Callable[[SimulatedCluster], Awaitable[T]]
+) -> T:
+    """Start a cluster in a simulation, and return what a program makes of it.
+
+    Raises:
+        ClusterError: it does not start, or nothing can happen any more.
+    """
     folder = Path(tempfile.mkdtemp(prefix="nominee-simulation-"))
     try:
         spec, stopped = _spec(options, folder)
 
-        async def main() -> ScenarioResult:
+        async def main() -> T:
             processes = SimulatedProcesses(simulated, spec, {})
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(processes.run)
                 processes.start_all(without=stopped)
                 await processes.until_all_ready()
                 async with await simulated.client("nominee-scenario") as client:
-                    cluster = SimulatedCluster(simulated, processes, client, options)
-                    result = await runner.run(
-                        scenario,
-                        cluster,
-                        narrate or Silent(),
-                        first=first,
-                        failpoint_components=failpoint_components,
-                    )
+                    result = await use(SimulatedCluster(simulated, processes, client, options))
                 tasks.cancel_scope.cancel()
             return result
 
@@ -83,7 +102,7 @@ def simulate(
         found = _leaves(error)
         if not all(isinstance(each, ClusterError | SimulationError | OptionError) for each in found):
             raise
-        return ended(scenario, Outcome.ERROR, "; ".join(map(str, found)))
+        raise ClusterError("; ".join(map(str, found))) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -21,7 +21,8 @@ def main(argv: list[str]) -> None:
     if len(argv) < 3 or argv[1] != "--" or argv[0] not in BY_NAME:
         sys.exit(f"usage: {_SELF} MUTATION -- MODULE ARGS; mutations: {', '.join(BY_NAME)}")
     mutation, module = BY_NAME[argv[0]], argv[2]
-    for edit in edits(mutation, module):
+    # In a simulation the components run in this process.
+    for edit in mutation.edits if "--simulate" in argv else edits(mutation, module):
         apply(edit)
     sys.argv = [module, *argv[3:]]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -50,10 +50,15 @@ def pod(*conditions: str, on: str = "", deleted: float | None = None, phase: str
 )
 def test_unrest(found: core.Pod, expected: str) -> None:
     nodes = [node(), node("silent", "Unknown")]
-    assert unrest([found], nodes, NOW) == ([f"pod default/p {expected}"] if expected else [])
+    assert unrest([found], nodes, (), NOW) == ([f"pod default/p {expected}"] if expected else [])
 
 
 def test_a_gated_pod_is_at_rest() -> None:
     gated = pod()
     gated.spec.schedulingGates.add(name="example.com/wait")
-    assert unrest([gated], [], NOW) == []
+    assert unrest([gated], [], (), NOW) == []
+
+
+def test_a_pod_in_the_queue_of_unschedulable_pods_is_at_rest_without_its_condition() -> None:
+    assert unrest([pod()], [], {"default/p"}, NOW) == []
+    assert unrest([pod()], [], {"default/other"}, NOW)

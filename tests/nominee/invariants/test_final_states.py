@@ -175,6 +175,13 @@ def test_a_node_needs_a_kubelet_that_renews_its_lease(renewals: range, violation
     assert result.exceptions == ({} if violations else {"no-kubelet": 1})
 
 
+def test_a_late_deletion_with_a_shorter_grace_period_moves_the_deletion_timestamp() -> None:
+    first, forced = pod("p", node="n1", deletes_at=BEGIN + 1), pod("p", node="n1", deletes_at=BEGIN + 9)
+    first.metadata.deletionGracePeriodSeconds, forced.metadata.deletionGracePeriodSeconds = 1, 0
+    result = result_of(PodTermination, History().put(first, forced).delete(forced))
+    assert (result.violations, result.exceptions) == ((), {"forced-late": 1})
+
+
 def test_a_deletion_timestamp_only_moves_to_an_earlier_time() -> None:
     earlier, later = pod("p", node="n1", deletes_at=BEGIN + 1), pod("p", node="n1", deletes_at=BEGIN + 40)
     assert violations_of(PodTermination, History().put(TERMINATING, earlier)) == []
