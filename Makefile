@@ -7,7 +7,7 @@ PB := build/pb
 PROTOS := $(shell find proto -name '*.proto' 2>/dev/null)
 PACKAGES := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: setup demo check test test-all chaos bench lock clean
+.PHONY: setup demo check test test-all chaos skew bench lock clean
 
 # Compiled here: where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process would compile all anew.
 setup: $(STAMP) $(PB)/.generated
@@ -42,6 +42,12 @@ test-all: setup
 
 chaos: setup
 	$(BIN)/pytest -m chaos
+
+# Scenarios at old and new versions, gates and upgrade paths (docs/skew.md); the report is in skew-report/.
+JOBS ?= 2
+skew: setup
+	rm -rf skew-report
+	$(BIN)/nominee skew run skew.yaml --jobs $(JOBS) --report skew-report
 
 demo: setup
 	$(BIN)/nominee demo

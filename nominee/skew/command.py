@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -146,8 +147,9 @@ def _print_plan(plan: Plan) -> None:
             f"  (outside the skew policy: {planned.cell.unsupported[0]})" if planned.cell.unsupported else ""
         )
         click.echo(f"{planned.cell.name}{outside}")
-    for left in plan.left_out:
-        click.echo(f"impossible: {left.name}: {left.reason}", err=True)
+    reasons = Counter(left.reason for left in plan.left_out)
+    for reason, count in reasons.most_common():
+        click.echo(f"{count} combinations are impossible: {reason}", err=True)
     click.echo(f"{len(plan.cells)} of {plan.possible} cells", err=True)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from machinery.features import gates as features
 from machinery.wire.scalars import Json
+from nominee.components import find_process
 from nominee.scenario.model import TIMEOUT_SECONDS
 from nominee.skew.model import VERSIONED, Case, Cell, Gates, JsonObject, Setting, Stage, holds
 
@@ -55,7 +56,8 @@ def compose(cell: Cell) -> JsonObject:
     at = _position(steps, cell.after)
     added = list(_stage_steps(cell))
     case = _applicable(cell.row.cases, cell.stages[-1].setting)
-    steps = [*steps[:at], *added, *steps[at:], *(case.steps if case else ())]
+    later = [*steps[at:], *(case.steps if case else ())]
+    steps = [*steps[:at], *added, *(_as_last_stage(step, cell) for step in later)]
     limit = float(spec.get("timeoutSeconds", TIMEOUT_SECONDS)) + RESTART_SECONDS_MAX * (len(cell.stages) - 1)
     return {
         **document,
@@ -132,6 +134,22 @@ def _restart(stage: Stage, gates: Sequence[str]) -> Json:
         options["featureGates"] = {name: effective.enabled(name) for name in known}
     words = [f"{name} {'on' if effective.enabled(name) else 'off'}" for name in known]
     return {"name": " ".join([f"restart {component} as {version}", *words]), "restart": options}
+
+
+def _as_last_stage(step: Json, cell: Cell) -> Json:
+    """Return a step after the path: what it restarts without a version keeps that of the last stage."""
+    verb = next((verb for verb in ("start", "restart") if verb in step), "")
+    if not verb or len(cell.stages) == 1:
+        return step
+    given: Mapping[str, Json] = {"component": step[verb]} if isinstance(step[verb], str) else step[verb]
+    component = find_process(given["component"])[0].name
+    if component not in {stage.restarted for stage in cell.stages} or "emulatedVersion" in given:
+        return step
+    last = Stage(setting=cell.stages[-1].setting, restarted=component)
+    options = _restart(last, _gates_of_all(cell.stages).get(component, ()))["restart"]
+    gates = {**options.get("featureGates", {}), **given.get("featureGates", {})}
+    merged = {**options, **given} | ({"featureGates": gates} if gates else {})
+    return {**step, verb: merged}
 
 
 def _exists(name: str, version: features.Version) -> bool:

@@ -50,7 +50,11 @@ def expand(rows: Sequence[Row], *, full: bool) -> Expansion:
         left_out += refused
         # The first of equal ones is chosen: prefer those within the policy.
         cells.sort(key=lambda cell: len(cell.unsupported) > 0)
-        indexes = range(len(cells)) if full else covering([list(cell.values.values()) for cell in cells])
+        indexes = (
+            range(len(cells))
+            if full or row.full
+            else covering([list(cell.values.values()) for cell in cells])
+        )
         selected = [cells[index] for index in indexes]
         chosen += sorted(selected, key=lambda cell: list(cell.values.values()))
     return Expansion(tuple(chosen), possible, tuple(left_out))
@@ -103,26 +107,26 @@ def _stages(base: Setting, path: Path | None) -> tuple[Stage, ...]:
     """Return the stages of a path whose other components are as in `base`."""
     if path is None:
         return (Stage(setting=base),)
-    setting = _with(base, path.order, path.points[0])
-    # Others stay at the version that the API server has first, if no factor gives them one.
-    first = str(setting.version("apiserver"))
-    setting = Setting(versions={**dict.fromkeys(VERSIONED, first), **setting.versions}, gates=setting.gates)
+    setting = _at(base, base, path.order, path.points[0])
+    # Others stay at the lowest version, if no factor gives them one: none is newer than the API server.
+    lowest = str(min(point.version(component) for point in path.points for component in path.order))
+    setting = Setting(versions={**dict.fromkeys(VERSIONED, lowest), **setting.versions}, gates=setting.gates)
     stages = [Stage(setting=setting)]
     for before, after in zip(path.points, path.points[1:], strict=False):
         order = path.order
         if any(after.version(component) < before.version(component) for component in order):
             order = order[::-1]
         for component in order:
-            setting = _with(setting, (component,), after)
+            setting = _at(base, setting, (component,), after)
             stages.append(Stage(setting=setting, restarted=component))
     return tuple(stages)
 
 
-def _with(base: Setting, components: Sequence[str], point: Setting) -> Setting:
-    """Return the setting after these components were restarted at a point of a path."""
+def _at(base: Setting, before: Setting, components: Sequence[str], point: Setting) -> Setting:
+    """Return the setting `before` after these components were restarted at a point of a path."""
     versions = {each: str(point.version(each)) for each in components}
-    gates = {each: point.gates[each] for each in components if each in point.gates}
-    return Setting(versions={**base.versions, **versions}, gates=_merged(base.gates, gates))
+    gates = {each: {**base.gates.get(each, {}), **point.gates.get(each, {})} for each in components}
+    return Setting(versions={**before.versions, **versions}, gates={**before.gates, **gates})
 
 
 def _merged(base: Mapping[str, Gates], more: Mapping[str, Gates]) -> Mapping[str, Gates]:

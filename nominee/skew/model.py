@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from machinery.features import gates as features
@@ -42,10 +42,10 @@ class Setting:
         """
         return features.Gates(component, self.version(component), self.gates.get(component, {}))
 
-    def unsupported(self) -> tuple[str, ...]:
-        """Return why Kubernetes' version skew policy does not support the versions."""
+    def unsupported(self, components: Iterable[str]) -> tuple[str, ...]:
+        """Return why Kubernetes' version skew policy does not support the versions of these components."""
         apiserver = self.version("apiserver")
-        found = (features.skew_problem(name, self.version(name), apiserver) for name in VERSIONED)
+        found = (features.skew_problem(name, self.version(name), apiserver) for name in components)
         return tuple(problem for problem in found if problem)
 
     def as_json(self) -> JsonObject:
@@ -129,7 +129,10 @@ class Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A scenario and what varies in it. `document` is the scenario, a JSON object of its file."""
+    """A scenario and what varies in it.
+
+    `document` is the scenario, a JSON object of its file. `full`: all combinations run, not a selection.
+    """
 
     name: str
     title: str = ""
@@ -143,6 +146,7 @@ class Row:
     after: tuple[str, ...] = ()
     probe: Probe = Probe()
     cases: tuple[Case, ...] = ()
+    full: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +154,7 @@ class Answer:
     """An answer that a KEP gives, and the cells that confirm or contradict it.
 
     The cells of `rows` for which `where` holds (at one stage, for paths) must have shown one of the cases
-    `shows`, or passed if it is empty. `untested`: why no run can decide it.
+    `shows` and none of `contradicted_by`, or passed if both are empty. `untested`: why no run can decide it.
     """
 
     kep: int
@@ -159,6 +163,7 @@ class Answer:
     rows: tuple[str, ...] = ()
     where: When = field(default_factory=dict)
     shows: tuple[str, ...] = ()
+    contradicted_by: tuple[str, ...] = ()
     note: str = ""
     untested: str = ""
 
@@ -204,4 +209,7 @@ class Cell:
     @property
     def unsupported(self) -> tuple[str, ...]:
         """Return what is outside Kubernetes' version skew policy, at any stage."""
-        return tuple(dict.fromkeys(text for stage in self.stages for text in stage.setting.unsupported()))
+        absent = self.row.document["spec"].get("cluster", {}).get("without", ())
+        components = [name for name in VERSIONED if name not in absent]
+        found = (text for stage in self.stages for text in stage.setting.unsupported(components))
+        return tuple(dict.fromkeys(found))

@@ -131,6 +131,7 @@ class _Reader:
                 cases=self._cases((*path, "probe", "cases"), probe.get("cases", ())),
             ),
             cases=self._cases((*path, "cases"), value.get("cases", ())),
+            full=value.get("full", False),
         )
 
     def _check_paths(self, path: FieldPath, value: Mapping[str, Json], paths: Sequence[UpgradePath]) -> None:
@@ -231,10 +232,11 @@ class _Reader:
                 self._fault((*path, "rows", index), f"there is no row {name!r}; known are {known}")
         chosen = [rows[name] for name in value.get("rows", ()) if name in rows]
         cases = {case.name for row in chosen for case in (*row.cases, *row.probe.cases)}
-        for index, name in enumerate(value.get("shows", ())):
-            if name not in cases:
-                known = ", ".join(sorted(cases)) or "none"
-                self._fault((*path, "shows", index), f"no case {name!r} in these rows; known are {known}")
+        known = ", ".join(sorted(cases)) or "none"
+        for key in ("shows", "contradictedBy"):
+            for index, name in enumerate(value.get(key, ())):
+                if name not in cases:
+                    self._fault((*path, key, index), f"no case {name!r} in these rows; known are {known}")
         return Answer(
             kep=value["kep"],
             section=value["section"],
@@ -242,6 +244,7 @@ class _Reader:
             rows=tuple(value.get("rows", ())),
             where=self._when((*path, "where"), value.get("where", {})),
             shows=tuple(value.get("shows", ())),
+            contradicted_by=tuple(value.get("contradictedBy", ())),
             note=value.get("note", ""),
             untested=value.get("untested", ""),
         )

@@ -173,10 +173,14 @@ def _judge(answer: Answer, cells: Sequence[CellResult]) -> JudgedAnswer:
             against[planned.cell.name] = cell.result.reason
             continue
         shown = [each for each in planned.seen if each.stage in matching]
-        other = [each for each in shown if answer.shows and each.case not in answer.shows]
+        other = [each for each in shown if _differs(each.case, answer)]
         if other or (answer.shows and not shown):
             against[planned.cell.name] = "; ".join(each.see for each in other) or "nothing was observed"
     if not decided:
         return JudgedAnswer(answer=answer, verdict=Verdict.UNTESTED, reason="no cell of the run decides it")
     verdict = Verdict.CONTRADICTED if against else Verdict.CONFIRMED
     return JudgedAnswer(answer=answer, verdict=verdict, cells=tuple(decided), against=against)
+
+
+def _differs(case: str, answer: Answer) -> bool:
+    return case in answer.contradicted_by or (len(answer.shows) > 0 and case not in answer.shows)

@@ -141,3 +141,21 @@ def test_conditions_hold_for_versions_and_effective_gates() -> None:
     )
     assert not holds({"apiserver": ComponentWhen(below="1.35")}, setting)
     assert not holds({"apiserver": ComponentWhen(gates={GATE: False})}, setting)
+
+
+def test_a_restart_after_the_path_keeps_the_last_version(tmp_path: Path) -> None:
+    text = PATH.replace("    paths:", "    after: [before]\n    paths:").replace(
+        "    - name: after\n      wait: {object: {kind: Node, name: node-0, condition: Ready=True}}",
+        "    - restart: kube-scheduler\n    - restart: controllers",
+    )
+    (cell,) = planned(tmp_path, text).cells
+    steps = _spec(cell)["steps"]
+    assert isinstance(steps, list)
+    assert [step["restart"] for step in steps if "restart" in step][-2:] == [
+        {
+            "component": "kube-scheduler",
+            "emulatedVersion": "1.34",
+            "featureGates": {"NominatedNodeNameForExpectation": False},
+        },
+        "controllers",
+    ]

@@ -34,7 +34,7 @@ _ANSWERS = """\
     answer: A new API server clears it.
     rows: [clearing]
     where: {apiserver: {atLeast: "1.35"}}
-    shows: [cleared]
+    contradictedBy: [kept]
   - {kep: 5278, section: Scalability, answer: No new calls., untested: needs a large cluster}
   - kep: 5278
     section: Scalability

@@ -1,0 +1,26 @@
+"""`skew.yaml`, the matrix that `make skew` runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nominee.skew.planning import plan
+from nominee.skew.reading import read_matrix
+
+FILE = Path(__file__).resolve().parents[3] / "skew.yaml"
+
+
+def test_every_cell_of_the_project_s_matrix_is_a_scenario() -> None:
+    matrix = read_matrix(FILE)
+    found = plan(matrix, full=True)
+    assert len(found.cells) == found.possible
+    assert {row.kep for row in matrix.rows} == {5278, 5836}
+
+
+def test_the_selection_shows_every_case() -> None:
+    matrix = read_matrix(FILE)
+    found = plan(matrix, full=False)
+    shown = {(planned.cell.row.name, seen.case) for planned in found.cells for seen in planned.seen}
+    cases = {(row.name, case.name) for row in matrix.rows for case in (*row.cases, *row.probe.cases)}
+    paths = {row.name for row in matrix.rows if row.paths}
+    assert {case for case in cases - shown if case[0] not in paths} == set()
