@@ -49,6 +49,10 @@ class SimulatedTask(asyncio.Task[T]):
     def __hash__(self) -> int:
         return self._number
 
+    def __repr__(self) -> str:
+        # anyio writes it into every cancellation; asyncio's own names the coroutine and its frame.
+        return f"<{self.get_name()}>"
+
     def __eq__(self, other: object) -> bool:
         return self is other
 

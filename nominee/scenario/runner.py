@@ -27,7 +27,8 @@ from nominee.scenario.result import Outcome, ScenarioResult, StepResult, Violati
 from nominee.scenario.substitution import substituted
 from nominee.scenario.world import World, is_about_objects, watched_kinds
 
-POLL_SECONDS = 0.02
+LOOK_SECONDS = 0.5
+"""Between two looks at the expectations over the whole run, while no object changes."""
 PROBE_SECONDS = 0.05
 """Between two questions to a process."""
 
@@ -235,7 +236,7 @@ class Run:
                 self._check_background()
                 if self._clock.monotonic() >= deadline:
                     raise StepFailedError(f"not within {self._limit(seconds)}; observed: {observed.text}")
-                await self._clock.sleep(_pause(condition))
+                await self._rest(condition, deadline - self._clock.monotonic())
 
     async def _throughout(self, action: Expect) -> Observed:
         """Check that a condition holds, or does not hold, for a time.
@@ -254,10 +255,17 @@ class Run:
                 remaining = min(end, self._deadline) - self._clock.monotonic()
                 if remaining <= 0:
                     break
-                await self._clock.sleep(min(_pause(action.condition), remaining))
+                await self._rest(action.condition, remaining)
         if self._clock.monotonic() < end:
             raise StepFailedError(f"the scenario's {self._scenario.timeout_seconds:g} s are over")
         return observed
+
+    async def _rest(self, condition: Condition, seconds_max: float) -> None:
+        """Wait until a condition may have changed: objects change, processes are asked again."""
+        if is_about_objects(condition):
+            await self._world.wait_changed(min(LOOK_SECONDS, seconds_max))
+        else:
+            await self._clock.sleep(min(PROBE_SECONDS, seconds_max))
 
     def _limit(self, seconds: float) -> str:
         if self._clock.monotonic() >= self._deadline:
@@ -293,10 +301,6 @@ class Run:
         if self._broken:
             first = self._broken[0]
             raise StepFailedError(f"during the run: {first.invariant}: {first.message}")
-
-
-def _pause(condition: Condition) -> float:
-    return POLL_SECONDS if is_about_objects(condition) else PROBE_SECONDS
 
 
 class _Latch:

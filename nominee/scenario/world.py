@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+import anyio
 import anyio.abc
 from google.protobuf.message import Message
 
@@ -65,11 +66,13 @@ class World:
     def __init__(self, client: ObjectClient, clock: Clock, watched: Sequence[AnyKind]) -> None:
         # An informer calls list and watch_batches only, which the protocol has.
         concrete = cast("Client", client)
+        self._clock = clock
         self._informers: dict[AnyKind, Informer[Message]] = {}
         self._json: dict[tuple[AnyKind, ObjectKey], tuple[Message, JsonObject]] = {}
         self._deleted_at: dict[tuple[AnyKind, ObjectKey], int] = {}
         self._listeners: list[Change] = []
         self._changes = 0
+        self._awaited: anyio.Event | None = None
         self._last: tuple[Condition, int, Observed] | None = None
         """The last evaluation, and the number of changes then: polling costs nothing while none happen."""
         for kind in watched:
@@ -102,12 +105,27 @@ class World:
         if new is None and old is not None:
             self._json.pop((kind, key_of(old)), None)
         self._changes += 1
+        if self._awaited is not None:
+            self._awaited.set()
         for listener in list(self._listeners):
             listener(kind, old, new)
 
     def _deleted(self, kind: AnyKind, last: Message, _stale: bool) -> None:
         self._deleted_at[kind, key_of(last)] = int(metadata_of(last).resourceVersion or 0)
         self._changed(kind, last, None)
+
+    async def wait_changed(self, seconds: float) -> None:
+        """Wait until an object changes, for at most so many seconds."""
+        changed = self._awaited = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+
+            async def limit() -> None:
+                await self._clock.sleep(seconds)
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(limit)
+            await changed.wait()
+            tasks.cancel_scope.cancel()
 
     @contextmanager
     def listening(self, listener: Change) -> Iterator[None]:
