@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from machinery.api.kinds import AnyKind
 from machinery.api.objects import metadata_of
 from nominee.history.revision import Revision
 from nominee.invariants.checker import Checker, Invariant, Violation
@@ -34,17 +35,18 @@ class AcknowledgedWrites(Checker):
         recorded = self.settings.records_acknowledged and evidence.acknowledged is not None
         return "" if recorded else "no client recorded which writes were acknowledged"
 
+    def observes(self, kind: AnyKind | None) -> bool:
+        """Return whether the writes of a kind are kept: all, if there will be something to compare."""
+        return self.settings.records_acknowledged and kind is not None
+
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a write."""
-        if not self.settings.records_acknowledged:
-            return
         if not revision.is_state and self._begin is None:
             self._begin = revision.revision
-        if revision.kind is not None:
-            writes = self._writes.get(revision.key)
-            if writes is None:
-                writes = self._writes[revision.key] = _Writes(revision)
-            writes.note(revision)
+        writes = self._writes.get(revision.key)
+        if writes is None:
+            writes = self._writes[revision.key] = _Writes(revision)
+        writes.note(revision)
         yield from ()
 
     def finish(self, evidence: Evidence) -> Iterator[Violation]:

@@ -46,13 +46,12 @@ class _Running:
     violations: list[Violation] = field(default_factory=list)
     more: int = 0
 
-    def add(self, found: Iterable[Violation]) -> list[Violation]:
-        """Keep violations, and return them all."""
-        new = list(found)
-        room = VIOLATIONS_MAX - len(self.violations)
-        self.violations += new[:room]
-        self.more += len(new[room:])
-        return new
+    def add(self, violation: Violation) -> None:
+        """Keep a violation, or count it."""
+        if len(self.violations) < VIOLATIONS_MAX:
+            self.violations.append(violation)
+        else:
+            self.more += 1
 
 
 class Check:
@@ -73,17 +72,18 @@ class Check:
         interested = self._by_kind.get(kind)
         if interested is None:
             interested = self._by_kind[kind] = [
-                each for each in self._running if each.checker.kinds is None or kind in each.checker.kinds
+                each for each in self._running if each.checker.observes(kind)
             ]
         return interested
 
     def observe(self, revision: Revision) -> list[Violation]:
         """Return the violations that the next revision shows."""
-        return [
-            violation
-            for running in self._interested(revision.kind)
-            for violation in running.add(running.checker.observe(revision))
-        ]
+        found = []
+        for running in self._interested(revision.kind):
+            for violation in running.checker.observe(revision):
+                running.add(violation)
+                found.append(violation)
+        return found
 
     def finish(self, evidence: Evidence) -> list[Result]:
         """Return the results when the history ends; the check is over then."""
@@ -92,7 +92,8 @@ class Check:
             checker = running.checker
             unchecked = checker.unchecked(evidence)
             if not unchecked:
-                running.add(checker.finish(evidence))
+                for violation in checker.finish(evidence):
+                    running.add(violation)
             results.append(
                 Result(
                     invariant=checker.about.name,

@@ -69,6 +69,10 @@ class Checker:
         """Return why this history cannot be checked, or ""."""
         return ""
 
+    def observes(self, kind: AnyKind | None) -> bool:
+        """Return whether `observe` needs the revisions of a kind."""
+        return self.kinds is None or kind in self.kinds
+
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Yield the violations that a revision shows."""
         yield from ()
