@@ -71,9 +71,7 @@ class Check:
     def _interested(self, kind: AnyKind | None) -> list[_Running]:
         interested = self._by_kind.get(kind)
         if interested is None:
-            interested = self._by_kind[kind] = [
-                each for each in self._running if each.checker.observes(kind)
-            ]
+            interested = self._by_kind[kind] = [each for each in self._running if each.checker.observes(kind)]
         return interested
 
     def observe(self, revision: Revision) -> list[Violation]:
