@@ -103,9 +103,10 @@ async def run_case(
             helpers.cancel_scope.cancel()
         after = await points(cluster)
         reached = await _reached(case, cluster, before, after, restarts, events)
-        await _calm(cluster, case, after)
-        unsettled = await _rest(cluster)
-        violations = tuple(await cluster.violations(scenario.except_invariants)) or result.violations
+        await calm(cluster, case, after)
+        unsettled = await rest(cluster)
+        later = await cluster.violations(scenario.except_invariants)
+        violations = tuple(dict.fromkeys((*result.violations, *later)))
         result = replace(result, violations=violations)
         is_clean = False
         if clean_up and result.outcome is Outcome.PASSED and not violations and not unsettled:
@@ -220,7 +221,7 @@ async def _release(cluster: ScenarioCluster, each: OfWatch, begun: anyio.Event) 
         await cluster.inject_fault(InjectFault(component=each.component, to="*", action="off"))
 
 
-async def _calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
+async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
     """Disarm all failpoints and remove the faults of the case."""
     for process, states in after.items():
         for point in states.values():
@@ -232,9 +233,9 @@ async def _calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
             await cluster.inject_fault(InjectFault(component=component, to="*", action="off"))
 
 
-async def _rest(cluster: ScenarioCluster) -> str:
-    """Wait until the cluster is at rest; return what is not, after REST_SECONDS_MAX."""
-    deadline = cluster.clock.monotonic() + REST_SECONDS_MAX
+async def rest(cluster: ScenarioCluster, seconds_max: float = REST_SECONDS_MAX) -> str:
+    """Wait until the cluster is at rest; return what is not after this time."""
+    deadline = cluster.clock.monotonic() + seconds_max
     while True:
         found: Sequence[str] = await _unrest(cluster)
         if not found:

@@ -1,0 +1,210 @@
+"""`nominee chaos run`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import click
+
+from nominee.chaos.option_types import Duration
+from nominee.commands.common import end_as_by_ctrl_c
+
+if TYPE_CHECKING:
+    from nominee.chaos.random_run import Outcome
+
+_FORMATS = ("text", "json", "junit")
+RATE_MAX = 100.0
+ROUNDS_MAX = 1_000_000
+
+
+@click.command()
+@click.option("--seed", type=click.IntRange(min=0), required=True, help="Everything is drawn from the seed.")
+@click.option("--duration", type=Duration(), required=True, help="How long the load and the faults last.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(0.01, RATE_MAX),
+    default=2.0,
+    show_default=True,
+    help="Operations each second, on average.",
+)
+@click.option("--simulate", is_flag=True, help="Run in a simulation of the seed (docs/simulation.md).")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, ROUNDS_MAX),
+    default=1,
+    show_default=True,
+    help="Run as many times, with the next seed each; ends at the first failure.",
+)
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the clusters below this directory.  [default: a temporary one, kept after a failure]",
+)
+@click.option("--verbose", is_flag=True, help="Print the operations.")
+@click.option("-o", "--output", type=click.Choice(_FORMATS), default=_FORMATS[0], show_default=True)
+def run(
+    seed: int,
+    duration: float,
+    rate: float,
+    simulate: bool,
+    rounds: int,
+    directory: Path | None,
+    verbose: bool,
+    output: str,
+) -> None:
+    """Disturb a cluster at random under random load.
+
+    At the end every pod must come to rest, and the invariants must hold. The exit status is 0 if so, 1 if
+    not, 2 if the run was not possible.
+    """
+    end_as_by_ctrl_c()
+    results = []
+    for number in range(rounds):
+        result = _one(seed + number, duration, rate, simulate, directory, verbose=verbose)
+        results.append(result)
+        if output == _FORMATS[0]:
+            for line in _text(result):
+                click.echo(line)
+        if result["problems"]:
+            break
+    if output == "json":
+        click.echo(json.dumps({"runs": results}, indent=2))
+    elif output == "junit":
+        click.echo(_junit(results))
+    sys.exit(max(_status(result) for result in results))
+
+
+def _one(
+    seed: int, duration: float, rate: float, simulate: bool, directory: Path | None, *, verbose: bool
+) -> dict[str, object]:
+    """Run with one seed, and return the result as JSON."""
+    from nominee.chaos.random_cluster import run_real, run_simulated
+    from nominee.scenario.cluster import ClusterError
+
+    def say(text: str) -> None:
+        if verbose:
+            click.echo(text, err=True)
+
+    base = (
+        directory.absolute() / f"seed-{seed}"
+        if directory
+        else Path(tempfile.mkdtemp(prefix="nominee-chaos-"))
+    )
+    outcome, error = None, ""
+    try:
+        if simulate:
+            outcome = run_simulated(seed, duration, rate, say)
+        else:
+            outcome = run_real(base, seed, duration, rate, say)
+    except ClusterError as caught:
+        error = str(caught)
+    problems = [error] if error else _problems(outcome)
+    keep = directory is not None or (bool(problems) and not simulate)
+    if not keep:
+        shutil.rmtree(base, ignore_errors=True)
+    words = [
+        "nominee",
+        "chaos",
+        "run",
+        "--seed",
+        str(seed),
+        "--duration",
+        f"{duration:g}s",
+        "--rate",
+        f"{rate:g}",
+    ]
+    return {
+        "seed": seed,
+        "version": version("nominee"),
+        "commit": commit(),
+        "reproduce": shlex.join([*words, "--simulate"] if simulate else words),
+        "ran": outcome is not None,
+        "problems": problems,
+        "seconds": round(outcome.seconds, 3) if outcome else 0.0,
+        "pods": outcome.pods if outcome else 0,
+        "operations": dict(sorted(outcome.operations.items())) if outcome else {},
+        "refused": dict(sorted(outcome.refused.items())) if outcome else {},
+        "directory": str(base) if keep and not simulate else "",
+    }
+
+
+def _problems(outcome: Outcome | None) -> list[str]:
+    if outcome is None:
+        return []
+    found = [f"{each.invariant}: {each.message} ({', '.join(each.objects)})" for each in outcome.violations]
+    return [*found, f"the cluster does not come to rest: {outcome.unsettled}"] if outcome.unsettled else found
+
+
+def commit() -> str:
+    """Return the commit of a clone, with `+` for changes; "" for an installed package."""
+    folder = Path(__file__).parents[2]
+    if not (folder / ".git").exists():
+        return ""
+    with suppress(OSError, subprocess.SubprocessError):
+        ran = subprocess.run(
+            ["git", "-C", str(folder), "describe", "--always", "--dirty=+", "--abbrev=12"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+        return ran.stdout.strip()
+    return ""
+
+
+def _status(result: dict[str, object]) -> int:
+    if not result["ran"]:
+        return 2
+    return 1 if result["problems"] else 0
+
+
+def _text(result: dict[str, object]) -> list[str]:
+    counts = result["operations"]
+    assert isinstance(counts, dict)
+    by_kind = ", ".join(f"{count} {name}" for name, count in counts.items())
+    lines = [
+        f"seed {result['seed']}: {sum(counts.values())} operations in {result['seconds']} s ({by_kind}); "
+        f"{result['pods']} pods at the end"
+    ]
+    problems = result["problems"]
+    assert isinstance(problems, list)
+    if problems:
+        lines += [f"failed: {problem}" for problem in problems]
+        lines.append(f"  version {result['version']} commit {result['commit'] or 'unknown'}")
+        lines += [f"  logs and history: {result['directory']}"] if result["directory"] else []
+        lines.append(f"  reproduce: {result['reproduce']}")
+    return lines
+
+
+def _junit(results: list[dict[str, object]]) -> str:
+    """Return JUnit's XML: one test case for each seed."""
+    failed = [result for result in results if result["problems"]]
+    suite = ElementTree.Element(
+        "testsuite", name="nominee chaos run", tests=str(len(results)), failures=str(len(failed))
+    )
+    for result in results:
+        case = ElementTree.SubElement(
+            suite, "testcase", name=f"seed {result['seed']}", classname="chaos", time=str(result["seconds"])
+        )
+        if result["problems"]:
+            ElementTree.SubElement(
+                case, "failure", message="; ".join(map(str, _list(result)))
+            ).text = "\n".join(_text(result))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
+
+
+def _list(result: dict[str, object]) -> list[object]:
+    problems = result["problems"]
+    return problems if isinstance(problems, list) else []
