@@ -72,7 +72,7 @@ def _within(comparison: Comparison, values: Sequence[Json]) -> bool:
 def _equals(wanted: Json, present: Sequence[Json], values: Sequence[Json]) -> bool:
     if wanted is None or wanted == "":
         return not present
-    return any(_text(value) == _text(wanted) for value in values)
+    return any(value == wanted or _text(value) == _text(wanted) for value in values)
 
 
 def _text(value: Json) -> str:

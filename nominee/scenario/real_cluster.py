@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -22,7 +23,7 @@ from machinery.process.run_files import RunFile
 from machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
 from machinery.runtime.clock import Clock, SystemClock
 from machinery.wire.scalars import Json
-from nominee.invariants.evidence import Evidence, Settings
+from nominee.invariants.evidence import Settings
 from nominee.scenario import cloud
 from nominee.scenario.cluster import ClusterError, FailpointState, ProcessState
 from nominee.scenario.model import ClusterOptions, ComponentOptions, InjectFault, InvariantException
@@ -31,6 +32,7 @@ from nominee.scenario.result import Violation
 from nominee.scenario.up_options import arguments_of
 from nominee.supervisor.client import NotRunningError, RefusedError, call
 from nominee.supervisor.directory import JsonObject, StateDirectory
+from nominee.verify.settings import settings_of
 
 COMMAND_SECONDS_MAX = 60.0
 
@@ -51,6 +53,7 @@ class RealCluster:
         self._recording = Recording(directory, clock)
         self._recorder = anyio.CancelScope()
         self._recorded = anyio.Event()
+        self._reconfigured: set[str] = set()
 
     @classmethod
     @asynccontextmanager
@@ -117,8 +120,12 @@ class RealCluster:
         ]
 
     def _arguments(self, component: str, options: ComponentOptions) -> list[str]:
-        is_program = bool(self._options.component(component).command)
-        return [] if is_program else arguments_of(self._options, component, options)
+        if self._options.component(component).command:
+            return []
+        arguments = arguments_of(self._options, component, options)
+        if arguments:
+            self._reconfigured.add(component)
+        return arguments
 
     async def start(self, component: str, options: ComponentOptions) -> None:
         """Start a component that is down; return when it is ready."""
@@ -229,11 +236,22 @@ class RealCluster:
         """Check the invariants on the history of all objects; return violations once."""
         self._recorder.cancel()
         await self._recorded.wait()
-        evidence = Evidence(now=self._clock.now())
-        found = await self._recording.violations(Settings(), evidence)
-        self._record()
-        expected = {exception.name for exception in exceptions}
-        return [violation for violation in found if violation.invariant not in expected]
+        without = {exception.name for exception in exceptions}
+        try:
+            return await self._recording.violations(self._settings(), without)
+        finally:
+            self._record()
+
+    def _settings(self) -> Settings:
+        """Return the settings of the processes; those that steps changed meanwhile are unknown."""
+        settings = settings_of(self._directory)
+        if "apiserver" in self._reconfigured:
+            settings = replace(settings, clears_nominations=None)
+        if "scheduler" in self._reconfigured:
+            settings = replace(settings, preempts_for_resizes=None)
+        if "autoscaler" in self._reconfigured:
+            settings = replace(settings, protects_nominated_nodes=None)
+        return settings
 
 
 def _damage(path: Path, how: str) -> None:

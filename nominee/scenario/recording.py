@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Collection, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Final
-
-import anyio
 
 from machinery.runtime.clock import Clock
 from nominee.history.connection import connect_to_etcd
 from nominee.history.etcd_observer import Coverage, EtcdObserver
 from nominee.history.etcd_watch import HistoryUnavailable
 from nominee.history.fold import Fold
-from nominee.history.history_file import NAME, HistoryReader, HistoryWriter
+from nominee.history.history_file import NAME, HistoryFileError, HistoryWriter
 from nominee.invariants import checker
-from nominee.invariants.check import check
-from nominee.invariants.evidence import Evidence, Settings
+from nominee.invariants.evidence import Settings
+from nominee.invariants.table import CHECKERS
+from nominee.scenario.cluster import ClusterError
 from nominee.scenario.result import Violation
+from nominee.verify.verification import verify
 
 _RETRY_SECONDS: Final = 0.2
-_CATCH_UP_SECONDS_MAX: Final = 10.0
 
 
 class Recording:
@@ -39,30 +38,35 @@ class Recording:
         """Record until cancelled; connect again while etcd is down."""
         while True:
             try:
-                await self._read(to_end=False)
+                await self._follow()
             except HistoryUnavailable:
                 await self._clock.sleep(_RETRY_SECONDS)
 
-    async def _read(self, *, to_end: bool) -> None:
+    async def _follow(self) -> None:
         channel = await connect_to_etcd(self._directory)
         async with channel:
             observer = EtcdObserver(channel, fold=self._fold, coverage=self._coverage, now=self._clock.now)
-            batches = observer.read() if to_end else observer.follow()
-            async with aclosing(batches):
+            async with aclosing(observer.follow()) as batches:
                 async for batch in batches:
                     self._writer.append(batch)
 
-    async def violations(self, settings: Settings, evidence: Evidence) -> Sequence[Violation]:
+    async def violations(self, settings: Settings, without: Collection[str]) -> Sequence[Violation]:
         """Check the history up to now; return the violations that were not returned before.
 
-        `run` must have ended. A history that ends early, since etcd is down, is checked as far as it goes.
+        `run` must have ended. Invariants in `without` are not checked.
         """
-        with anyio.move_on_after(_CATCH_UP_SECONDS_MAX):
-            with suppress(HistoryUnavailable):
-                await self._read(to_end=True)
         self._writer.flush()
-        results = check(HistoryReader(self._path), settings, evidence)
-        found = [each for result in results for each in result.violations if each not in self._reported]
+        names = [each.about.name for each in CHECKERS if each.about.name not in without]
+        try:
+            verification = await verify(self._directory, self._clock, names=names, settings=settings)
+        except (HistoryUnavailable, HistoryFileError, OSError) as error:
+            raise ClusterError(f"the history cannot be read: {error}") from None
+        found = [
+            each
+            for result in verification.results
+            for each in result.violations
+            if each not in self._reported
+        ]
         self._reported.update(found)
         return [
             Violation(
