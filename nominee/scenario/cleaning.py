@@ -17,6 +17,7 @@ from nominee.scenario.model import (
     ResizeGroup,
     Scenario,
     ShiftClock,
+    Verb,
 )
 
 _SECONDS_MAX = 30.0
@@ -53,25 +54,31 @@ def _order(kind: AnyKind) -> int:
 
 async def _restore_processes(cluster: ScenarioCluster, scenario: Scenario) -> None:
     """Start and stop components as `spec.cluster` says, with its options; remove failpoints and faults."""
-    controlled: dict[str, None] = {}
+    controlled: dict[str, list[Control]] = {}
     for step in scenario.steps:
         action = step.action
         if isinstance(action, Control):
-            controlled[action.component] = None
+            controlled.setdefault(action.component, []).append(action)
         elif isinstance(action, InjectFault):
             await cluster.inject_fault(InjectFault(component=action.component, action="off"))
         elif isinstance(action, ShiftClock):
             await cluster.shift_clock(action.component, 0.0)
-    for component in controlled:
+    for component, actions in controlled.items():
         if scenario.cluster.component(component).stopped:
             await cluster.stop(component, kill=True)
-        else:
+        elif not _runs_as_at_first(actions):
             await cluster.restart(component, ComponentOptions(), kill=True)
     armed = {(a.component, a.name): None for s in scenario.steps if isinstance(a := s.action, ArmFailpoint)}
     await _until_ready(cluster, scenario)
     for component, name in armed:
-        if component not in controlled:
+        if not scenario.cluster.component(component).stopped:
             await cluster.arm_failpoint(component, name, "off")
+
+
+def _runs_as_at_first(actions: list[Control]) -> bool:
+    """Return whether a component runs after these actions, and was never started with other options."""
+    last = actions[-1].verb in (Verb.START, Verb.RESUME, Verb.RESTART)
+    return last and all(action.options == ComponentOptions() for action in actions)
 
 
 async def _until_ready(cluster: ScenarioCluster, scenario: Scenario) -> None:

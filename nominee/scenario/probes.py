@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from machinery.wire.scalars import Json
 from nominee.scenario import paths
-from nominee.scenario.cluster import ClusterError, ScenarioCluster
+from nominee.scenario.cluster import ClusterError, FailpointState, ScenarioCluster
 from nominee.scenario.condition import (
     AllOf,
     AnyOf,
@@ -81,20 +81,20 @@ def _queue(condition: QueueCondition, document: Json) -> Observed:
 
 
 async def _failpoint(condition: FailpointCondition, cluster: ScenarioCluster) -> Observed:
-    for point in await cluster.failpoints(condition.component):
-        if point.name != condition.name:
-            continue
-        holds = all(
-            comparison is None or matches(comparison, [value])
-            for comparison, value in (
-                (condition.waiting, point.waiting),
-                (condition.hits, point.hits),
-                (condition.fired, point.fired),
-            )
+    # A process lists a failpoint when it has imported the module that declares it.
+    unknown = FailpointState(name=condition.name, action="", hits=0, fired=0, waiting=0)
+    points = await cluster.failpoints(condition.component)
+    point = next((each for each in points if each.name == condition.name), unknown)
+    holds = all(
+        comparison is None or matches(comparison, [value])
+        for comparison, value in (
+            (condition.waiting, point.waiting),
+            (condition.hits, point.hits),
+            (condition.fired, point.fired),
         )
-        text = f"{point.name}: {point.waiting} wait, {point.hits} hits, acted {point.fired} times"
-        return Observed(holds=holds, text=text)
-    return Observed(holds=False, text=f"{condition.component} has no failpoint {condition.name}")
+    )
+    text = f"{point.name}: {point.waiting} wait, {point.hits} hits, acted {point.fired} times"
+    return Observed(holds=holds, text=text)
 
 
 async def _component(condition: ComponentCondition, cluster: ScenarioCluster) -> Observed:
