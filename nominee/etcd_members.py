@@ -64,12 +64,21 @@ def check(folder: Path, count: int) -> None:
     Raises:
         MembersError: it has others.
     """
-    found = len(_read(folder / _FILE)) or (1 if (folder / _DATA_OF_ONE).exists() else count)
+    found = members_in(folder) or count
     if found != count:
         raise MembersError(
             f"the data in {folder} are of {found} etcd member{'s' if found > 1 else ''}, not of {count}: use "
             f"--replicas etcd={found}, another --dir, or remove {folder} to start again"
         )
+
+
+def members_in(folder: Path) -> int:
+    """Return the number of members whose data the folder has; 0 without data.
+
+    Raises:
+        MembersError: the file of the members cannot be read.
+    """
+    return len(_read(folder / _FILE)) or int((folder / _DATA_OF_ONE).is_dir())
 
 
 def _read(path: Path) -> dict[str, EtcdAddresses]:

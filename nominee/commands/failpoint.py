@@ -36,7 +36,7 @@ def failpoint(
     scheduler.bind.before '2*sleep(100)->crash'
     """
     if component == "etcd":
-        raise click.ClickException("etcd has no failpoints; see apiserver.storage.* of the API server")
+        raise click.ClickException("etcd has no failpoints")
     if component is None and not list_only:
         raise click.UsageError("name a component, or give --list")
     if list_only or (action is None and not _runs(directory, str(component))):

@@ -36,6 +36,7 @@ class ComponentOptions:
     failpoints: Mapping[str, str] = field(default_factory=dict)
     config: JsonObject | None = None
     command: tuple[str, ...] = ()
+    replicas: int = 1
     stopped: bool = False
 
 

@@ -151,13 +151,18 @@ class ScenarioParser(Parser):
         if "command" in value:
             used = [
                 key
-                for key in ("config", "emulatedVersion", "featureGates", "failpoints", "args")
+                for key in ("config", "emulatedVersion", "featureGates", "failpoints", "args", "replicas")
                 if key in value
             ]
             for key in used:
                 self.fault((*path, key), "another program (command) does not take it")
             if process in ("etcd", "apiserver", "kubelet", "cloud"):
                 self.fault((*path, "command"), f"{process} cannot be another program")
+        replicas = value.get("replicas", 1)
+        most = BY_NAME[process].replicas_max if process in BY_NAME else 1
+        if replicas > most:
+            several = ", ".join(name for name, each in BY_NAME.items() if each.replicas_max > 1)
+            self.fault((*path, "replicas"), f"at most {most} for {process}; there may be several {several}")
         return ComponentOptions(
             emulated_version=value.get("emulatedVersion", ""),
             feature_gates=self.gates((*path, "featureGates"), value.get("featureGates", {})),
@@ -165,6 +170,7 @@ class ScenarioParser(Parser):
             failpoints=dict(value.get("failpoints", {})),
             config=value.get("config"),
             command=tuple(value.get("command", ())),
+            replicas=replicas,
             stopped=value.get("stopped", False),
         )
 

@@ -39,7 +39,7 @@ def documents(cluster: ClusterOptions) -> Mapping[str, Json]:
     }
     files: dict[str, Json] = {"up.yaml": up}
     gates: dict[str, Mapping[str, bool]] = {}
-    failpoints, arguments, stopped = {}, {}, []
+    failpoints, arguments, replicas, stopped = {}, {}, {}, []
     for each in COMPONENTS:
         if each.versioned and each.name not in absent and cluster.feature_gates:
             gates[each.name] = {
@@ -56,6 +56,8 @@ def documents(cluster: ClusterOptions) -> Mapping[str, Json]:
             failpoints[name] = [f"{point}={action}" for point, action in own.failpoints.items()]
         if own.arguments:
             arguments[name] = list(own.arguments)
+        if own.replicas > 1:
+            replicas[name] = own.replicas
         if own.stopped:
             stopped.append(name)
         if own.config is not None:
@@ -68,6 +70,7 @@ def documents(cluster: ClusterOptions) -> Mapping[str, Json]:
         "featureGates": {name: dict(each) for name, each in gates.items()},
         "failpoints": failpoints,
         "args": arguments,
+        "replicas": replicas,
         "stopped": stopped,
         "programs": programs,
     }

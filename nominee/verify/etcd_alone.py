@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from nominee import etcd
+from nominee import etcd, etcd_members
 from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import InUseError, StateDirectory, acquire_lock
 from nominee.verify.settings import read_plan
@@ -24,7 +25,7 @@ class EtcdAloneError(Exception):
 
 def has_data(directory: Path) -> bool:
     """Return whether a cluster with an etcd of its own was in the directory."""
-    return (directory / "etcd" / "member-data").is_dir()
+    return etcd_members.members_in(directory / "etcd") > 0
 
 
 @contextmanager
@@ -34,50 +35,72 @@ def etcd_alone(directory: Path) -> Iterator[None]:
     Raises:
         EtcdAloneError: a cluster runs there, or etcd does not start.
     """
-    import os
-
     state = StateDirectory(directory)
     try:
         lock = acquire_lock(state)
     except (InUseError, OSError) as error:
         raise EtcdAloneError(str(error)) from None
+    members = _commands(directory)
+    running: dict[str, subprocess.Popen[bytes]] = {}
     try:
-        log = state.open_log(_COMPONENT)
-        start = state.log_file(_COMPONENT).stat().st_size
-        process = subprocess.Popen(_command(directory), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        os.close(log)
-        try:
-            if not wait_until(lambda: _answers(state, process), etcd.READY_SECONDS_MAX):
-                lines = "\n".join(state.log_tail(_COMPONENT, start=start))
-                raise EtcdAloneError(f"etcd does not start; its log ends:\n{lines}")
-            yield
-        finally:
-            _stop(process)
-            with suppress(OSError):
-                state.run_file(_COMPONENT).unlink()
+        ends = {name: _log_size(state, name) for name in members}
+        for name, command in members.items():
+            log = state.open_log(name)
+            running[name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            os.close(log)
+        if not wait_until(lambda: _answer(state, running), etcd.READY_SECONDS_MAX):
+            lines = "\n".join(line for name, end in ends.items() for line in state.log_tail(name, start=end))
+            raise EtcdAloneError(f"etcd does not start; its log ends:\n{lines}")
+        yield
     finally:
+        for process in running.values():
+            _stop(process)
+        for name in running:
+            with suppress(OSError):
+                state.run_file(name).unlink()
         os.close(lock)
 
 
-def _command(directory: Path) -> list[str]:
-    """Return the command of the last `nominee up`, or the one that fits the directory."""
+def _commands(directory: Path) -> dict[str, list[str]]:
+    """Return the commands of the last `nominee up`, or those that fit the directory, by process name."""
     plan = read_plan(directory)
-    for spec in plan.processes if plan is not None else ():
-        if spec.component == _COMPONENT:
-            return list(spec.argv)
+    found = {
+        spec.name: list(spec.argv)
+        for spec in (plan.processes if plan is not None else ())
+        if spec.component == _COMPONENT
+    }
+    if found:
+        return found
     command = [sys.executable, "-P", "-m", "nominee.etcd", "--dir", str(directory)]
     certificates = directory / "pki" / "etcd"
-    return [*command, "--certificates", str(certificates)] if certificates.is_dir() else command
+    if certificates.is_dir():
+        command += ["--certificates", str(certificates)]
+    count = etcd_members.members_in(directory / "etcd")
+    if count <= 1:
+        return {_COMPONENT: command}
+    return {name: [*command, "--name", name, "--members", str(count)] for name in etcd_members.names(count)}
 
 
-def _answers(state: StateDirectory, process: subprocess.Popen[bytes]) -> bool:
-    document = state.live_run_files().get(_COMPONENT)
-    if document is not None and document["pid"] == process.pid:
-        return True
-    if process.poll() is not None:
-        lines = "\n".join(state.log_tail(_COMPONENT))
-        raise EtcdAloneError(f"etcd ended; its log ends:\n{lines}")
-    return False
+def _log_size(state: StateDirectory, name: str) -> int:
+    log = state.open_log(name)
+    try:
+        return os.fstat(log).st_size
+    finally:
+        os.close(log)
+
+
+def _answer(state: StateDirectory, running: Mapping[str, subprocess.Popen[bytes]]) -> bool:
+    """Return whether all members serve.
+
+    Raises:
+        EtcdAloneError: one has ended.
+    """
+    live = state.live_run_files()
+    for name, process in running.items():
+        if process.poll() is not None:
+            lines = "\n".join(state.log_tail(name))
+            raise EtcdAloneError(f"{name} ended; its log ends:\n{lines}")
+    return all(name in live and live[name]["pid"] == process.pid for name, process in running.items())
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -81,6 +81,25 @@ async def test_a_deletion_ends_in_deleted(drain: bool) -> None:
     assert it.autoscaler.state.deletions.nodes() == frozenset()
 
 
+@pytest.mark.parametrize("jump_seconds", [-86_400.0, 86_400.0])
+async def test_a_jump_of_the_wall_clock_does_not_change_a_time_limit(
+    jump_seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = Deletion(drain=False, node_deletion_delay_timeout=60.0)
+    it.world.nodes["n1"].metadata.annotations[f"{DELAY_DELETION_PREFIX}x"] = "true"
+    clock = it.world.clock
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(it.autoscaler.executor.run, it.deletion.run())
+        await clock.advance(30)
+        now = clock.now
+        monkeypatch.setattr(clock, "now", lambda: now() + jump_seconds)
+        await clock.advance(20)
+        assert it.deletion.state is State.DELAYED
+        await clock.advance(30)
+        assert it.deletion.state is State.DELETED
+        tasks.cancel_scope.cancel()
+
+
 async def test_an_annotation_delays_the_deletion_until_it_is_removed_or_the_timeout() -> None:
     it = Deletion(drain=False, node_deletion_delay_timeout=60.0)
     it.world.nodes["n1"].metadata.annotations[f"{DELAY_DELETION_PREFIX}x"] = "true"

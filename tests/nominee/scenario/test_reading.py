@@ -73,6 +73,11 @@ def _read(spec: str) -> Scenario:
             "'NominatedNodeNameForExpectations'; did you mean NominatedNodeNameForExpectation?",
         ),
         (
+            "  cluster: {components: {controllers: {replicas: 2}}}\n  steps: [kill: scheduler]\n",
+            "a.yaml:5: spec.cluster.components.controllers.replicas: at most 1 for controllers; there may be "
+            "several etcd, apiserver, scheduler, autoscaler",
+        ),
+        (
             '  cluster: {emulatedVersion: "1.31"}\n  steps: [kill: scheduler]\n',
             "a.yaml:5: spec.cluster.emulatedVersion: emulation version 1.31 is not between [1.32, 1.38]",
         ),
