@@ -123,3 +123,14 @@ def test_preemption_resizes_and_kills_violate_nothing(directory: Path) -> None:
     (directory / "history.gz").unlink()
     of_etcd = cluster.json("verify")
     assert (of_etcd["holds"], of_etcd["revisions"]) == (True, after["revisions"])
+
+
+@pytest.mark.slow
+def test_the_etcd_members_of_a_cluster_that_is_down(directory: Path) -> None:
+    cluster = Cluster(directory, "--components", "etcd,apiserver", "--replicas", "etcd=3")
+    live = cluster.json("verify")
+    cluster("down")
+    after = cluster.json("verify")
+    assert after["holds"] is True
+    assert after["revisions"] >= live["revisions"] > 10
+    assert not list((directory / "run").glob("etcd*.json"))
