@@ -84,14 +84,13 @@ def run(
     except OptionError as error:
         raise click.UsageError(str(error)) from None
     end_as_by_ctrl_c()
-    if simulation is not None:
-        results = run_simulated(scenarios, simulation, versions, gates, to_stderr=output != _FORMATS[0])
-        _show(results, output)
-        sys.exit(0 if all(result.held for result in results) else 1)
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-scenario-"))
     settings = Settings(base=base, keep=keep, versions=versions, gates=gates, to_stderr=output != _FORMATS[0])
     try:
-        results = (run_shared if share_clusters else run_apart)(scenarios, settings)
+        if simulation is not None:
+            results = run_simulated(scenarios, simulation, settings)
+        else:
+            results = (run_shared if share_clusters else run_apart)(scenarios, settings)
     finally:
         _remove_if_empty(base)
     _show(results, output)

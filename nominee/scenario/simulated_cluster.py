@@ -11,7 +11,6 @@ from machinery.api.objects import ObjectKey
 from machinery.client.api_client import Client
 from machinery.runtime.action_chain import ActionError
 from machinery.wire.scalars import Json
-from nominee.history.fold import Fold
 from nominee.history.revision import Revision
 from nominee.invariants.check import Result, check
 from nominee.invariants.evidence import CheckpointedPod, Evidence
@@ -20,6 +19,7 @@ from nominee.scenario import cloud
 from nominee.scenario.cluster import ClusterError, FailpointState, ProcessState
 from nominee.scenario.model import ClusterOptions, ComponentOptions, InjectFault, InvariantException
 from nominee.scenario.result import Violation
+from nominee.scenario.simulated_history import history_of
 from nominee.scenario.simulated_processes import SimulatedProcesses
 from nominee.scenario.up_options import arguments_of
 from nominee.supervisor.states import State, Trigger
@@ -27,7 +27,7 @@ from nominee.verify.evidence import checkpointed_pods, queued_pods
 from nominee.verify.settings import settings_from
 from nominee.verify.verification import settled
 from simulation.asgi import Answer
-from simulation.clock import EPOCH_SECONDS, SimulatedClock
+from simulation.clock import SimulatedClock
 from simulation.simulation import DIRECTORY, Simulation
 from simulation.started import NoAnswerError, Started
 
@@ -182,17 +182,7 @@ class SimulatedCluster:
 
     def history(self) -> list[Revision]:
         """Return every write since the cluster was created."""
-        fold, store = Fold(), self._simulation.store
-        return [
-            fold.change(
-                change.key.decode("utf-8", "replace"),
-                None if change.pair is None else change.pair.value,
-                change.revision,
-                EPOCH_SECONDS + time,
-            )
-            for time, changes in zip(store.times, store.log, strict=True)
-            for change in changes
-        ]
+        return history_of(self._simulation.store)
 
     async def violations(self, exceptions: Sequence[InvariantException]) -> Sequence[Violation]:
         """Check the invariants on the history so far."""

@@ -6,7 +6,7 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ import click
 if TYPE_CHECKING:
     from nominee.scenario.model import Scenario
     from nominee.scenario.result import ScenarioResult
+    from nominee.scenario.running import Settings
     from nominee.scenario.simulation_running import SimulationSettings
 
 _SEEDS = re.compile(r"(\d+)-(\d+)")
@@ -75,19 +76,20 @@ def _seeds(text: str) -> range:
 
 
 def run_simulated(
-    scenarios: Sequence[Scenario],
-    options: SimulationOptions,
-    versions: Mapping[str, str],
-    gates: Mapping[str, Mapping[str, bool]],
-    *,
-    to_stderr: bool,
+    scenarios: Sequence[Scenario], options: SimulationOptions, settings: Settings
 ) -> list[ScenarioResult]:
-    """Simulate scenarios: with one seed the steps are printed, with several the number of runs."""
+    """Simulate scenarios: with one seed the steps are printed, with several the number of runs.
+
+    The first failure of a scenario is played once more, to print its steps and to keep its log and history.
+    """
+    from nominee.scenario.result import Outcome
     from nominee.scenario.simulation_running import SimulationSettings, run_seeds
 
-    settings = SimulationSettings(seeds=options.seeds, jobs=options.jobs, versions=versions, gates=gates)
+    seeds = SimulationSettings(
+        seeds=options.seeds, jobs=options.jobs, versions=settings.versions, gates=settings.gates
+    )
     if options.narrates:
-        return [_narrated(scenario, settings, to_stderr=to_stderr) for scenario in scenarios]
+        return [_narrated(each, options.seeds[0], seeds, settings) for each in scenarios]
     total = len(options.seeds) * len(scenarios)
 
     def report(count: int, failed: int) -> None:
@@ -95,23 +97,35 @@ def run_simulated(
             end = "\n" if count == total else "\r"
             print(f"{count}/{total} runs, {failed} failed", end=end, file=sys.stderr, flush=True)
 
-    return run_seeds(scenarios, settings, report)
+    results = []
+    for scenario, result in zip(scenarios, run_seeds(scenarios, seeds, report), strict=True):
+        if result.seed is not None and result.result.outcome is not Outcome.SKIPPED:
+            again = _narrated(scenario, result.seed, seeds, settings)
+            results.append(replace(again, reason=result.result.reason))
+        else:
+            results.append(result.result)
+    return results
 
 
-def _narrated(scenario: Scenario, settings: SimulationSettings, *, to_stderr: bool) -> ScenarioResult:
+def _narrated(scenario: Scenario, seed: int, seeds: SimulationSettings, settings: Settings) -> ScenarioResult:
+    from nominee.scenario import simulated_history
     from nominee.scenario.model import ClusterOverrides
     from nominee.scenario.narration import TextNarrator
     from nominee.scenario.simulate import simulate
     from nominee.scenario.simulation_running import reproduce
     from simulation.simulation import Simulation
 
-    (seed,) = settings.seeds
-    simulation = Simulation(seed)
+    simulation = Simulation(seed, log_level="info")
     result = simulate(
         scenario,
         seed,
-        overrides=ClusterOverrides(emulated_versions=settings.versions, feature_gates=settings.gates),
-        narrate=TextNarrator(simulation.clock, to_stderr=to_stderr),
+        overrides=ClusterOverrides(emulated_versions=seeds.versions, feature_gates=seeds.gates),
+        narrate=TextNarrator(simulation.clock, to_stderr=settings.to_stderr),
         simulation=simulation,
     )
-    return replace(result, reproduce="" if result.held else reproduce(scenario, seed, settings))
+    if result.held and not settings.keep:
+        return result
+    directory = settings.base / scenario.name
+    simulated_history.write(simulation, directory)
+    again = "" if result.held else reproduce(scenario, seed, seeds)
+    return replace(result, reproduce=again, directory=str(directory))

@@ -29,6 +29,14 @@ class SimulationSettings:
     gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class SeedsResult:
+    """The result of a scenario over all seeds; `seed` is that of the first failure, None without one."""
+
+    result: ScenarioResult
+    seed: int | None = None
+
+
 @dataclass(slots=True)
 class _Tally:
     """The runs of one scenario: how many, and the failure with the lowest seed."""
@@ -49,22 +57,17 @@ class _Tally:
             if self.first is None or seed < self.seed:
                 self.seed, self.first = seed, result
 
-    def result(self, settings: SimulationSettings) -> ScenarioResult:
+    def result(self, settings: SimulationSettings) -> SeedsResult:
         """Return the result of the scenario: that of the first failure, if there is one."""
         if self.skipped is not None:
-            return self.skipped
+            return SeedsResult(self.skipped)
         if self.first is not None:
             share = f"seed {self.seed} ({self.failed} of {self.count} seeds failed)"
-            return replace(
-                self.first,
-                reason=f"{share}: {self.first.reason}",
-                reproduce=reproduce(self.scenario, self.seed, settings),
-            )
+            return SeedsResult(replace(self.first, reason=f"{share}: {self.first.reason}"), self.seed)
         if self.count < len(settings.seeds):
-            return ended(
-                self.scenario, Outcome.ERROR, f"{self.count} of {len(settings.seeds)} seeds were run"
-            )
-        return ended(self.scenario, Outcome.PASSED, f"{self.count} seeds")
+            reason = f"{self.count} of {len(settings.seeds)} seeds were run"
+            return SeedsResult(ended(self.scenario, Outcome.ERROR, reason))
+        return SeedsResult(ended(self.scenario, Outcome.PASSED, f"{self.count} seeds"))
 
 
 def reproduce(scenario: Scenario, seed: int, settings: SimulationSettings) -> str:
@@ -82,7 +85,7 @@ def reproduce(scenario: Scenario, seed: int, settings: SimulationSettings) -> st
 
 def run_seeds(
     scenarios: Sequence[Scenario], settings: SimulationSettings, report: Callable[[int, int], None]
-) -> list[ScenarioResult]:
+) -> list[SeedsResult]:
     """Run each scenario with all seeds; `report` gets the number of runs so far, and of failures."""
     tallies = {scenario.name: _Tally(scenario) for scenario in scenarios}
     lock = Lock()

@@ -49,7 +49,7 @@ def run(seed: int) -> Simulation:
     return simulation
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_all_pods_run_after_crashes_at_random_moments(seed: int) -> None:
     simulation = run(seed)
     assert simulation.loop.problems == []

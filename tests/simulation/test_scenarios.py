@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from machinery.api import kinds
+from nominee.history.history_file import HistoryReader
 from nominee.scenario.command import scenario as scenario_command
 from nominee.scenario.model import Scenario
 from nominee.scenario.reading import read_file
@@ -27,7 +29,7 @@ spec:
       kind: Pod
       metadata: {{name: p}}
       spec: {{containers: [{{name: c, image: app, resources: {{requests: {{cpu: "99"}}}}}}]}}
-  - expect: {{eventually: {{object: {{kind: Pod, name: p, condition: Ready=True}}}}, seconds: 100}}
+  - expect: {{eventually: {{object: {{kind: Pod, name: p, condition: Ready=True}}}}, seconds: 20}}
 """
 PROGRAM = f"""{HEAD}metadata: {{name: foreign}}
 spec:
@@ -101,13 +103,17 @@ def test_crashes_pauses_and_faults(tmp_path: Path) -> None:
 
 def test_a_failure_names_the_seed_and_the_command(tmp_path: Path) -> None:
     path = write(tmp_path, NEVER_RUNS)
-    arguments = ["run", "--simulate", "--seeds", "4-6", "--jobs", "2", "-o", "json", str(path)]
+    arguments = ["run", "--simulate", "--seeds", "4-5", "--jobs", "2", "-o", "json", str(path)]
+    arguments += ["--dir", str(tmp_path / "runs")]
     ran = CliRunner().invoke(scenario_command, arguments)
     assert ran.exit_code == 1
     (result,) = json.loads(ran.stdout)["results"]
     assert result["outcome"] == "failed"
-    assert result["reason"].startswith("seed 4 (3 of 3 seeds failed): step 2")
+    assert result["reason"].startswith("seed 4 (2 of 2 seeds failed): step 2")
     assert f"--simulate --seed 4 {path} --name never-runs" in result["reproduce"]
+    history = list(HistoryReader(Path(result["directory"]) / "history.gz"))
+    assert [each.name for each in history if each.kind is kinds.POD and each.previous_value is None] == ["p"]
+    assert "scheduler] " in (Path(result["directory"]) / "simulation.log").read_text(encoding="utf-8")
 
 
 def test_a_foreign_program_is_skipped_with_the_reason(tmp_path: Path) -> None:
