@@ -217,6 +217,18 @@ class Actions:
     # Processes
 
     async def _control(self, action: Control) -> str:
+        if not action.rejected:
+            await self._perform_control(action)
+            return ""
+        try:
+            await self._perform_control(action)
+        except ClusterError as error:
+            if action.rejected not in str(error):
+                raise StepFailedError(f"it fails with another message: {error}") from None
+            return "it fails"
+        raise StepFailedError(f"{action.component} is ready; expected an error with {action.rejected!r}")
+
+    async def _perform_control(self, action: Control) -> None:
         cluster = self._cluster
         match action.verb:
             case Verb.START:
@@ -231,7 +243,6 @@ class Actions:
                 await cluster.resume(action.component)
             case Verb.RESTART:
                 await cluster.restart(action.component, action.options, kill=action.kill)
-        return ""
 
     # Nodes
 

@@ -169,12 +169,16 @@ class Expect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """Start, stop, kill, pause, resume or restart a process, also with other options."""
+    """Start, stop, kill, pause, resume or restart a process, also with other options.
+
+    `rejected`: a start or restart must fail with this text in its message.
+    """
 
     verb: Verb
     component: str
     options: ComponentOptions = ComponentOptions()
     kill: bool = False
+    rejected: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,8 @@ from nominee.scenario.model import (
 from nominee.scenario.schema import fields_of, near
 
 _NOT_ACTIONS = ("name", "save", "rejected")
+_REJECTED = ("apply", "patch", "start", "restart")
+"""Steps that may be expected to fail."""
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
 
@@ -190,8 +192,8 @@ class ScenarioParser(Parser):
                 saved = ", ".join(sorted(self._saved)) or "no variable"
                 self.fault((*path, verb), f"${{{name}}} is not saved by an earlier step; saved: {saved}")
         rejected = value.get("rejected", "")
-        if rejected and verb not in ("apply", "patch"):
-            self.fault((*path, "rejected"), "only apply and patch can be rejected")
+        if rejected and verb not in _REJECTED:
+            self.fault((*path, "rejected"), f"only {', '.join(_REJECTED)} can be rejected")
         action = _ACTIONS[verb](self, (*path, verb), value[verb], rejected)
         self._check_save(path, value.get("save", {}), action)
         return Step(
@@ -304,7 +306,7 @@ class ScenarioParser(Parser):
         condition = self.condition((*path, mode.value), value[mode.value])
         return Expect(mode=mode, condition=condition, seconds=float(value.get("seconds", WAIT_SECONDS)))
 
-    def control(self, path: Path, value: Json, _: str) -> Action:
+    def control(self, path: Path, value: Json, rejected: str) -> Action:
         """Return a step that starts, stops, kills, pauses, resumes or restarts a process."""
         fields: Mapping[str, Json] = {"component": value} if isinstance(value, str) else value
         where = path if isinstance(value, str) else (*path, "component")
@@ -314,6 +316,7 @@ class ScenarioParser(Parser):
             component=process,
             options=self.component_options(path, fields, process),
             kill=fields.get("kill", False),
+            rejected=rejected,
         )
 
     def failpoint(self, path: Path, value: Mapping[str, Json], _: str) -> Action:

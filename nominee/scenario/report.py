@@ -98,5 +98,9 @@ def summary(results: Sequence[ScenarioResult]) -> list[str]:
             lines.append(f"  reproduce: {result.reproduce}")
     passed = [result for result in results if result.outcome is Outcome.PASSED]
     checks, seconds = sum(r.checks for r in results), sum(r.seconds for r in results)
-    lines.append(f"{len(passed)} of {len(results)} scenarios passed: {checks} checks held in {seconds:.0f} s")
+    skipped = sum(result.outcome is Outcome.SKIPPED for result in results)
+    played = f"{len(passed)} of {len(results) - skipped} scenarios passed"
+    lines.append(
+        f"{played}{f', {skipped} skipped' if skipped else ''}: {checks} checks held in {seconds:.0f} s"
+    )
     return lines
