@@ -24,6 +24,7 @@ from nominee.supervisor.directory import write_atomically
 SCENARIO, STEPS, RESULT, LOGS = "scenario.yaml", "steps.txt", "result.json", "logs"
 START_SECONDS_MAX = 150.0
 """What a cell may take besides its scenario: the start of its cluster and the end."""
+PROGRAM = "nominee.skew.cell_program"
 _LOG_BYTES_MAX = 8 << 20
 _CLUSTER, _RESULTS = "c", "results.json"
 
@@ -52,7 +53,7 @@ def start(job: Job, work: Path) -> subprocess.Popen[bytes]:
     arguments = [str(os.getpid()), plan.to_json()]
     with (work / STEPS).open("wb") as steps:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "nominee.skew.cell_program", *arguments],
+            [sys.executable, "-P", "-m", PROGRAM, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=steps,
             stderr=steps,

@@ -179,5 +179,7 @@ def _cluster(cluster: Mapping[str, Json], setting: Setting) -> Json:
         components[name] = {**own, "emulatedVersion": str(setting.version(name))}
         if gates:
             components[name]["featureGates"] = {**own.get("featureGates", {}), **gates}
+    for name in setting.processes:
+        components[name] = {**components.get(name, {}), "emulatedVersion": str(setting.version(name))}
     kept = {key: value for key, value in cluster.items() if key != "emulatedVersion"}
     return {**kept, "components": components}

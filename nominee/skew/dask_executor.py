@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,7 +74,7 @@ class DaskExecutor:
     def __init__(self, address: str) -> None:
         self._address = address
 
-    def run(self, jobs: Sequence[Job], cells: Path) -> Iterator[str | None]:
+    def run(self, jobs: Sequence[Job], cells: Path) -> Generator[str | None, None, None]:
         """Yield the id of each job when its files are in the directory CELLS/ID; None once a second.
 
         Raises:
@@ -85,14 +85,14 @@ class DaskExecutor:
         except ModuleNotFoundError:
             raise ExecutorError("--executor dask needs Dask: pip install nominee[dask]") from None
         try:
-            client = Client(self._address, timeout=_CONNECT_SECONDS_MAX, set_as_default=False)
+            client = Client(self._address, timeout=_CONNECT_SECONDS_MAX)
         except (OSError, TimeoutError, ValueError) as error:
             raise ExecutorError(f"no Dask scheduler at {self._address}: {error}") from None
         with client:
             yield from _run(client, jobs, cells)
 
 
-def _run(client: Client, jobs: Sequence[Job], cells: Path) -> Iterator[str | None]:
+def _run(client: Client, jobs: Sequence[Job], cells: Path) -> Generator[str | None, None, None]:
     from distributed import wait
 
     run_id = uuid4().hex[:8]  # keys of an earlier run would return its results

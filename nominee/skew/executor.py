@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -16,7 +16,7 @@ class ExecutorError(RuntimeError):
 class Executor(Protocol):
     """Runs jobs, in any order."""
 
-    def run(self, jobs: Sequence[Job], cells: Path) -> Iterator[str | None]:
+    def run(self, jobs: Sequence[Job], cells: Path) -> Generator[str | None, None, None]:
         """Yield the id of each job when its files are in the directory CELLS/ID, and sometimes None.
 
         None is yielded about once a second, so that the caller can show the time. What runs is killed when

@@ -99,7 +99,7 @@ def gates_text(gates: Gates) -> str:
 
 def _check(stages: Sequence[Stage]) -> None:
     for stage in stages:
-        for component in VERSIONED:
+        for component in (*VERSIONED, *stage.setting.processes):
             stage.setting.effective(component)
 
 

@@ -7,7 +7,7 @@ import selectors
 import subprocess
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ class LocalExecutor:
     def __init__(self, jobs_max: int, clock: Clock) -> None:
         self._jobs_max, self._clock = jobs_max, clock
 
-    def run(self, jobs: Sequence[Job], cells: Path) -> Iterator[str | None]:
+    def run(self, jobs: Sequence[Job], cells: Path) -> Generator[str | None, None, None]:
         """Yield the id of each job when its files are in the directory CELLS/ID; None once a second."""
         waiting = deque(jobs)
         running: dict[int, _Running] = {}

@@ -19,39 +19,61 @@ VERSIONED = tuple(component.name for component in COMPONENTS if component.versio
 """The components that have an emulated version and feature gates."""
 
 
+def component_of(name: str) -> str:
+    """Return the component of a process (`apiserver-1`), or the component itself."""
+    return name if name in VERSIONED else name.rpartition("-")[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """The versions and gates of the components at one time.
 
-    A component without a version follows the API server, and the API server the default version.
+    `versions` may also name one process of a component (`apiserver-1`). A process without a version follows
+    its component, a component the API server, and the API server the default version.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
     gates: Mapping[str, Gates] = field(default_factory=dict)
 
     def version(self, component: str) -> features.Version:
-        """Return the emulated version of a component."""
-        found = self.versions.get(component) or self.versions.get("apiserver")
+        """Return the emulated version of a component or process."""
+        found = (
+            self.versions.get(component)
+            or self.versions.get(component_of(component))
+            or self.versions.get("apiserver")
+        )
         return features.emulated(found) if found else features.DEFAULT
 
     def effective(self, component: str) -> features.Gates:
-        """Return the gates of a component.
+        """Return the gates of a component or process.
 
         Raises:
             GateError: the component refuses them at its version.
         """
-        return features.Gates(component, self.version(component), self.gates.get(component, {}))
+        base = component_of(component)
+        return features.Gates(base, self.version(component), self.gates.get(base, {}))
+
+    @property
+    def processes(self) -> tuple[str, ...]:
+        """Return the processes that have a version of their own."""
+        return tuple(name for name in self.versions if name not in VERSIONED)
 
     def unsupported(self, components: Iterable[str]) -> tuple[str, ...]:
         """Return why Kubernetes' version skew policy does not support the versions of these components."""
         apiserver = self.version("apiserver")
-        found = (features.skew_problem(name, self.version(name), apiserver) for name in components)
+        found = [features.skew_problem(name, self.version(name), apiserver) for name in components]
+        for name in self.processes:
+            version = self.version(name)
+            if component_of(name) != "apiserver":
+                found.append(features.skew_problem(component_of(name), version, apiserver))
+            elif abs(version.minor - apiserver.minor) > 1:
+                found.append(f"API servers {apiserver} and {version} are more than one minor version apart")
         return tuple(problem for problem in found if problem)
 
     def as_json(self) -> JsonObject:
         """Return the setting as JSON."""
         return {
-            "versions": {name: str(self.version(name)) for name in VERSIONED},
+            "versions": {name: str(self.version(name)) for name in (*VERSIONED, *self.processes)},
             "featureGates": {name: dict(own) for name, own in self.gates.items() if own},
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from importlib.metadata import version
 from typing import Protocol
 
@@ -44,14 +45,14 @@ def run(plan: Plan, store: Store, executor: Executor, clock: Clock, progress: Pr
     missing = {planned.id: planned for planned in plan.cells if store.result(planned) is None}
     progress.began(len(missing))
     jobs = [_job(planned) for planned in missing.values()]
-    ended = executor.run(jobs, store.cells)
-    for cell_id in ended:
-        planned = missing.pop(cell_id, None) if cell_id is not None else None
-        result = store.result(planned) if planned is not None else None
-        if result is None:
-            progress.tick()
-        else:
-            progress.ended(result)
+    with closing(executor.run(jobs, store.cells)) as ended:
+        for cell_id in ended:
+            planned = missing.pop(cell_id, None) if cell_id is not None else None
+            result = store.result(planned) if planned is not None else None
+            if result is None:
+                progress.tick()
+            else:
+                progress.ended(result)
 
 
 def _job(planned: PlannedCell) -> Job:
@@ -88,7 +89,7 @@ def write(report: Report, store: Store) -> tuple[str, ...]:
         "junit.xml": junit.as_junit(report),
         "report.md": markdown.as_markdown(document),
     }
-    for kep in sorted({row.kep for row in report.plan.matrix.rows if row.kep}):
+    for kep in sorted({cell.planned.cell.row.kep for cell in report.cells} - {0}):
         files[f"kep-{kep}.md"] = kep_page.kep_page(document, kep)
     for name, text in files.items():
         write_atomically(store.directory / name, text)

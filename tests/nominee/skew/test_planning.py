@@ -159,3 +159,21 @@ def test_a_restart_after_the_path_keeps_the_last_version(tmp_path: Path) -> None
         },
         "controllers",
     ]
+
+
+def test_processes_of_one_component_at_two_versions(tmp_path: Path) -> None:
+    versions = 'versions: {apiserver: ["1.33", "1.35", "1.36"], scheduler: ["1.34", "1.35"]}'
+    replaced = 'versions: {apiserver: ["1.35"], apiserver-1: ["1.36", "1.37"]}'
+    assert versions in CLEARING
+    first, second = planned(tmp_path, CLEARING.replace(versions, replaced), only="gates=default").cells
+    cluster = _spec(first)["cluster"]
+    assert isinstance(cluster, dict)
+    assert cluster["components"]["apiserver"] == {"emulatedVersion": "1.35"}
+    assert cluster["components"]["apiserver-1"] == {"emulatedVersion": "1.36"}
+    assert first.cell.unsupported == ()
+    assert second.cell.unsupported == ("API servers 1.35 and 1.37 are more than one minor version apart",)
+
+
+def test_a_row_may_run_every_combination(tmp_path: Path) -> None:
+    text = CLEARING.replace("    kep: 5278\n", "    full: true\n", 1)
+    assert len(planned(tmp_path, text).cells) == 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -51,7 +51,7 @@ class FakeExecutor:
         self._outcomes, self._limit = outcomes, limit
         self.jobs: list[str] = []
 
-    def run(self, jobs: Sequence[Job], cells: Path) -> Iterator[str | None]:
+    def run(self, jobs: Sequence[Job], cells: Path) -> Generator[str | None, None, None]:
         for number, job in enumerate(jobs):
             if number == self._limit:
                 raise KeyboardInterrupt
