@@ -13,7 +13,7 @@ from machinery.api import kinds
 from machinery.api.errors import StatusError
 from nominee.chaos.case import FREEZE_SECONDS, HOLD_SECONDS, Action, AtFailpoint, Case, OfWatch, View
 from nominee.chaos.rest import unrest
-from nominee.chaos.tolerance import Relaxed, relaxed
+from nominee.chaos.tolerance import Relaxed, final_checks, relaxed
 from nominee.scenario.cleaning import clean
 from nominee.scenario.cluster import ClusterError, FailpointState, ScenarioCluster
 from nominee.scenario.model import ArmFailpoint, Expect, InjectFault, Scenario, Step, Wait
@@ -21,8 +21,11 @@ from nominee.scenario.narration import Narrator
 from nominee.scenario.result import Outcome, ScenarioResult
 from nominee.scenario.runner import Run
 from nominee.scenario.world import World, watched_kinds
+from nominee.supervisor.states import State
 
 REST_SECONDS_MAX = 20.0
+QUIET_SECONDS = 0.5
+"""For so long a cluster must be at rest: a process that has just started acts in this time."""
 _POLL_SECONDS = 0.05
 _FAULTS: Mapping[View, str] = {View.STALE: "hold", View.MERGE: "merge", View.RELIST: "1*relist"}
 Points = Mapping[str, Mapping[str, FailpointState]]
@@ -105,6 +108,10 @@ async def run_case(
         reached = await _reached(case, cluster, before, after, restarts, events)
         await calm(cluster, case, after)
         unsettled = await rest(cluster)
+        if case.perturbations and result.outcome is Outcome.PASSED and not unsettled:
+            again = Run(replace(disturbed, steps=final_checks(disturbed)), cluster, world, narrate)
+            again.variables.update(run.variables)
+            result = _joined(result, await again.play(tasks, (), ()))
         later = await cluster.violations(scenario.except_invariants)
         violations = tuple(dict.fromkeys((*result.violations, *later)))
         result = replace(result, violations=violations)
@@ -120,6 +127,18 @@ async def run_case(
         reached=reached,
         unsettled=unsettled,
         is_clean=is_clean,
+    )
+
+
+def _joined(result: ScenarioResult, again: ScenarioResult) -> ScenarioResult:
+    """Return the result of a run whose last checks were made again after the cluster had come to rest."""
+    if again.outcome is Outcome.PASSED:
+        return result
+    return replace(
+        again,
+        reason=f"when the cluster had come to rest: {again.reason}",
+        seconds=result.seconds + again.seconds,
+        steps=(*result.steps, *again.steps),
     )
 
 
@@ -170,7 +189,11 @@ def _passed(before: Points, after: Points) -> dict[str, dict[str, int]]:
 
 
 async def _restarts(cluster: ScenarioCluster) -> dict[str, int]:
-    return {process.name: process.restarts for process in await cluster.processes()}
+    """Return how often each process was restarted; one that has died and will be restarted counts as such."""
+    return {
+        process.name: process.restarts + (process.state == State.BACKOFF)
+        for process in await cluster.processes()
+    }
 
 
 async def _reached(
@@ -234,19 +257,32 @@ async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
 
 
 async def rest(cluster: ScenarioCluster, seconds_max: float = REST_SECONDS_MAX) -> str:
-    """Wait until the cluster is at rest; return what is not after this time."""
+    """Wait until the cluster is at rest for QUIET_SECONDS; return what is not after this time."""
     deadline = cluster.clock.monotonic() + seconds_max
+    since: float | None = None
     while True:
         found: Sequence[str] = await _unrest(cluster)
-        if not found:
+        now = cluster.clock.monotonic()
+        if found:
+            since = None
+            if now >= deadline:
+                return "; ".join(found[:5])
+        elif since is None:
+            since = now
+        elif now - since >= QUIET_SECONDS:
             return ""
-        if cluster.clock.monotonic() >= deadline:
-            return "; ".join(found[:5])
         await cluster.clock.sleep(_POLL_SECONDS)
 
 
 async def _unrest(cluster: ScenarioCluster) -> list[str]:
-    """Return what is not at rest, from the API server's own state."""
+    """Return what is not at rest, from the API server's own state; processes that are restarted first."""
+    restarting = [
+        f"{process.name} is {process.state}"
+        for process in await cluster.processes()
+        if process.state in (State.STARTING, State.RESTARTING, State.BACKOFF)
+    ]
+    if restarting:
+        return restarting
     try:
         pods = await cluster.client.list(kinds.POD)
         nodes = await cluster.client.list(kinds.NODE)

@@ -9,6 +9,7 @@ disturbed run
   undisturbed run;
 - what asks a process for its memory (metrics, failpoints, queues, debug pages, restarts) is left out where
   that process is killed;
+- the checks after the last other step must hold again when the cluster has come to rest;
 - a `wait` that does not end makes the rest of the run inconclusive, but not wrong: it only prepares a step.
 
 Steps and their lines keep their numbers.
@@ -115,3 +116,11 @@ def changes(scenario: Scenario) -> list[int]:
         for number, step in enumerate(scenario.steps, start=1)
         if not isinstance(step.action, Wait | Expect | Control | ArmFailpoint)
     ]
+
+
+def final_checks(scenario: Scenario) -> tuple[Step, ...]:
+    """Return the expectations after the last step that changes something: they hold at the end, too."""
+    for index in range(len(scenario.steps), 0, -1):
+        if not isinstance(scenario.steps[index - 1].action, Expect):
+            return scenario.steps[index:]
+    return scenario.steps

@@ -88,7 +88,7 @@ class Run:
         self._clock = cluster.clock
         self._began = self._clock.monotonic()
         self._deadline = self._began + scenario.timeout_seconds
-        self._variables: dict[str, str] = {}
+        self.variables: dict[str, str] = {}
         self._results: list[StepResult] = []
         self._broken: list[Violation] = []
         self.actions = Actions(cluster, world)
@@ -153,8 +153,8 @@ class Run:
     # Steps
 
     async def _step(self, number: int, step: Step) -> None:
-        action = substituted(step.action, self._variables)
-        text = substituted(step.name, self._variables) or action_text(action)
+        action = substituted(step.action, self.variables)
+        text = substituted(step.name, self.variables) or action_text(action)
         began = self._clock.monotonic()
         if isinstance(action, Wait) and not step.name:
             self._narrate.waits(text)
@@ -214,7 +214,7 @@ class Run:
             values = paths.find(path, observed.found) if observed.found is not None else []
             if not values:
                 raise StepFailedError(f"cannot save {name}: {path} is unset")
-            self._variables[name] = values[0] if isinstance(values[0], str) else str(values[0])
+            self.variables[name] = values[0] if isinstance(values[0], str) else str(values[0])
 
     # Conditions
 

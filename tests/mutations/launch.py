@@ -12,14 +12,14 @@ import sys
 from tests.mutations.catalogue import BY_NAME, Mutation
 from tests.mutations.patch import Edit, apply
 
-_SELF = "tests.mutations.launch"
+SELF = "tests.mutations.launch"
 _STARTS_PROCESSES = ("nominee.cli", "nominee.chaos.worker")
 
 
 def main(argv: list[str]) -> None:
     """Patch, and run the module as the main program."""
     if len(argv) < 3 or argv[1] != "--" or argv[0] not in BY_NAME:
-        sys.exit(f"usage: {_SELF} MUTATION -- MODULE ARGS; mutations: {', '.join(BY_NAME)}")
+        sys.exit(f"usage: {SELF} MUTATION -- MODULE ARGS; mutations: {', '.join(BY_NAME)}")
     mutation, module = BY_NAME[argv[0]], argv[2]
     # In a simulation the components run in this process.
     for edit in mutation.edits if "--simulate" in argv else edits(mutation, module):
@@ -38,7 +38,7 @@ def edits(mutation: Mutation, module: str) -> tuple[Edit, ...]:
         return mutation.edits
     if module not in _STARTS_PROCESSES:
         sys.exit(f"{module} does not start {mutation.module}; the mutation would have no effect")
-    prefix = f'"-P", "-m", "{_SELF}", "{mutation.name}", "--", '
+    prefix = f'"-P", "-m", "{SELF}", "{mutation.name}", "--", '
     return (
         Edit(
             "nominee.bench.processes:cluster",
@@ -53,7 +53,7 @@ def edits(mutation: Mutation, module: str) -> tuple[Edit, ...]:
         Edit(
             "nominee.plan:_command",
             '[sys.executable, "-P", "-m", component.module, ',
-            f'[sys.executable, "-P", "-m", *(("{_SELF}", "{mutation.name}", "--")'
+            f'[sys.executable, "-P", "-m", *(("{SELF}", "{mutation.name}", "--")'
             f' if component.module == "{mutation.module}" else ()), component.module, ',
         ),
     )

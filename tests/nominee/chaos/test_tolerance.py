@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.chaos.case import Case
-from nominee.chaos.tolerance import RECOVERY_SECONDS, changes, controlled, relaxed
+from nominee.chaos.tolerance import RECOVERY_SECONDS, changes, controlled, final_checks, relaxed
 from nominee.chaos.verdict import Verdict, judge
 from nominee.scenario.condition import Comparison, FailpointCondition, MetricCondition, ObjectCondition
 from nominee.scenario.model import (
@@ -61,6 +61,12 @@ def test_a_killed_process_is_not_asked_for_its_memory() -> None:
     assert [each.name for each in found.scenario.background] == ["pods"]
     assert 3 not in relaxed(SCENARIO, {"scheduler"}, {}).numbers
     assert 3 in found.numbers
+
+
+def test_the_last_checks_are_made_again() -> None:
+    assert final_checks(SCENARIO) == SCENARIO.steps[3:]
+    assert final_checks(Scenario(name="s", steps=SCENARIO.steps[:3])) == ()
+    assert final_checks(Scenario(name="s")) == ()
 
 
 def test_failpoints_of_the_scenario_and_its_changes() -> None:
