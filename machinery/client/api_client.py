@@ -12,11 +12,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import anyio
 import grpc
 import grpc.aio
+from google.protobuf.message import Message
 from nominee_api.v1 import api_pb2 as api
 from nominee_api.v1 import api_pb2_grpc as api_grpc
 
@@ -118,6 +119,18 @@ async def retry_unavailable(
     raise AssertionError("attempts_max must be at least 1")
 
 
+class WriteObserver(Protocol):
+    """Is called for each write whose success the API server has reported."""
+
+    def wrote(self, obj: Message) -> None:
+        """Take the object that the API server returned."""
+        ...
+
+    def deleted(self, kind: AnyKind, namespace: str, name: str) -> None:
+        """Take a deletion; the object may stay for its grace period or finalizers."""
+        ...
+
+
 class Client:
     """One connection to the API server; may be used by many tasks at once.
 
@@ -141,6 +154,7 @@ class Client:
         self._user_agent = user_agent
         self._retired: list[grpc.aio.Channel] = []
         self._closed = False
+        self.write_observer: WriteObserver | None = None
         self._open(address)
 
     def _open(self, address: str) -> None:
@@ -285,7 +299,7 @@ class Client:
             body=envelope.encode(obj),
             options=messages.write_options(dry_run),
         )
-        return messages.decode(kind, (await self._call("Create", request)).body)
+        return self._written(messages.decode(kind, (await self._call("Create", request)).body), dry_run)
 
     async def update(self, obj: M, *, subresource: str = "", dry_run: bool = False) -> M:
         """Replace; 409 Conflict where metadata.resourceVersion is set and is not the newest."""
@@ -295,7 +309,7 @@ class Client:
             body=envelope.encode(obj),
             options=messages.write_options(dry_run),
         )
-        return messages.decode(kind, (await self._call("Update", request)).body)
+        return self._written(messages.decode(kind, (await self._call("Update", request)).body), dry_run)
 
     async def patch(
         self,
@@ -320,7 +334,12 @@ class Client:
             patch=messages.patch_text(patch),
             options=api.WriteOptions(dry_run=dry_run, field_manager=field_manager, force=force or None),
         )
-        return messages.decode(kind, (await self._call("Patch", request)).body)
+        return self._written(messages.decode(kind, (await self._call("Patch", request)).body), dry_run)
+
+    def _written(self, obj: M, dry_run: bool) -> M:
+        if self.write_observer is not None and not dry_run:
+            self.write_observer.wrote(obj)
+        return obj
 
     async def patch_scale(
         self,
@@ -372,7 +391,10 @@ class Client:
         request = api.DeleteRequest(
             target=messages.target_of(kind, namespace, name), options=options.SerializeToString()
         )
-        return bool((await self._call("Delete", request)).deleted)
+        deleted = bool((await self._call("Delete", request)).deleted)
+        if self.write_observer is not None and not dry_run:
+            self.write_observer.deleted(kind, namespace, name)
+        return deleted
 
     async def bind(self, namespace: str, name: str, node: str, *, uid: str = "") -> None:
         """Bind a pod to a node; 409 where it is bound already, is being deleted, or its uid is another."""

@@ -32,6 +32,7 @@ from nominee.scenario.result import Violation
 from nominee.scenario.up_options import arguments_of
 from nominee.supervisor.client import NotRunningError, RefusedError, call
 from nominee.supervisor.directory import JsonObject, StateDirectory
+from nominee.verify.acknowledged import AcknowledgedWrites
 from nominee.verify.settings import settings_of
 
 COMMAND_SECONDS_MAX = 60.0
@@ -54,6 +55,7 @@ class RealCluster:
         self._recorder = anyio.CancelScope()
         self._recorded = anyio.Event()
         self._reconfigured: set[str] = set()
+        self._acknowledged = client.write_observer = AcknowledgedWrites()
 
     @classmethod
     @asynccontextmanager
@@ -238,13 +240,13 @@ class RealCluster:
         await self._recorded.wait()
         without = {exception.name for exception in exceptions}
         try:
-            return await self._recording.violations(self._settings(), without)
+            return await self._recording.violations(self._settings(), self._acknowledged.writes, without)
         finally:
             self._record()
 
     def _settings(self) -> Settings:
         """Return the settings of the processes; those that steps changed meanwhile are unknown."""
-        settings = settings_of(self._directory)
+        settings = settings_of(self._directory, records_acknowledged=True)
         if "apiserver" in self._reconfigured:
             settings = replace(settings, clears_nominations=None)
         if "scheduler" in self._reconfigured:

@@ -14,7 +14,7 @@ from nominee.history.etcd_watch import HistoryUnavailable
 from nominee.history.fold import Fold
 from nominee.history.history_file import NAME, HistoryFileError, HistoryWriter
 from nominee.invariants import checker
-from nominee.invariants.evidence import Settings
+from nominee.invariants.evidence import Acknowledged, Settings
 from nominee.invariants.table import CHECKERS
 from nominee.scenario.cluster import ClusterError
 from nominee.scenario.result import Violation
@@ -50,7 +50,9 @@ class Recording:
                 async for batch in batches:
                     self._writer.append(batch)
 
-    async def violations(self, settings: Settings, without: Collection[str]) -> Sequence[Violation]:
+    async def violations(
+        self, settings: Settings, acknowledged: Sequence[Acknowledged], without: Collection[str]
+    ) -> Sequence[Violation]:
         """Check the history up to now; return the violations that were not returned before.
 
         `run` must have ended. Invariants in `without` are not checked.
@@ -58,7 +60,9 @@ class Recording:
         self._writer.flush()
         names = [each.about.name for each in CHECKERS if each.about.name not in without]
         try:
-            verification = await verify(self._directory, self._clock, names=names, settings=settings)
+            verification = await verify(
+                self._directory, self._clock, names=names, settings=settings, acknowledged=acknowledged
+            )
         except (HistoryUnavailable, HistoryFileError, OSError) as error:
             raise ClusterError(f"the history cannot be read: {error}") from None
         found = [

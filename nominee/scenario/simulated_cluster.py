@@ -23,6 +23,7 @@ from nominee.scenario.simulated_history import history_of
 from nominee.scenario.simulated_processes import SimulatedProcesses
 from nominee.scenario.up_options import arguments_of
 from nominee.supervisor.states import State, Trigger
+from nominee.verify.acknowledged import AcknowledgedWrites
 from nominee.verify.evidence import checkpointed_pods, queued_pods
 from nominee.verify.settings import settings_from
 from nominee.verify.verification import settled
@@ -44,6 +45,7 @@ class SimulatedCluster:
     ) -> None:
         self._simulation, self._processes = simulation, processes
         self._client, self._options = client, options
+        self._acknowledged = client.write_observer = AcknowledgedWrites()
 
     @property
     def clock(self) -> SimulatedClock:
@@ -202,9 +204,13 @@ class SimulatedCluster:
 
     async def _check(self, names: Collection[str]) -> Sequence[Result]:
         evidence = Evidence(
-            now=self.clock.now(), queued_pods=await self._queued_pods(), checkpoints=self._checkpoints()
+            now=self.clock.now(),
+            acknowledged=self._acknowledged.writes,
+            queued_pods=await self._queued_pods(),
+            checkpoints=self._checkpoints(),
         )
-        return check(self.history(), settings_from(self._processes.configured), evidence, names)
+        settings = settings_from(self._processes.configured, records_acknowledged=True)
+        return check(self.history(), settings, evidence, names)
 
     async def _queued_pods(self) -> frozenset[ObjectKey] | None:
         try:
