@@ -128,7 +128,16 @@ def ask_supervisor(
 
 
 def serving_port(directory: Path, component: str) -> ServingPort:
-    """Return the serving port of a running process, from its run file.
+    """Return the serving port of a running process, or of the first one of a component.
+
+    Raises:
+        click.ClickException: the process does not run, or has no serving port.
+    """
+    return next(iter(serving_ports(directory, component).values()))
+
+
+def serving_ports(directory: Path, component: str) -> dict[str, ServingPort]:
+    """Return the serving ports of a running process, or of all of a component, by process name.
 
     Raises:
         click.ClickException: the process does not run, or has no serving port.
@@ -141,15 +150,15 @@ def serving_port(directory: Path, component: str) -> ServingPort:
     except OptionError as error:
         raise click.UsageError(error.message) from None
     running = StateDirectory(directory).live_run_files()
-    document = running.get(name)
-    if document is None:  # a component with several processes: the first
-        document = next((each for each in running.values() if each.get("component") == name), None)
-    if document is None:
+    named = {each: found for each, found in running.items() if each == name}
+    found = named or {each: found for each, found in running.items() if found.get("component") == name}
+    if not found:
         hint = directory_hint(directory)
         raise click.ClickException(
             f"{name} does not run in {directory}; see `nominee status{hint}`, start it with "
             f"`nominee up{hint}` or `nominee start {name}{hint}`"
         )
-    if not document.get("http"):
-        raise click.ClickException(f"{name} has no serving port")
-    return ServingPort.of(str(document["http"]), directory)
+    for each, document in found.items():
+        if not document.get("http"):
+            raise click.ClickException(f"{each} has no serving port")
+    return {each: ServingPort.of(str(document["http"]), directory) for each, document in found.items()}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from machinery.process.serving_client import HttpError, request
-from nominee.commands.common import directory_option, echo_json, output_option, serving_port
+from nominee.commands.common import directory_option, echo_json, output_option, serving_ports
 from nominee.completion.candidates import FAULT_ACTIONS, completing, fault_kinds, fault_methods, process_names
 from nominee.printing.tables import table
 from nominee.supervisor.directory import JsonObject
@@ -16,24 +17,25 @@ from nominee.supervisor.directory import JsonObject
 ALL = "*"
 
 
-def ask(directory: Path, component: str, path: str, document: object = None) -> JsonObject:
-    """Return what a process answers to GET, or to PUT of a document.
+def ask(directory: Path, component: str, path: str, document: object = None) -> dict[str, JsonObject]:
+    """Return what each process of a component answers to GET, or to PUT of a document, by its name.
 
     Raises:
-        click.ClickException: the process does not run, or refused.
+        click.ClickException: no such process runs, or one refused.
     """
     if component == "etcd":
         raise click.ClickException("etcd is not a process of Nominee's: set the fault at the API server")
-    port = serving_port(directory, component)
     method, body = ("GET", "") if document is None else ("PUT", json.dumps(document))
-    try:
-        answer = request(port, path, method=method, body=body)
-    except HttpError as error:
-        raise click.ClickException(str(error)) from None
-    if answer.status >= 400:
-        raise click.ClickException(f"{component}: {answer.text.strip()}")
-    found: JsonObject = json.loads(answer.text)
-    return found
+    answers = {}
+    for name, port in serving_ports(directory, component).items():
+        try:
+            answer = request(port, path, method=method, body=body)
+        except HttpError as error:
+            raise click.ClickException(str(error)) from None
+        if answer.status >= 400:
+            raise click.ClickException(f"{name}: {answer.text.strip()}")
+        answers[name] = json.loads(answer.text)
+    return answers
 
 
 @click.command()
@@ -56,30 +58,32 @@ def fault(
     removes the faults that --to, --method and --kind select. Example: nominee fault scheduler drop-response
     --method Bind
     """
-    if action is None:
-        answer = ask(directory, component, "/faults")
-        rules = [rule for rule in answer["rules"] if _selected(rule, to, method, kind)]
-        if output == "json":
-            echo_json({**answer, "rules": rules})
-            return
-        rows = [
-            [*(str(rule[name]) for name in ("to", "method", "kind", "action", "fired", "waiting"))]
-            for rule in rules
-        ]
-        for line in table(["TO", "METHOD", "KIND", "ACTION", "FIRED", "WAITING"], rows):
-            click.echo(line)
-        for server, methods in answer["servers"].items():
-            click.echo(f"{component} calls {server}: {', '.join(methods)}")
-        return
     selection = {"to": to, "method": method, "kind": kind}
-    ask(directory, component, "/faults", {**selection, "action": action})
+    if action is None:
+        _list(ask(directory, component, "/faults"), selection, output)
+        return
     named = " ".join(f"{name} {value}" for name, value in selection.items() if value != ALL)
-    click.echo(f"{component}: {named or 'all calls'}: {action}")
+    for name in ask(directory, component, "/faults", {**selection, "action": action}):
+        click.echo(f"{name}: {named or 'all calls'}: {action}")
 
 
-def _selected(rule: JsonObject, to: str, method: str, kind: str) -> bool:
-    wanted = {"to": to, "method": method, "kind": kind}
-    return all(value == ALL or str(rule[name]) == value for name, value in wanted.items())
+def _list(answers: Mapping[str, JsonObject], selection: Mapping[str, str], output: str) -> None:
+    """Print the selected faults, and what each process calls."""
+    rows = [
+        {"process": name, **rule}
+        for name, answer in answers.items()
+        for rule in answer["rules"]
+        if all(value == ALL or rule[key] == value for key, value in selection.items())
+    ]
+    if output == "json":
+        echo_json({"rules": rows, "servers": {name: each["servers"] for name, each in answers.items()}})
+        return
+    keys = ("process", "to", "method", "kind", "action", "fired", "waiting")
+    for line in table([key.upper() for key in keys], [[str(row[key]) for key in keys] for row in rows]):
+        click.echo(line)
+    for name, answer in answers.items():
+        for server, methods in answer["servers"].items():
+            click.echo(f"{name} calls {server}: {', '.join(methods)}")
 
 
 # So that -1h is an offset, and not an option -1 with the option -h.
@@ -95,11 +99,12 @@ def clock(component: str, offset: str | None, directory: Path, output: str) -> N
     timeouts are not affected. Example: nominee clock controllers +60
     """
     document = None if offset is None else {"offsetSeconds": _seconds(offset)}
-    answer = ask(directory, component, "/clock", document)
+    answers = ask(directory, component, "/clock", document)
     if output == "json":
-        echo_json(answer)
-    else:
-        click.echo(f"{component}: {answer['now']} ({answer['offsetSeconds']:+g} s)")
+        echo_json(answers)
+        return
+    for name, answer in answers.items():
+        click.echo(f"{name}: {answer['now']} ({answer['offsetSeconds']:+g} s)")
 
 
 def _seconds(text: str) -> float:

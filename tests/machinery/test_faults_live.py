@@ -175,7 +175,7 @@ async def check_the_command(cluster: Cluster, client: Client) -> None:
         lambda: json.loads(cluster.ask("apiserver", "/faults").text)["rules"], lambda rows: rows == [held]
     )
     lines = fault().splitlines()
-    assert lines[1].split() == ["etcd", "Watch", "*", "hold", "1", "1"]
+    assert lines[1].split() == ["apiserver", "etcd", "Watch", "*", "hold", "1", "1"]
     assert lines[2] == "apiserver calls etcd: Compaction, LeaseGrant, Range, Txn, Watch"
     cluster.ask("apiserver", "/faults", method="DELETE")
     await eventually(lambda: cached_names(client), lambda names: names == ["a"])
