@@ -39,5 +39,6 @@ def write(simulation: Simulation, directory: Path) -> None:
     writer = HistoryWriter(path, Coverage(end=simulation.store.revision))
     writer.append(history_of(simulation.store))
     writer.close()
-    log = "".join(f"{line}\n" for line in simulation.log)
+    problems = [f"not retrieved by any task: {problem}" for problem in simulation.loop.problems]
+    log = "".join(f"{line}\n" for line in [*simulation.log, *problems])
     (directory / LOG_NAME).write_text(log, encoding="utf-8")
