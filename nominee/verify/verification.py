@@ -24,7 +24,7 @@ from nominee.invariants.evidence import Acknowledged, Evidence, Settings
 from nominee.verify.evidence import collect
 from nominee.verify.settings import settings_of
 
-ATTEMPTS: Final = 4
+ATTEMPTS: Final = 8
 ATTEMPT_SECONDS: Final = 1.0
 _OF_NOW: Final = (Checkpoints, DeferredResizes)
 """They compare the history with what a running process shows at another moment."""
