@@ -13,9 +13,9 @@ EPOCH_SECONDS = 1_767_225_600.0
 class SimulatedClock:
     """The loop's time as wall time; `offset` seconds more, if the wall clock of the process was shifted."""
 
-    def __init__(self, loop: SimulatedLoop, offset: float = 0.0) -> None:
+    def __init__(self, loop: SimulatedLoop) -> None:
         self._loop = loop
-        self.offset = offset
+        self.offset = 0.0
 
     def now(self) -> float:
         return EPOCH_SECONDS + self._loop.time() + self.offset

@@ -105,11 +105,11 @@ class Simulation:
             if collects:
                 gc.enable()
 
-    def _spawn(self, name: str, offset: float = 0.0) -> Started:
+    def _spawn(self, name: str) -> Started:
         """Return a new process, with the context in which its tasks run."""
         pid = _FIRST_PID + len(self._owners)
         owner = self._owners[pid] = Owner(name, pid)
-        clock = SimulatedClock(self.loop, offset)
+        clock = SimulatedClock(self.loop)
         purpose = f"{name}/{pid}"
         registry = ProcessPoints(rng=self.rng(f"{purpose}/failpoints"), clock=clock)
         registry.crash = lambda: self._die(started, CRASHED)
@@ -138,8 +138,7 @@ class Simulation:
         running = self.processes.get(name)
         if running is not None and running.running:
             raise SimulationError(f"{name} runs already")
-        started = self._spawn(name, running.clock.offset if running is not None else 0.0)
-        self.processes[name] = started
+        started = self.processes[name] = self._spawn(name)
         body = (
             self._etcd(started)
             if component_name == "etcd"

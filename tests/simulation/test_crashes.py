@@ -10,6 +10,7 @@ import pytest
 from machinery.api import kinds
 from machinery.api.errors import StatusError
 from machinery.client.api_client import retry_unavailable
+from machinery.runtime.clock import from_time
 from simulation.network.delays import Delays
 from simulation.simulation import DIRECTORY, Simulation
 from tests.simulation.cluster import create_pods, start, start_one, wait_running
@@ -113,5 +114,44 @@ def test_a_frozen_api_server_is_given_up_and_found_again() -> None:
             simulation.resume("apiserver")
             await retry_unavailable(lambda: create_pods(client, 1), clock=simulation.clock)
             await wait_running(client, 1)
+
+    simulation.run(main)
+
+
+def test_an_etcd_that_was_killed_has_its_data_when_it_is_back() -> None:
+    simulation = Simulation(1)
+
+    async def main() -> None:
+        client = await start(simulation)
+        async with client:
+            await create_pods(client, 2, prefix="a")
+            await wait_running(client, 2)
+            written = simulation.store.revision
+            simulation.kill("etcd")
+            with pytest.raises(StatusError) as failed:
+                await create_pods(client, 1, prefix="b")
+            assert failed.value.code in (503, 504)
+            await simulation.clock.sleep(5.0)
+            assert simulation.store.revision == written
+            simulation.start("etcd", "etcd")
+            await retry_unavailable(lambda: create_pods(client, 1, prefix="c"), clock=simulation.clock)
+            await wait_running(client, 3)
+
+    simulation.run(main)
+    assert simulation.loop.problems == []
+
+
+def test_a_shifted_clock_is_that_of_one_process() -> None:
+    simulation = Simulation(1)
+
+    async def main() -> None:
+        client = await start(simulation)
+        async with client:
+            before = simulation.clock.now()
+            simulation.processes["apiserver"].clock.offset = 3600.0
+            await create_pods(client, 1)
+            (pod,) = await wait_running(client, 1)
+            assert from_time(pod.metadata.creationTimestamp) >= before + 3599.0
+            assert from_time(pod.status.startTime) < before + 60.0
 
     simulation.run(main)
