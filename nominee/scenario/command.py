@@ -1,4 +1,4 @@
-"""`nominee scenario run | validate | schema`."""
+"""`nominee scenario run | validate | schema | record`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,21 @@ _files = click.argument(
 )
 
 
-@click.group()
+class _Group(click.Group):
+    """The group of commands; `record` is imported when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), "record"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "record":
+            from nominee.scenario.record_command import record
+
+            return record
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_Group)
 def scenario() -> None:
     """Run, check and record scenarios.
 
