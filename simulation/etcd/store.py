@@ -94,8 +94,14 @@ class Store:
         return self._keys[first:last]
 
     def since(self, revision: int) -> Iterator[tuple[Change, ...]]:
-        """Yield the changes of a revision and all later ones, by revision."""
-        yield from self.log[max(revision - 2, 0) :]
+        """Yield the changes of a revision and all later ones, by revision.
+
+        Compaction at a revision drops the deletions of this revision; its puts stay.
+        """
+        for changes in self.log[max(revision - 2, 0) :]:
+            if changes and changes[0].revision == self.compacted:
+                changes = tuple(change for change in changes if change.pair is not None)
+            yield changes
 
     # Writing.
 

@@ -24,14 +24,45 @@ class Twins:
     """A real etcd and a simulated one. Revisions of the simulated one are shifted by `shift`."""
 
     def __init__(self, channel: grpc.Channel) -> None:
-        self.kv = rpc.KVStub(channel)
+        self.kv, self.watch = rpc.KVStub(channel), rpc.WatchStub(channel)
         self.store = Store()
         start = self.kv.Range(rpc.RangeRequest(key=b"x", count_only=True), timeout=PATIENCE_SECONDS)
         # The session's etcd has a past; so has the simulated one then, of revisions without changes.
-        past = start.header.revision
+        past = self.past = start.header.revision
         self.store.revision = past
         self.store.log.extend(() for _ in range(past - 1))
         self.store.times.extend(0.0 for _ in range(past - 1))
+
+    def real_changes(self) -> list[tuple[int, bytes, bytes | None, int]]:
+        """Watch the real etcd from the oldest revision that it has: (revision, key, value, version)."""
+        create = rpc.WatchCreateRequest(key=b"\0", range_end=b"\0", start_revision=self.first_revision)
+        found = []
+        last = self.store.log[-1][-1]
+        requests = iter([rpc.WatchRequest(create_request=create)])
+        call = self.watch.Watch(requests, timeout=PATIENCE_SECONDS)
+        for answer in call:
+            for event in answer.events:
+                value = None if event.type == rpc.Event.DELETE else event.kv.value
+                found.append((event.kv.mod_revision, event.kv.key, value, event.kv.version))
+            if found and found[-1][:2] == (last.revision, last.key):
+                call.cancel()
+                break
+        return found
+
+    def simulated_changes(self) -> list[tuple[int, bytes, bytes | None, int]]:
+        """Return the same of the simulated etcd."""
+        return [
+            (change.revision, change.key, *((pair.value, pair.version) if pair is not None else (None, 0)))
+            for changes in self.store.since(self.first_revision)
+            for change in changes
+            for pair in (change.pair,)
+        ]
+
+    @property
+    def first_revision(self) -> int:
+        """The oldest revision from which both can watch."""
+        first: int = max(self.store.compacted, self.past + 1)
+        return first
 
     def play(self, request: Message) -> None:
         """Make one request to both, and compare the answers or errors."""
@@ -130,6 +161,7 @@ def test_both_answer_random_requests_alike(twins: Twins) -> None:
     rng = random.Random(20261122)
     for _ in range(STEPS):
         twins.play(some_request(rng, twins.store))
+    assert twins.real_changes() == twins.simulated_changes()
 
 
 def test_a_transaction_with_one_key_twice_is_refused(twins: Twins) -> None:
