@@ -40,8 +40,14 @@ test: setup
 test-all: setup
 	$(BIN)/pytest -n 3 --dist loadfile -m "not chaos" --hypothesis-profile=explore
 
+# What CI runs: the tests that kill processes under load, bounded explorations (docs/chaos.md), and random faults.
 chaos: setup
 	$(BIN)/pytest -m chaos
+	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --seed 1 --budget 45s
+	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --simulate --seed 1 --hits 3 --pairs --budget 40s
+	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --simulate --seed 1 --budget 40s
+	$(BIN)/nominee chaos run --seed 1 --duration 20s
+	$(BIN)/nominee chaos run --simulate --seed 1 --rounds 5 --duration 20s
 
 # Scenarios at old and new versions, gates and upgrade paths (docs/skew.md); the report is in skew-report/.
 JOBS ?= 2

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
 from nominee.chaos.case import Case
-from nominee.chaos.messages import Answer, Plan
+from nominee.chaos.messages import Answer, Plan, Request, Undisturbed
 from nominee.chaos.workers import Worker, WorkerError
 from nominee.scenario.model import Scenario
 
@@ -22,7 +21,7 @@ class Clusters(Protocol):
 
     count: int
 
-    def run(self, case: Case, needed: Mapping[int, float], seed: int) -> Answer:
+    def run(self, case: Case, undisturbed: Undisturbed, seed: int) -> Answer:
         """Run a case.
 
         Raises:
@@ -51,14 +50,15 @@ class RealClusters:
         self._cases = 0
         self.count = 0
 
-    def run(self, case: Case, needed: Mapping[int, float], seed: int) -> Answer:
+    def run(self, case: Case, undisturbed: Undisturbed, seed: int) -> Answer:
         """Run a case; real processes do not use the seed."""
         worker = self._worker
         if worker is None or not worker.is_usable or self._cases >= CASES_PER_CLUSTER_MAX:
             self.close()
             worker = self._start()
         self._cases += 1
-        return worker.run(case, needed, self._scenario.timeout_seconds * 3 + START_SECONDS_MAX)
+        request = Request(case=case, undisturbed=undisturbed)
+        return worker.run(request, self._scenario.timeout_seconds * 3 + START_SECONDS_MAX)
 
     def _start(self) -> Worker:
         """Start a cluster. Raises: WorkerError."""
@@ -99,7 +99,7 @@ class SimulatedClusters:
         self._scenario, self._verbose = scenario, verbose
         self.count = 0
 
-    def run(self, case: Case, needed: Mapping[int, float], seed: int) -> Answer:
+    def run(self, case: Case, undisturbed: Undisturbed, seed: int) -> Answer:
         """Run a case in a simulation of this seed."""
         # These import the components.
         from nominee.chaos.disturbed_run import Ran, run_case
@@ -114,7 +114,7 @@ class SimulatedClusters:
         narrate = TextNarrator(simulation.clock, to_stderr=True) if self._verbose else Silent()
 
         async def play(cluster: SimulatedCluster) -> Ran:
-            return await run_case(self._scenario, case, cluster, narrate, needed, clean_up=False)
+            return await run_case(self._scenario, case, cluster, narrate, undisturbed, clean_up=False)
 
         try:
             return Answer.of(with_cluster(self._scenario.cluster, simulation, play))

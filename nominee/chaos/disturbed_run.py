@@ -12,18 +12,21 @@ import anyio.abc
 from machinery.api import kinds
 from machinery.api.errors import StatusError
 from nominee.chaos.case import FREEZE_SECONDS, HOLD_SECONDS, Action, AtFailpoint, Case, OfWatch, View
+from nominee.chaos.messages import Undisturbed
 from nominee.chaos.rest import unrest
-from nominee.chaos.tolerance import Relaxed, final_checks, relaxed
+from nominee.chaos.tolerance import Relaxed, only, relaxed
+from nominee.chaos.tolerance import states as states_of
 from nominee.scenario.cleaning import clean
 from nominee.scenario.cluster import ClusterError, FailpointState, ScenarioCluster
 from nominee.scenario.model import ArmFailpoint, Expect, InjectFault, Scenario, Step, Wait
-from nominee.scenario.narration import Narrator
+from nominee.scenario.narration import Narrator, Silent
 from nominee.scenario.result import Outcome, ScenarioResult
 from nominee.scenario.runner import Run
 from nominee.scenario.world import World, watched_kinds
 from nominee.supervisor.states import State
 
 REST_SECONDS_MAX = 20.0
+LASTING_SECONDS = 5.0
 QUIET_SECONDS = 0.5
 """For so long a cluster must be at rest: a process that has just started acts in this time."""
 _POLL_SECONDS = 0.05
@@ -45,6 +48,8 @@ class Ran:
     reached: bool
     unsettled: str
     is_clean: bool
+    lasting: tuple[int, ...] = ()
+    """Of an undisturbed run: the checks that still held in the end."""
 
 
 class _Steps:
@@ -70,20 +75,17 @@ async def run_case(
     case: Case,
     cluster: ScenarioCluster,
     narrate: Narrator,
-    needed: Mapping[int, float],
+    undisturbed: Undisturbed,
     *,
     clean_up: bool = True,
 ) -> Ran:
-    """Run a scenario with the perturbations of a case, and restore the cluster if nothing failed.
-
-    `needed` is how long each step took in the undisturbed run, in seconds.
-    """
+    """Run a scenario with the perturbations of a case, and restore the cluster if nothing failed."""
     before = await points(cluster)
     restarts = await _restarts(cluster)
     disturbed = scenario
     events = {str(each): anyio.Event() for each in case.perturbations if isinstance(each, OfWatch)}
     if case.perturbations:
-        disturbed = _with_faults(scenario, relaxed(scenario, case.killed, needed), case)
+        disturbed = _with_faults(scenario, relaxed(scenario, case.killed, undisturbed.needed), case)
     first = [
         ArmFailpoint(component=each.component, name=each.failpoint, action=each.armed())
         for each in case.perturbations
@@ -105,13 +107,17 @@ async def run_case(
             result = await run.play(tasks, first, ())
             helpers.cancel_scope.cancel()
         after = await points(cluster)
+        lasting: list[int] = []
         reached = await _reached(case, cluster, before, after, restarts, events)
         await calm(cluster, case, after)
         unsettled = await rest(cluster)
-        if case.perturbations and result.outcome is Outcome.PASSED and not unsettled:
-            again = Run(replace(disturbed, steps=final_checks(disturbed)), cluster, world, narrate)
-            again.variables.update(run.variables)
-            result = _joined(result, await again.play(tasks, (), ()))
+        if result.outcome is Outcome.PASSED and not unsettled:
+            if case.perturbations:
+                again = Run(only(scenario, undisturbed.lasting, LASTING_SECONDS), cluster, world, narrate)
+                again.variables.update(run.variables)
+                result = _joined(result, await again.play(tasks, (), ()))
+            else:
+                lasting = await _lasting(scenario, run, cluster, world, tasks)
         later = await cluster.violations(scenario.except_invariants)
         violations = tuple(dict.fromkeys((*result.violations, *later)))
         result = replace(result, violations=violations)
@@ -127,7 +133,21 @@ async def run_case(
         reached=reached,
         unsettled=unsettled,
         is_clean=is_clean,
+        lasting=tuple(lasting),
     )
+
+
+async def _lasting(
+    scenario: Scenario, run: Run, cluster: ScenarioCluster, world: World, tasks: anyio.abc.TaskGroup
+) -> list[int]:
+    """Return the numbers of the checks that hold now, after the undisturbed run."""
+    found = []
+    for number in states_of(scenario):
+        again = Run(only(scenario, {number}, 0.0), cluster, world, Silent())
+        again.variables.update(run.variables)
+        if (await again.play(tasks, (), ())).outcome is Outcome.PASSED:
+            found.append(number)
+    return found
 
 
 def _joined(result: ScenarioResult, again: ScenarioResult) -> ScenarioResult:

@@ -10,7 +10,7 @@ from machinery.runtime.clock import SystemClock
 from nominee.chaos.case import Case
 from nominee.chaos.clusters import Clusters
 from nominee.chaos.exploration import ETCD, Exploration, Scope, smallest_first
-from nominee.chaos.messages import Answer
+from nominee.chaos.messages import Answer, Undisturbed
 from nominee.chaos.tolerance import changes, controlled
 from nominee.chaos.verdict import CaseResult, Verdict, judge
 from nominee.chaos.workers import WorkerError
@@ -73,7 +73,7 @@ class Explorer:
     def __init__(self, scenario: Scenario, clusters: Clusters, settings: Settings, say: Say) -> None:
         self._scenario, self._clusters, self._settings, self._say = scenario, clusters, settings, say
         self._clock = SystemClock()
-        self._needed: dict[int, float] = {}
+        self._undisturbed = Undisturbed()
         self._seed = settings.scope.seed
         self.report = Report(scenario=scenario, seed=settings.scope.seed)
 
@@ -109,7 +109,10 @@ class Explorer:
             else:
                 self.report.error = result.observation
             return None
-        self._needed = {step.number: step.seconds for step in answer.scenario_result.steps}
+        self._undisturbed = Undisturbed(
+            needed={step.number: step.seconds for step in answer.scenario_result.steps},
+            lasting=answer.lasting,
+        )
         own = controlled(self._scenario)
         hits = {
             process: {name: count for name, count in points.items() if (process, name) not in own}
@@ -153,7 +156,7 @@ class Explorer:
         """Run a case; one that ends its worker is an error."""
         began = self._clock.monotonic()
         try:
-            answer = self._clusters.run(case, self._needed, self._seed)
+            answer = self._clusters.run(case, self._undisturbed, self._seed)
         except WorkerError as error:
             failed = CaseResult(case=case, verdict=Verdict.ERROR, observation=str(error))
             return replace(failed, reproduce=self._reproduce(case)), None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from machinery.wire.scalars import Json
+from nominee.chaos.case import Case
 from nominee.scenario.result import ScenarioResult
 
 if TYPE_CHECKING:
@@ -29,6 +30,39 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Undisturbed:
+    """Observations of the undisturbed run: how long each step took, and the checks that held to the end.
+
+    Steps are numbered from 1; times are in seconds.
+    """
+
+    needed: Mapping[int, float] = field(default_factory=dict)
+    lasting: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A case that a worker runs."""
+
+    case: Case
+    undisturbed: Undisturbed
+
+    def to_json(self) -> str:
+        """Return the request as a line."""
+        known = self.undisturbed
+        document = {"case": str(self.case), "needed": dict(known.needed), "lasting": list(known.lasting)}
+        return json.dumps(document)
+
+    @classmethod
+    def from_json(cls, text: str) -> Request:
+        """Return the request that `to_json` wrote."""
+        document = json.loads(text)
+        needed = {int(number): float(seconds) for number, seconds in document["needed"].items()}
+        known = Undisturbed(needed=needed, lasting=document["lasting"])
+        return cls(case=Case.parse(document["case"]), undisturbed=known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The answer of a worker: the result of a case, or in `error` why it could not be run.
 
@@ -42,6 +76,7 @@ class Answer:
     reached: bool = False
     unsettled: str = ""
     is_clean: bool = False
+    lasting: Sequence[int] = ()
 
     def to_json(self) -> str:
         """Return the answer as a line."""
@@ -56,6 +91,7 @@ class Answer:
             reached=ran.reached,
             unsettled=ran.unsettled,
             is_clean=ran.is_clean,
+            lasting=ran.lasting,
         )
 
     @classmethod

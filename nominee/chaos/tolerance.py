@@ -9,7 +9,7 @@ disturbed run
   undisturbed run;
 - what asks a process for its memory (metrics, failpoints, queues, debug pages, restarts) is left out where
   that process is killed;
-- the checks after the last other step must hold again when the cluster has come to rest;
+- the checks of objects that still hold after the undisturbed run must hold when the cluster has come to rest;
 - a `wait` that does not end makes the rest of the run inconclusive, but not wrong: it only prepares a step.
 
 Steps and their lines keep their numbers.
@@ -26,6 +26,7 @@ from nominee.scenario.condition import (
     DebugCondition,
     FailpointCondition,
     MetricCondition,
+    ObjectCondition,
     QueueCondition,
     leaves,
 )
@@ -118,9 +119,25 @@ def changes(scenario: Scenario) -> list[int]:
     ]
 
 
-def final_checks(scenario: Scenario) -> tuple[Step, ...]:
-    """Return the expectations after the last step that changes something: they hold at the end, too."""
-    for index in range(len(scenario.steps), 0, -1):
-        if not isinstance(scenario.steps[index - 1].action, Expect):
-            return scenario.steps[index:]
-    return scenario.steps
+def states(scenario: Scenario) -> tuple[int, ...]:
+    """Return the numbers of the checks of objects, which may still hold when the run is over.
+
+    Events, metrics and queues are left out: a process that is killed may not come to record an event.
+    """
+    return tuple(
+        number
+        for number, step in enumerate(scenario.steps, start=1)
+        if isinstance(step.action, Expect)
+        and step.action.mode is not Mode.NEVER
+        and all(isinstance(leaf, ObjectCondition) for leaf in leaves(step.action.condition))
+    )
+
+
+def only(scenario: Scenario, numbers: Collection[int], seconds: float) -> Scenario:
+    """Return the scenario with these checks alone, which must hold within this time."""
+    steps = []
+    for number, step in enumerate(scenario.steps, start=1):
+        if number in numbers and isinstance(step.action, Expect):
+            action = replace(step.action, mode=Mode.EVENTUALLY, seconds=seconds)
+            steps.append(replace(step, action=action))
+    return replace(scenario, steps=tuple(steps), background=())

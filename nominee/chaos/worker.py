@@ -1,6 +1,6 @@
 """`python -m nominee.chaos.worker PLAN`: one cluster, on which the cases of standard input are run.
 
-Lines of JSON: `{"case": ..., "needed": ...}` in, an Answer out. It ends with the input, or after a case that
+Lines of JSON: a Request in, an Answer out. It ends with the input, or after a case that
 leaves the cluster unusable. A process of its own for each cluster: it starts processes, which a process that
 has used gRPC must not do.
 """
@@ -17,8 +17,7 @@ import anyio
 import anyio.to_thread
 
 from machinery.runtime.clock import SystemClock
-from nominee.chaos.case import Case
-from nominee.chaos.messages import Answer, Plan
+from nominee.chaos.messages import Answer, Plan, Request
 from nominee.scenario.narration import Narrator, Silent, TextNarrator
 from nominee.scenario.play import NotStartedError, started
 from nominee.scenario.reading import read_file
@@ -42,9 +41,8 @@ def main(text: str, requests: TextIO, answers: TextIO) -> int:
         async with RealCluster.open(Path(plan.directory), scenario.cluster) as cluster:
             answer(Answer(ready=True))
             while line := await anyio.to_thread.run_sync(requests.readline):
-                request = json.loads(line)
-                needed = {int(number): float(seconds) for number, seconds in request["needed"].items()}
-                ran = await run_case(scenario, Case.parse(request["case"]), cluster, narrate, needed)
+                request = Request.from_json(line)
+                ran = await run_case(scenario, request.case, cluster, narrate, request.undisturbed)
                 answer(Answer.of(ran))
                 if not ran.is_clean:
                     return

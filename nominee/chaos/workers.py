@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import select
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 
-from nominee.chaos.case import Case
-from nominee.chaos.messages import Answer, Plan
+from nominee.chaos.messages import Answer, Plan, Request
 from nominee.supervisor.children import before_exec
 
 _STOP_SECONDS_MAX = 60.0
@@ -45,7 +42,7 @@ class Worker:
         """
         self._answer(seconds_max)
 
-    def run(self, case: Case, needed: Mapping[int, float], seconds_max: float) -> Answer:
+    def run(self, request: Request, seconds_max: float) -> Answer:
         """Run a case.
 
         Raises:
@@ -53,7 +50,7 @@ class Worker:
         """
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps({"case": str(case), "needed": dict(needed)}) + "\n")
+            self._process.stdin.write(request.to_json() + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             raise self._gone("the worker has ended") from None

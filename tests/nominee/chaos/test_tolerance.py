@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.chaos.case import Case
-from nominee.chaos.tolerance import RECOVERY_SECONDS, changes, controlled, final_checks, relaxed
+from nominee.chaos.tolerance import RECOVERY_SECONDS, changes, controlled, only, relaxed, states
 from nominee.chaos.verdict import Verdict, judge
 from nominee.scenario.condition import Comparison, FailpointCondition, MetricCondition, ObjectCondition
 from nominee.scenario.model import (
@@ -63,10 +63,14 @@ def test_a_killed_process_is_not_asked_for_its_memory() -> None:
     assert 3 in found.numbers
 
 
-def test_the_last_checks_are_made_again() -> None:
-    assert final_checks(SCENARIO) == SCENARIO.steps[3:]
-    assert final_checks(Scenario(name="s", steps=SCENARIO.steps[:3])) == ()
-    assert final_checks(Scenario(name="s")) == ()
+def test_checks_of_objects_may_last() -> None:
+    assert states(SCENARIO) == (4, 5)
+    chosen = only(SCENARIO, (5, 7), 2.0)
+    assert [each.action for each in chosen.steps if isinstance(each.action, Expect)] == [
+        Expect(mode=Mode.EVENTUALLY, condition=POD, seconds=2.0),
+        Expect(mode=Mode.EVENTUALLY, condition=METRIC, seconds=2.0),
+    ]
+    assert chosen.background == ()
 
 
 def test_failpoints_of_the_scenario_and_its_changes() -> None:
