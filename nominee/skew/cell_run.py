@@ -75,7 +75,7 @@ def keep(job: Job, work: Path, target: Path, problem: str) -> None:
         shutil.copyfile(log, target / LOGS / log.name)
         os.truncate(target / LOGS / log.name, min(log.stat().st_size, _LOG_BYTES_MAX))
     document = {"id": job.id, "digest": job.digest, "result": result.as_json()}
-    write_atomically(target / RESULT, json.dumps(document))
+    write_atomically(target / RESULT, json.dumps(document).replace(f"{work}/", ""))
 
 
 def _result(file: Path, problem: str) -> ScenarioResult:

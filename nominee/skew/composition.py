@@ -85,7 +85,7 @@ def seen(cell: Cell) -> tuple[Seen, ...]:
     last = _applicable(cell.row.cases, cell.stages[-1].setting)
     if last is not None:
         number = len(cell.stages) - 1
-        found.append(Seen(stage=number, label=cell.stages[-1].label, case=last.name, see=last.see))
+        found.append(Seen(stage=number, label="end" if number else "start", case=last.name, see=last.see))
     return tuple(found)
 
 

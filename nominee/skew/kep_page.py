@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nominee.skew.markdown import NOTE, outside_lines, row_lines
+from nominee.skew.markdown import NOTE, cells_text, outside_lines, row_lines
 from nominee.skew.model import JsonObject
 
 _MARKS = {"confirmed": "✓ confirmed", "contradicted": "✗ contradicted", "not tested": "not tested"}
@@ -70,9 +70,10 @@ def _evidence(answer: JsonObject) -> str:
     if answer["verdict"] == "not tested":
         parts = [answer["reason"]]
     elif against:
-        parts = [f"{len(against)} of {len(answer['cells'])} cells differ:"]
+        verb = "differs" if len(against) == 1 else "differ"
+        parts = [f"{len(against)} of {cells_text(len(answer['cells']))} {verb}:"]
         parts += [f"`{name}`: {seen}." for name, seen in list(against.items())[:_NAMED_MAX]]
     else:
         rows = dict.fromkeys(name.split()[0] for name in answer["cells"])
-        parts = [f"{len(answer['cells'])} cells of {', '.join(rows)}."]
+        parts = [f"{cells_text(len(answer['cells']))} of {', '.join(rows)}."]
     return " ".join([*parts, answer["note"]]).strip().replace("|", "\\|").replace("\n", " ")

@@ -34,7 +34,7 @@ def row_lines(document: JsonObject, row: JsonObject) -> Iterator[str]:
     cells = _cells(document, row)
     yield from (f"### {row['title'] or row['name']}", "")
     if row["section"]:
-        yield from (f"{row['section']}.", "")
+        yield from (row["section"] if row["section"].endswith(("?", ".")) else f"{row['section']}.", "")
     if row["cases"]:
         yield from ("| case | condition | what a user sees | cells |", "|---|---|---|---|")
         for case in row["cases"]:
@@ -46,6 +46,7 @@ def row_lines(document: JsonObject, row: JsonObject) -> Iterator[str]:
         yield ""
     yield from grid_lines(cells)
     yield ""
+    yield from _stage_lines(cells)
 
 
 def grid_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
@@ -59,6 +60,16 @@ def grid_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
         yield "| " + " | ".join(map(_text, [*header, *texts])) + " |"
 
 
+def _stage_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
+    """Yield what the cells of paths showed after each restart."""
+    found = [cell for cell in cells if cell["outcome"] == "passed" and len(cell["seen"]) > 1]
+    for cell in found:
+        values = ", ".join(cell["values"].values())
+        yield f"- {values}: " + "; ".join(f"{each['label']}: {each['case']}" for each in cell["seen"])
+    if found:
+        yield ""
+
+
 def outside_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
     """Yield the section of what ran outside the version skew policy."""
     counts: dict[str, int] = {}
@@ -68,8 +79,13 @@ def outside_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
     if counts:
         yield from ("## Outside the version skew policy", "")
         yield from ("These pairs ran although Kubernetes does not support them:", "")
-        yield from (f"- {problem} ({count} cells)" for problem, count in sorted(counts.items()))
+        yield from (f"- {problem} ({cells_text(count)})" for problem, count in sorted(counts.items()))
         yield ""
+
+
+def cells_text(count: int) -> str:
+    """Return `1 cell` or `2 cells`."""
+    return f"{count} cell" if count == 1 else f"{count} cells"
 
 
 def _failures(document: JsonObject) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from machinery.runtime.clock import Clock
 from nominee.bench.machine import machine
+from nominee.scenario.result import Outcome
 from nominee.skew import evidence, junit, kep_page, markdown, page
 from nominee.skew import report as reports
 from nominee.skew.cell_run import START_SECONDS_MAX, Job
@@ -36,15 +37,17 @@ class Progress(Protocol):
 
 
 def run(plan: Plan, store: Store, executor: Executor, clock: Clock, progress: Progress) -> None:
-    """Run the cells that have no result in the store.
+    """Run the cells that have no result in the store, or that could not run.
 
     Raises:
         ExecutorError: the executor cannot run them.
         KeyboardInterrupt: Ctrl-C; the cells that have ended are in the store.
     """
-    missing = {planned.id: planned for planned in plan.cells if store.result(planned) is None}
+    missing = {planned.id: planned for planned in plan.cells if _is_missing(store.result(planned))}
     progress.began(len(missing))
-    jobs = [_job(planned) for planned in missing.values()]
+    # Long cells first, so that none of them runs alone at the end.
+    ordered = sorted(missing.values(), key=lambda planned: len(planned.cell.stages), reverse=True)
+    jobs = [_job(planned) for planned in ordered]
     with closing(executor.run(jobs, store.cells)) as ended:
         for cell_id in ended:
             planned = missing.pop(cell_id, None) if cell_id is not None else None
@@ -53,6 +56,10 @@ def run(plan: Plan, store: Store, executor: Executor, clock: Clock, progress: Pr
                 progress.tick()
             else:
                 progress.ended(result)
+
+
+def _is_missing(result: CellResult | None) -> bool:
+    return result is None or result.result.outcome is Outcome.ERROR
 
 
 def _job(planned: PlannedCell) -> Job:

@@ -1,4 +1,5 @@
-"""A program in place of `nominee.skew.cell_program`: it passes once the test creates the file `released`.
+"""A program in place of `nominee.skew.cell_program`: it passes once the test creates the file `released`,
+or `released-SCENARIO`.
 
 It appends its scenario, its pid and that of its parent to the file `started`.
 """
@@ -40,7 +41,7 @@ def main() -> None:
     ((_, name),) = plan.scenarios
     with (folder / "started").open("a", encoding="utf-8") as file:
         file.write(f"{name} {os.getpid()} {os.getppid()}\n")
-    eventually_sync((folder / "released").exists)
+    eventually_sync(lambda: any((folder / each).exists() for each in ("released", f"released-{name}")))
     result = ScenarioResult(scenario=name, outcome=Outcome.PASSED, seconds=1.0)
     Path(plan.results).write_text(json.dumps([result.as_json()]), encoding="utf-8")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from nominee.skew.planning import plan
 from nominee.skew.reading import read_matrix
 
@@ -24,3 +26,17 @@ def test_the_selection_shows_every_case() -> None:
     cases = {(row.name, case.name) for row in matrix.rows for case in (*row.cases, *row.probe.cases)}
     paths = {row.name for row in matrix.rows if row.paths}
     assert {case for case in cases - shown if case[0] not in paths} == set()
+
+
+@pytest.mark.parametrize("kep", [5278, 5836])
+def test_the_page_of_a_kep_has_its_rows_and_answers(kep: int) -> None:
+    """`nominee skew report DIR --kep N` writes it from the report of a run."""
+    matrix = read_matrix(FILE)
+    text = (FILE.parent / f"docs/kep-{kep}.md").read_text(encoding="utf-8")
+    for row in matrix.rows:
+        assert (f"### {row.title}\n" in text) == (row.kep == kep), row.title
+    for answer in matrix.answers:
+        assert (f"| {answer.answer} |" in text) == (answer.kep == kep), answer.answer
+    assert "✗ failed" in text  # the legend
+    assert "| ✗" not in text.replace("| ✗ contradicted", "")
+    assert "| !" not in text

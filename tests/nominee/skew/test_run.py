@@ -188,7 +188,7 @@ def test_the_reports(tmp_path: Path) -> None:
     assert markdown.index("upgrade->downgrade->upgrade") < markdown.index("## Version Skew Strategy")
     assert "| kept | otherwise | the bound pod keeps it | 5 |" in markdown
     assert "| up and down | ✓ written → missing |" in markdown
-    assert "- scheduler 1.34 is newer than the API server 1.33 (1 cells)" in markdown
+    assert "- scheduler 1.34 is newer than the API server 1.33 (1 cell)" in markdown
     assert "Reproduce: `nominee scenario run cells/" in markdown
 
 
