@@ -67,6 +67,42 @@ def test_a_scenario_holds_and_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "d").exists()
 
 
+_PROGRAMS = """\
+apiVersion: scenario.nominee.dev/v1alpha1
+kind: Scenario
+metadata: {name: programs}
+spec:
+  cluster:
+    nodes: 1
+    insecure: true
+    without: [autoscaler, cloud, controllers]
+    components:
+      other: {command: [sh, -c, "test -f {kubeconfig} && touch {dir}/started && exec sleep 1000"]}
+      failing: {command: [sh, -c, "exit 3"], stopped: true}
+  steps:
+  - expect: {now: {component: {name: other, state: ready, restarts: 0}}}
+  - expect: {now: {component: {name: failing, state: down}}}
+  - pause: other
+  - expect: {now: {component: {name: other, state: paused}}}
+  - resume: other
+  - restart: {component: other, kill: true}
+  - expect: {eventually: {component: {name: other, state: ready, restarts: 1}}}
+  - kill: other
+  - expect: {now: {component: {name: other, state: down}}}
+  - start: failing
+  - expect: {eventually: {component: {name: failing, restarts: {atLeast: 2}}}}
+"""
+
+
+@pytest.mark.slow
+def test_other_programs_are_started_watched_and_killed(tmp_path: Path) -> None:
+    file = tmp_path / "programs.yaml"
+    file.write_text(_PROGRAMS)
+    answer = nominee("scenario", "run", "--keep", "--dir", str(tmp_path / "d"), str(file))
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert (tmp_path / "d" / "programs" / "started").exists()
+
+
 @pytest.mark.slow
 def test_a_failure_names_step_observation_and_command(tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"

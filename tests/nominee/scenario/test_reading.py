@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 
 import jsonschema
@@ -23,6 +24,13 @@ spec:
 """
 FOLDER = Path(scenarios.__file__).parent
 FILES = sorted(FOLDER.glob("*.yaml"))
+
+
+def example() -> str:
+    """Return the complete example of docs/scenarios.md."""
+    page = (FOLDER.parent / "docs" / "scenarios.md").read_text(encoding="utf-8")
+    block = page[page.index("    apiVersion: scenario.nominee.dev") :].partition("\n\nA file may have")[0]
+    return textwrap.dedent(block)
 
 
 def _read(spec: str) -> Scenario:
@@ -175,6 +183,11 @@ def test_the_project_s_scenarios_are_valid(file: Path) -> None:
     for scenario in read_file(file):
         assert scenario.title
         assert scenario.section
+
+
+def test_the_example_of_the_page_is_valid() -> None:
+    (scenario,) = read_text(example(), "docs/scenarios.md")
+    assert {step.verb for step in scenario.steps} >= {"wait", "apply", "expect", "kill", "nodeGroup"}
 
 
 def test_the_schema_is_valid_and_has_every_verb() -> None:

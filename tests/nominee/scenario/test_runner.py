@@ -8,6 +8,7 @@ from nominee.scenario.model import ArmFailpoint, ClusterOverrides
 from nominee.scenario.reading import read_text
 from nominee.scenario.result import Outcome, ScenarioResult
 from nominee.scenario.simulate import simulate
+from tests.nominee.scenario.test_reading import example
 
 _HEAD = """\
 apiVersion: scenario.nominee.dev/v1alpha1
@@ -179,3 +180,10 @@ def test_an_invariant_that_is_broken_fails_the_scenario_unless_it_is_excepted() 
     text = _HEAD + invariants + "  steps:\n" + "".join(f"  - {step}\n" for step in steps)
     (scenario,) = read_text(text, "small.yaml")
     assert simulate(scenario, 1).outcome is Outcome.PASSED
+
+
+def test_the_example_of_the_page_holds() -> None:
+    (scenario,) = read_text(example(), "docs/scenarios.md")
+    result = simulate(scenario, 1)
+    assert result.outcome is Outcome.PASSED, result.reason
+    assert result.checks == 2
