@@ -5,21 +5,36 @@ Set once, when the process starts; until then no such kind is served.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+
 from machinery.api import kinds
 from machinery.api.kinds import AnyKind
 from machinery.features.gates import Gates
 
 _gates_on: set[str] = set()
+_of_task: ContextVar[frozenset[str] | None] = ContextVar("gates_on", default=None)
+"""The gates of the running task's API server; only in a simulation, which may have several."""
 
 
-def configure(gates: Gates) -> None:
-    """Serve the kinds whose gate is on, besides those without a gate."""
+def configure(gates: Gates, *, owns_interpreter: bool = True) -> None:
+    """Serve the kinds whose gate is on, besides those without a gate.
+
+    Without `owns_interpreter` this is for the calling task and those that it starts.
+    """
+    found = frozenset(kind.gate for kind in kinds.KINDS if kind.gate and gates.enabled(kind.gate))
+    if not owns_interpreter:
+        _of_task.set(found)
+        return
     _gates_on.clear()
-    _gates_on.update(kind.gate for kind in kinds.KINDS if kind.gate and gates.enabled(kind.gate))
+    _gates_on.update(found)
 
 
 def is_served(kind: AnyKind) -> bool:
-    return not kind.gate or kind.gate in _gates_on
+    """Report whether a kind is served."""
+    if not kind.gate:
+        return True
+    of_task = _of_task.get()
+    return kind.gate in (_gates_on if of_task is None else of_task)
 
 
 def by_resource(group: str, version: str, plural: str) -> AnyKind | None:

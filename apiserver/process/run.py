@@ -90,7 +90,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
         etcd = await process.wait_for("etcd")
         members = endpoints(str(etcd.document.get("members", "")))
         servers = members or [nearest(etcd.grpc, str(etcd.document.get("socket", "")))]
-    served.configure(process.gates)
+    served.configure(process.gates, owns_interpreter=process.owns_interpreter)
     process.step = f"load from etcd at {','.join(servers)}"
     wiring = Wiring(
         process,

@@ -37,9 +37,8 @@ def not_simulated(options: ClusterOptions) -> str:
         return f"{', '.join(programs)}: programs that are not Nominee's cannot be simulated"
     if "etcd" in options.without:
         return "a cluster without etcd cannot be simulated"
-    for name in ("etcd", "apiserver"):
-        if options.component(name).replicas > 1:
-            return f"several processes of {name} cannot be simulated"
+    if options.component("etcd").replicas > 1:
+        return "several processes of etcd cannot be simulated"
     return ""
 
 
