@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import zip_longest
 
 from nominee.chaos.case import Action, AtFailpoint, Case, OfWatch, Perturbation, View
 from nominee.chaos.verdict import CaseResult, Verdict
@@ -49,9 +50,12 @@ def singles(hits: Mapping[str, Mapping[str, int]], scope: Scope) -> list[Case]:
     `hits`: by process, how often the undisturbed run passed each failpoint.
     """
     rng = random.Random(scope.seed)
-    passed = [
-        (process, name, count) for process in hits for name, count in sorted(hits[process].items()) if count
+    rows = [
+        [(process, name, count) for name, count in sorted(points.items()) if count]
+        for process, points in hits.items()
     ]
+    # In turns, so that a short exploration comes to every process.
+    passed = [each for row in zip_longest(*rows) for each in row if each is not None]
     later = [
         (process, name, hit)
         for process, name, count in passed

@@ -54,6 +54,12 @@ def test_every_action_at_the_first_hit_then_at_a_later_one() -> None:
     assert len(hits) == 1
 
 
+def test_processes_take_turns() -> None:
+    hits = {"apiserver": {"a.x": 1, "a.y": 1}, "scheduler": {"s.x": 1}, "kubelet-0": {"k.x": 1, "k.y": 1}}
+    found = [str(each).split("=")[0] for each in singles(hits, Scope(actions=(Action.CRASH,)))]
+    assert found == ["apiserver:a.x", "scheduler:s.x", "kubelet-0:k.x", "apiserver:a.y", "kubelet-0:k.y"]
+
+
 def test_more_hits_of_each_failpoint_on_request() -> None:
     hits = {"scheduler": {"scheduler.bind.after": 5, "scheduler.bind.before": 1}}
     found = [str(each) for each in singles(hits, Scope(actions=(Action.CRASH,), hits=9, seed=1))]
