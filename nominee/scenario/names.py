@@ -12,6 +12,7 @@ from machinery.runtime import action_chain, call_faults
 from machinery.runtime.failpoints import ActionError, parse
 from nominee.completion import declared
 from nominee.components import BY_NAME, Component, UnknownComponentError, find_process
+from nominee.invariants.table import CHECKERS
 from nominee.scenario.schema import near
 
 
@@ -119,3 +120,14 @@ def fault_action(action: str) -> None:
         action_chain.parse(action, call_faults.ACTIONS)
     except ActionError as error:
         raise NameProblem(str(error)) from None
+
+
+def invariant(name: str) -> None:
+    """Check that an invariant exists.
+
+    Raises:
+        NameProblem: it does not.
+    """
+    known = tuple(checker.about.name for checker in CHECKERS)
+    if name not in known:
+        raise NameProblem(f"unknown invariant {name!r}{near(name, known)}")

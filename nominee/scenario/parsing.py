@@ -67,11 +67,15 @@ class ScenarioParser(Parser):
     def __init__(self, document: Document) -> None:
         super().__init__(document)
         self._saved: set[str] = set()
+        self._cluster = ClusterOptions()
 
     def scenario(self, value: Mapping[str, Json]) -> Scenario:
         """Return the scenario; mistakes are in `problems`."""
         metadata, spec = value["metadata"], value["spec"]
         exceptions = spec.get("invariants", {}).get("except", ())
+        for index, each in enumerate(exceptions):
+            with self.checking(("spec", "invariants", "except", index, "name")):
+                names.invariant(each["name"])
         return Scenario(
             name=metadata["name"],
             title=metadata.get("title", ""),
@@ -109,14 +113,8 @@ class ScenarioParser(Parser):
             if process in without:
                 self.fault(where, f"{process} is in spec.cluster.without")
             parsed = self.component_options(where, options, process)
-            if process.partition("-")[0] in BY_NAME and not parsed.command:
-                base = BY_NAME[process.partition("-")[0]]
-                with self.checking((*where, "featureGates")):
-                    gates = {**shared, **parsed.feature_gates}
-                    if base.versioned:
-                        names.gates(base.name, parsed.emulated_version or version, gates)
             components[process] = parsed
-        return ClusterOptions(
+        cluster = ClusterOptions(
             emulated_version=version,
             feature_gates=shared,
             nodes=value.get("nodes", 0),
@@ -127,6 +125,34 @@ class ScenarioParser(Parser):
             restart=value.get("restart", "always") == "always",
             insecure=value.get("insecure", False),
         )
+        for name in (*BY_NAME, *components):
+            where = (*path, "components", name) if name in components else path
+            if name not in without and self._check_gates((*where, "featureGates"), cluster, name):
+                break
+        self._cluster = cluster
+        return cluster
+
+    def _check_gates(
+        self, path: Path, cluster: ClusterOptions, process: str, options: ComponentOptions | None = None
+    ) -> bool:
+        """Check that a process can be started with the gates of the cluster and of a step; return if not.
+
+        They are checked only if the names are correct.
+        """
+        component = BY_NAME.get(process) or BY_NAME.get(process.rpartition("-")[0])
+        if component is None or not component.versioned or process in self.programs or self.problems:
+            return False
+        base, own, step = cluster.component(component.name), cluster.component(process), options
+        gates = {**cluster.feature_gates, **base.feature_gates, **own.feature_gates}
+        version = own.emulated_version or base.emulated_version or cluster.emulated_version
+        if step is not None:
+            gates, version = {**gates, **step.feature_gates}, step.emulated_version or version
+        try:
+            names.gates(component.name, version, gates)
+        except names.NameProblem as error:
+            self.fault(path, str(error))
+            return True
+        return False
 
     def gates(self, path: Path, value: Mapping[str, bool]) -> Mapping[str, bool]:
         """Return feature gates after a check of their names."""
@@ -311,10 +337,13 @@ class ScenarioParser(Parser):
         fields: Mapping[str, Json] = {"component": value} if isinstance(value, str) else value
         where = path if isinstance(value, str) else (*path, "component")
         process = self.component(where, fields["component"])
+        options = self.component_options(path, fields, process)
+        if options.feature_gates or options.emulated_version:
+            self._check_gates((*path, "featureGates"), self._cluster, process, options)
         return Control(
             verb=Verb(path[-1]),
             component=process,
-            options=self.component_options(path, fields, process),
+            options=options,
             kill=fields.get("kill", False),
             rejected=rejected,
         )

@@ -90,6 +90,24 @@ def _read(spec: str) -> Scenario:
             "a.yaml:5: spec.cluster.emulatedVersion: emulation version 1.31 is not between [1.32, 1.38]",
         ),
         (
+            '  cluster: {emulatedVersion: "1.33"}\n'
+            "  steps: [restart: {component: scheduler, "
+            "featureGates: {NominatedNodeNameForExpectation: true}}]\n",
+            "a.yaml:6: spec.steps[0].restart.featureGates: scheduler at version 1.33: cannot set feature "
+            "gate NominatedNodeNameForExpectation to true, feature is PreAlpha at emulated version 1.33, min "
+            "compatibility version 1.32",
+        ),
+        (
+            "  cluster: {featureGates: {SchedulerQueueingHints: false}}\n  steps: [kill: scheduler]\n",
+            "a.yaml:5: spec.cluster.featureGates: apiserver: cannot set feature gate SchedulerQueueingHints "
+            "to false, feature is locked to true",
+        ),
+        (
+            "  invariants: {except: [{name: one-node-for-pod, reason: x}]}\n  steps: [kill: scheduler]\n",
+            "a.yaml:5: spec.invariants.except[0].name: unknown invariant 'one-node-for-pod'; did you mean "
+            "one-node-per-pod?",
+        ),
+        (
             "  steps:\n  - apply:\n      apiVersion: v1\n      kind: Pod\n      metadata: {name: a}\n"
             "      spec:\n        containrs: []\n",
             "a.yaml:11: spec.steps[0].apply.spec.containrs: unknown field; "
