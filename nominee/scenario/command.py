@@ -55,7 +55,7 @@ def scenario() -> None:
     "--dir",
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep clusters below this directory, one for each scenario.  [default: a temporary one]",
+    help="Where each scenario has its directory, which must be new or empty.  [default: a temporary one]",
 )
 @click.option(
     "--share-clusters",
@@ -89,7 +89,7 @@ def run(
     The exit status is 0 only if everything held, 1 if something failed, 2 if a file is no scenario. Logs and
     history are kept if a scenario failed.
     """
-    from nominee.scenario.running import Settings, run_apart, run_shared
+    from nominee.scenario.running import Settings, run_apart, run_shared, used_directory
 
     scenarios = _choose(_read(files), chosen)
     try:
@@ -97,6 +97,8 @@ def run(
         gates = parse_gates("--feature-gates", feature_gates)
     except OptionError as error:
         raise click.UsageError(str(error)) from None
+    if directory is not None and simulation is None and (used := used_directory(scenarios, directory)):
+        raise click.UsageError(f"--dir: {used} has files; remove it, or give another directory")
     end_as_by_ctrl_c()
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-scenario-"))
     settings = Settings(base=base, keep=keep, versions=versions, gates=gates, to_stderr=output != _FORMATS[0])
@@ -127,7 +129,7 @@ def validate(files: tuple[Path, ...]) -> None:
         for problem in error.problems:
             click.echo(str(problem), err=True)
         sys.exit(1)
-    click.echo(f"{len(found)} scenarios are valid")
+    click.echo(f"valid scenarios: {len(found)}")
 
 
 @scenario.command()
@@ -145,7 +147,7 @@ def _read(files: Sequence[Path]) -> list[Scenario]:
     try:
         return read_files(files)
     except InvalidScenarioError as error:
-        raise click.UsageError(f"{len(error.problems)} mistakes:\n{error}") from None
+        raise click.UsageError(f"not valid:\n{error}") from None
 
 
 def _choose(scenarios: Sequence[Scenario], chosen: Sequence[str]) -> list[Scenario]:

@@ -13,6 +13,10 @@ from machinery.wire.scalars import Json
 Path = tuple[str | int, ...]
 """Keys and indexes from the root of a document to a value."""
 
+_LEVELS_MAX = 100
+_VALUES_MAX = 200_000
+"""Of a document; a value counts for each alias through which it is reached."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -63,16 +67,25 @@ def field_text(path: Path) -> str:
     return text
 
 
+class _LimitError(ValueError):
+    """A document is too deep or too large at a line."""
+
+    def __init__(self, message: str, at: yaml.Node | yaml.Event) -> None:
+        super().__init__(message)
+        self.line = at.start_mark.line + 1 if at.start_mark is not None else 0
+
+
 def read_documents(text: str, file: str) -> list[Document]:
     """Return the documents of a YAML stream.
 
     Raises:
-        InvalidScenarioError: the text is not YAML, or a mapping has a key twice.
+        InvalidScenarioError: the text is not YAML, is too deep or large, or a mapping has a key twice.
     """
     documents: list[Document] = []
     problems: list[Problem] = []
     loader = JSONTypesLoader(text)
     try:
+        _check_levels(text)
         while loader.check_node():
             node = loader.get_node()
             lines: dict[Path, int] = {}
@@ -81,6 +94,8 @@ def read_documents(text: str, file: str) -> list[Document]:
                 for path, line in _duplicates(node, (), lines)
             ]
             documents.append(Document(file, loader.construct_document(node), lines))
+    except _LimitError as error:
+        raise InvalidScenarioError([Problem(file, error.line, "", str(error))]) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 0
@@ -96,8 +111,37 @@ def read_documents(text: str, file: str) -> list[Document]:
     return [document for document in documents if document.value is not None]
 
 
+def _check_levels(text: str) -> None:
+    """Refuse text with too many levels before it is composed, which recurses in C.
+
+    Raises:
+        _LimitError: it has.
+        yaml.YAMLError: it is not YAML.
+    """
+    level = 0
+    for event in yaml.parse(text, Loader=JSONTypesLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            level += 1
+            if level > _LEVELS_MAX:
+                raise _too_deep(event)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            level -= 1
+
+
+def _too_deep(at: yaml.Node | yaml.Event) -> _LimitError:
+    return _LimitError(f"more than {_LEVELS_MAX} levels", at)
+
+
 def _duplicates(node: yaml.Node, path: Path, lines: dict[Path, int]) -> Iterator[tuple[Path, int]]:
-    """Record the lines of a node's values; yield keys that a mapping has twice."""
+    """Record the lines of a node's values; yield keys that a mapping has twice.
+
+    Raises:
+        _LimitError: aliases make the document too deep or too large.
+    """
+    if len(path) > _LEVELS_MAX:
+        raise _too_deep(node)
+    if len(lines) > _VALUES_MAX:
+        raise _LimitError(f"more than {_VALUES_MAX} values", node)
     lines.setdefault(path, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()

@@ -86,8 +86,10 @@ def started(options: ClusterOptions, directory: Path) -> Iterator[None]:
     """Run a cluster until the block ends.
 
     Raises:
-        NotStartedError: it does not start.
+        NotStartedError: it does not start, or the directory has the data of another cluster.
     """
+    if (directory / "etcd").exists():
+        raise NotStartedError(f"{directory} has the data of another cluster; give another directory")
     file = write(options, directory / "scenario")
     try:
         with cluster(directory, ["--config", str(file)], components=""):

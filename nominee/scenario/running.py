@@ -38,6 +38,15 @@ class Settings:
     to_stderr: bool = False
 
 
+def used_directory(scenarios: Sequence[Scenario], base: Path) -> Path | None:
+    """Return the first directory of a scenario below `base` that has files; None if all are new.
+
+    A cluster would find the objects of an earlier one there, and the directory is removed after the run.
+    """
+    directories = (base / scenario.name for scenario in scenarios)
+    return next((each for each in directories if each.is_dir() and any(each.iterdir())), None)
+
+
 def run_apart(scenarios: Sequence[Scenario], settings: Settings) -> list[ScenarioResult]:
     """Run each scenario on a cluster of its own, one after another."""
     return [

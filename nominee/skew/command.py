@@ -135,7 +135,7 @@ def _plan(matrix: Path, *, full: bool, only: str) -> Plan:
     try:
         found = plan(read_matrix(matrix), full=full, only=only)
     except InvalidScenarioError as error:
-        raise click.UsageError(f"{len(error.problems)} mistakes:\n{error}") from None
+        raise click.UsageError(f"not valid:\n{error}") from None
     if not found.cells:
         raise click.UsageError(f"no cell matches --only {only!r}; --dry-run without it prints the names")
     return found

@@ -35,7 +35,7 @@ spec:
 def test_validate_reports_mistakes_and_counts_scenarios(tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(_SMALL)
-    assert nominee("scenario", "validate", str(file)).stdout == "1 scenarios are valid\n"
+    assert nominee("scenario", "validate", str(file)).stdout == "valid scenarios: 1\n"
     file.write_text(_SMALL.replace("nodes:", "node:"))
     answer = nominee("scenario", "validate", str(file))
     assert answer.returncode == 1
@@ -53,6 +53,17 @@ def test_a_scenario_is_skipped_without_its_program(tmp_path: Path) -> None:
     answer = nominee("scenario", "run", "--name", "other-scheduler", str(file))
     assert answer.returncode == 0, answer.stderr
     assert "other-scheduler is skipped: the program no-such-scheduler is not installed" in answer.stdout
+
+
+def test_a_directory_with_files_is_neither_used_nor_removed(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(_SMALL)
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "notes.txt").write_text("mine")
+    answer = nominee("scenario", "run", "--dir", str(tmp_path), str(file))
+    assert answer.returncode == 2
+    assert f"--dir: {tmp_path / 'small'} has files; remove it, or give another directory" in answer.stderr
+    assert (tmp_path / "small" / "notes.txt").read_text() == "mine"
 
 
 @pytest.mark.slow

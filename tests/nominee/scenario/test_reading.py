@@ -212,3 +212,25 @@ def test_the_schema_is_valid_and_has_every_verb() -> None:
     schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     assert {verb.value for verb in Verb} <= set(fields_of("step"))
+
+
+def _aliases(levels: int) -> str:
+    """Return a text of few lines that has 10^levels values if aliases are followed."""
+    lines = [f"a0: &a0 [{', '.join('x' * 10)}]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, levels)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (_aliases(12), "more than 200000 values"),
+        ("a: &a [*a]", "a.yaml:1: more than 100 levels"),
+        # Composing this would overflow the C stack.
+        ("[" * 300_000, "a.yaml:1: more than 100 levels"),
+    ],
+)
+def test_documents_have_limits(text: str, message: str) -> None:
+    with pytest.raises(InvalidScenarioError) as error:
+        read_text(text, "a.yaml")
+    assert message in str(error.value)
