@@ -95,18 +95,13 @@ class Failpoint:
         Raises FailpointError or StatusError when armed to; may not return at all.
         """
         select = self._registry.select
-        if select is not None:
-            await select(self.name).passed(context)
-        else:
-            await self.passed(context)
-
-    async def passed(self, context: Mapping[str, object]) -> None:
-        """Count a hit of this step, and act where armed; see `hit`."""
-        self.hits += 1
-        if self._chain is not None:
-            term = self._chain.choose(self._registry.rng)
+        point = self if select is None else select(self.name)
+        point.hits += 1
+        chain = point._chain
+        if chain is not None:
+            term = chain.choose(point._registry.rng)
             if term is not None and term.action != "off":
-                await self._act(term, context)
+                await point._act(term, context)
 
     def state(self) -> PointState:
         return PointState(self.name, self._action, self.hits, self.fired, len(self._waiting), self._last)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import click
@@ -15,6 +16,9 @@ from nominee.completion.candidates import ACTIONS, completing, failpoints_of_arg
 from nominee.failpoint_sentences import SENTENCES
 from nominee.printing.tables import table
 from nominee.supervisor.directory import StateDirectory
+
+if TYPE_CHECKING:
+    from nominee.components import Component
 
 
 @click.command()
@@ -53,15 +57,24 @@ def failpoint(
 
 def _runs(directory: Path, component: str) -> bool:
     """Return whether the process runs; False also for a directory without a cluster."""
-    from nominee.components import UnknownComponentError, find_process
-
-    try:
-        known, process = find_process(component)
-    except UnknownComponentError as error:
-        raise click.UsageError(str(error)) from None
+    known, process = _find(component)
     running = StateDirectory(directory).live_run_files()
     name = process or known.name
     return name in running or any(document.get("component") == name for document in running.values())
+
+
+def _find(component: str) -> tuple[Component, str]:
+    """Return the component of a name, and the process that it names or "".
+
+    Raises:
+        click.UsageError: there is no such component.
+    """
+    from nominee.components import UnknownComponentError, find_process
+
+    try:
+        return find_process(component)
+    except UnknownComponentError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _ask(port: ServingPort, component: str, path: str, action: str = "") -> HttpAnswer:
@@ -112,9 +125,7 @@ def _list(points: Sequence[Mapping[str, object]], output: str) -> None:
 
 def _list_sentences(component: str | None, name: str | None, output: str) -> None:
     """Print the failpoints of a component, or of all, as they are declared."""
-    from nominee.components import find_process
-
-    prefix = f"{find_process(component)[0].name}." if component is not None else ""
+    prefix = f"{_find(component)[0].name}." if component is not None else ""
     points = [
         {"name": point, "description": sentence}
         for point, sentence in SENTENCES.items()

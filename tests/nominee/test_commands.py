@@ -56,6 +56,7 @@ def test_failpoints_without_a_cluster(tmp_path: Path) -> None:
         (("gates", "GangSchedulin"), 1, "unknown feature gate GangSchedulin; there are GangScheduling"),
         (("gates", "--emulated-version", "1.12"), 2, "emulation version 1.12 is not between"),
         (("failpoint",), 2, "name a component, or give --list"),
+        (("failpoint", "foo", "--list"), 2, "unknown component 'foo'; known are etcd, "),
         (("failpoint", "etcd"), 1, "etcd has no failpoints"),
         (("failpoint", "scheduler", "scheduler.bind.befor"), 1, "there are scheduler.bind.before, "),
         (("fault", "scheduler"), 1, "scheduler does not run in"),
