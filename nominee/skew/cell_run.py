@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +21,13 @@ from nominee.history import history_file
 from nominee.scenario.documents import read_documents
 from nominee.scenario.program import Plan
 from nominee.scenario.result import Outcome, ScenarioResult
+from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import write_atomically
 
 SCENARIO, STEPS, RESULT, LOGS = "scenario.yaml", "steps.txt", "result.json", "logs"
 START_SECONDS_MAX = 150.0
 """What a cell may take besides its scenario: the start of its cluster and the end."""
+STOP_SECONDS_MAX = 20.0
 PROGRAM = "nominee.skew.cell_program"
 _LOG_BYTES_MAX = 8 << 20
 _CLUSTER, _RESULTS = "c", "results.json"
@@ -59,6 +63,28 @@ def start(job: Job, work: Path) -> subprocess.Popen[bytes]:
             stderr=steps,
             process_group=0,
         )
+
+
+def stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Let cells stop their clusters; kill those that do not, and with them their clusters."""
+    for process in processes:
+        process.send_signal(signal.SIGINT)
+    for process in processes:
+        try:
+            process.wait(timeout=STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def remove(work: Path) -> None:
+    """Remove a cell's directory, in which processes of a killed cluster may still write for a moment."""
+
+    def is_gone() -> bool:
+        shutil.rmtree(work, ignore_errors=True)
+        return not work.exists()
+
+    wait_until(is_gone, STOP_SECONDS_MAX)
 
 
 def keep(job: Job, work: Path, target: Path, problem: str) -> None:

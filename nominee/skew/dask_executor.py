@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from nominee.skew.cell_run import RESULT, Job, keep, start
+from nominee.skew.cell_run import RESULT, Job, keep, remove, start, stop
 from nominee.skew.executor import ExecutorError
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ RETRIES = 3
 
 def run_job(job: Job) -> bytes:
     """Run a cell on a worker; return its files as a ZIP archive."""
-    with tempfile.TemporaryDirectory(prefix="nominee-skew-", ignore_cleanup_errors=True) as name:
-        work = Path(name) / "w"
-        kept = Path(name) / "kept"
+    folder = Path(tempfile.mkdtemp(prefix="nominee-skew-"))
+    try:
+        work, kept = folder / "w", folder / "kept"
         work.mkdir()
         process = start(job, work)
         problem = ""
@@ -43,10 +43,12 @@ def run_job(job: Job) -> bytes:
         except subprocess.TimeoutExpired:
             problem = f"the cell did not end within {job.seconds_max:g} s"
         finally:
-            process.kill()
-            process.wait()
+            if process.poll() is None:
+                stop([process])
         keep(job, work, kept, problem)
         return _archive(kept)
+    finally:
+        remove(folder)
 
 
 def _archive(folder: Path) -> bytes:

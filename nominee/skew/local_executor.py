@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from machinery.runtime.clock import Clock
-from nominee.skew.cell_run import Job, keep, start
+from nominee.skew.cell_run import Job, keep, remove, start, stop
 
 _TICK_SECONDS = 1.0
 
@@ -26,7 +26,7 @@ class _Running:
     process: subprocess.Popen[bytes]
     pidfd: int
     deadline: float
-    work: tempfile.TemporaryDirectory[str]
+    work: Path
     problem: str = ""
 
 
@@ -41,7 +41,7 @@ class LocalExecutor:
         waiting = deque(jobs)
         running: dict[int, _Running] = {}
         with selectors.DefaultSelector() as selector, ExitStack() as stack:
-            stack.callback(_kill_all, running)
+            stack.callback(_end_all, running)
             while waiting or running:
                 while waiting and len(running) < self._jobs_max:
                     cell = self._start(waiting.popleft())
@@ -60,8 +60,8 @@ class LocalExecutor:
                     yield None
 
     def _start(self, job: Job) -> _Running:
-        work = tempfile.TemporaryDirectory(prefix="nominee-skew-", ignore_cleanup_errors=True)
-        process = start(job, Path(work.name))
+        work = Path(tempfile.mkdtemp(prefix="nominee-skew-"))
+        process = start(job, work)
         deadline = self._clock.monotonic() + job.seconds_max
         return _Running(job, process, os.pidfd_open(process.pid), deadline, work)
 
@@ -69,18 +69,17 @@ class LocalExecutor:
 def _finish(cell: _Running, cells: Path) -> str:
     os.close(cell.pidfd)
     code = cell.process.wait()
-    with cell.work as work:
-        keep(
-            cell.job, Path(work), cells / cell.job.id, cell.problem or f"the cell's process ended with {code}"
-        )
+    problem = cell.problem or f"the cell's process ended with {code}"
+    try:
+        keep(cell.job, cell.work, cells / cell.job.id, problem)
+    finally:
+        remove(cell.work)
     return cell.job.id
 
 
-def _kill_all(running: dict[int, _Running]) -> None:
-    """Kill the cells that run; the kernel kills their clusters with them."""
-    for cell in running.values():
-        cell.process.kill()
+def _end_all(running: dict[int, _Running]) -> None:
+    """End the cells that run, and their clusters."""
+    stop([cell.process for cell in running.values()])
     for cell in running.values():
         os.close(cell.pidfd)
-        cell.process.wait()
-        cell.work.cleanup()
+        remove(cell.work)

@@ -35,8 +35,10 @@ CLEARING = f"""\
       when: {{apiserver: {{gates: {{{GATE}: true}}}}}}
       see: the bound pod has no nominatedNodeName
       steps:
+      - wait: {{object: {{kind: Pod, name: p, condition: PodScheduled=True}}}}
       - expect:
-          eventually: {{object: {{kind: Pod, name: p, jsonPath: {{.status.nominatedNodeName: null}}}}}}
+          always: {{object: {{kind: Pod, name: p, jsonPath: {{.status.nominatedNodeName: null}}}}}}
+          seconds: 1
     - name: kept
       see: the bound pod keeps it
       steps:

@@ -30,7 +30,7 @@ _SECTION = "    section: Version Skew Strategy\n"
         (CLEARING, "versions:", "version:", "spec.rows[0].version: unknown field; did you mean versions?"),
         (CLEARING, '"1.33"', '"1.31"', "versions.apiserver[0]: emulation version 1.31 is not between"),
         (CLEARING, _GATE, "when: {apiserver: {gates: {Claring", "unknown feature gate"),
-        (CLEARING, "eventually", "eventualy", "spec.steps[1].expect.eventualy: unknown field"),
+        (CLEARING, "always", "allways", "spec.steps[2].expect.allways: unknown field"),
         (CLEARING, "kind: Pod, name: p, cond", "kind: Pood, name: p, cond", "unknown kind 'Pood'"),
         (PATH, _NAME, f"{_NAME}    after: [never]\n", "no step named 'never'; its steps are: before, after"),
         (PATH, _NAME, f"{_NAME}    scenario: x.yaml\n", "give scenario (a file), or cluster and steps"),
