@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
 
 from nominee.bench.processes import kill
@@ -104,21 +107,37 @@ def run_seeds(
                 every = tallies.values()
                 report(sum(tally.count for tally in every), sum(tally.failed for tally in every))
 
+    # A child that is killed removes nothing: its temporary files are removed here.
+    with TemporaryDirectory(prefix="nominee-simulations-") as folder:
+        _collect_all(scenarios, settings, Path(folder), collect)
+    return [tally.result(settings) for tally in tallies.values()]
+
+
+def _collect_all(
+    scenarios: Sequence[Scenario],
+    settings: SimulationSettings,
+    folder: Path,
+    collect: Callable[[subprocess.Popen[str]], None],
+) -> None:
+    """Start the processes and collect their results; no process is left, whatever happens."""
     children: list[subprocess.Popen[str]] = []
     try:
         # All children before the first thread: a process with threads does not fork safely.
         jobs = max(min(settings.jobs, len(settings.seeds)), 1)
-        children.extend(_child(scenarios, settings, index, jobs) for index in range(jobs))
+        children.extend(_child(scenarios, settings, folder, index, jobs) for index in range(jobs))
         with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(collect, children))
+            try:
+                list(pool.map(collect, children))
+            finally:  # before the pool waits for its threads, which read until the children end
+                for child in children:
+                    child.kill()
     finally:
         for child in children:
             kill(child)
-    return [tally.result(settings) for tally in tallies.values()]
 
 
 def _child(
-    scenarios: Sequence[Scenario], settings: SimulationSettings, index: int, jobs: int
+    scenarios: Sequence[Scenario], settings: SimulationSettings, folder: Path, index: int, jobs: int
 ) -> subprocess.Popen[str]:
     """Start a process for every `jobs`-th seed from the one at `index` on."""
     plan = SimulationPlan(
@@ -134,6 +153,7 @@ def _child(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
+        env={**os.environ, "TMPDIR": str(folder)},
         process_group=0,
         preexec_fn=before_exec(),
     )

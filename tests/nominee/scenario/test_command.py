@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -67,6 +71,24 @@ def test_a_directory_with_files_is_neither_used_nor_removed(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+def test_interrupted_simulations_end_at_once_and_leave_nothing(tmp_path: Path) -> None:
+    file, temporary = tmp_path / "small.yaml", tmp_path / "temporary"
+    file.write_text(_SMALL, encoding="utf-8")
+    temporary.mkdir()
+    words = ["scenario", "run", "--simulate", "--seeds", "1-5000", str(file)]
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "nominee.cli", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.read(1)  # the first runs have ended
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 1
+    assert list(temporary.iterdir()) == []
+
+
 def test_a_scenario_holds_and_leaves_nothing(tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(_SMALL)
