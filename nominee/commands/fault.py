@@ -24,7 +24,7 @@ def ask(directory: Path, component: str, path: str, document: object = None) -> 
         click.ClickException: no such process runs, or one refused.
     """
     if component == "etcd":
-        raise click.ClickException("etcd is not a process of Nominee's: set the fault at the API server")
+        raise click.ClickException("etcd has no faults and no clock: set the fault at the API server")
     method, body = ("GET", "") if document is None else ("PUT", json.dumps(document))
     answers = {}
     for name, port in serving_ports(directory, component).items():

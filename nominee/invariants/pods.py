@@ -36,8 +36,3 @@ def ended_pod(revision: Revision) -> core.Pod | None:
     if before is None or (after is not None and after.metadata.uid == before.metadata.uid):
         return None
     return before
-
-
-def pod_subject(pod: core.Pod) -> str:
-    """Return the pod's name for a person: `Pod default/p`."""
-    return f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
