@@ -28,7 +28,13 @@ from tests.support.eventually import eventually
 
 VERSION = "--emulated-version=1.36"
 combinations = pytest.mark.parametrize(
-    ("expects", "clears"), [(True, True), (True, False), (False, True), (False, False)]
+    ("expects", "clears"),
+    [
+        (True, True),
+        pytest.param(True, False, marks=pytest.mark.slow),
+        pytest.param(False, True, marks=pytest.mark.slow),
+        (False, False),
+    ],
 )
 
 

@@ -171,6 +171,7 @@ def test_watching_shows_changes_until_ctrl_c(directory: Path) -> None:
         watching.communicate()
 
 
+@pytest.mark.slow
 def test_what_is_refused_does_not_hold_up_the_rest(directory: Path) -> None:
     cluster = Cluster(directory, "--components", "etcd,apiserver")
     many = directory / "many.yaml"
@@ -201,6 +202,7 @@ def test_what_is_refused_does_not_hold_up_the_rest(directory: Path) -> None:
     assert "no failpoint nope" in cluster("failpoint", "apiserver", "nope", "crash", status=1)
 
 
+@pytest.mark.slow
 def test_whatever_is_killed_comes_back_and_goes_on(directory: Path) -> None:
     cluster = Cluster(directory, "--nodes", "2")
     names = ["etcd", "apiserver", "scheduler", "controllers", "kubelet-0"]
@@ -338,6 +340,7 @@ def test_a_second_api_server_in_a_directory_is_refused(directory: Path) -> None:
     assert (after["pid"], after["rest"], after["healthy"]) == (first["pid"], first["rest"], True)
 
 
+@pytest.mark.slow
 def test_fewer_nodes_than_before(directory: Path) -> None:
     def nodes() -> list[str]:
         return cluster("get", "nodes", "-o", "name").split()
@@ -366,6 +369,7 @@ def test_fewer_nodes_than_before(directory: Path) -> None:
     assert nodes() == ["node/mine", "node/node-0"]
 
 
+@pytest.mark.slow
 def test_more_kubelets_than_nodes(directory: Path) -> None:
     cluster = Cluster(directory, "--components", "etcd,apiserver,kubelet", "--nodes", "1", "--kubelets", "2")
     assert cluster.component("kubelet-1")["state"] == "ready"

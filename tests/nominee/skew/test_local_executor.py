@@ -47,6 +47,7 @@ def test_at_most_so_many_cells_run_at_a_time(folder: Path) -> None:
     assert sorted(name for name, _ in started(folder)) == sorted(ended)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_kills_its_cells(folder: Path) -> None:
     running = LocalExecutor(2, SystemClock()).run(_jobs(folder), folder / "cells")
     assert next(running) is None
