@@ -18,12 +18,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-import anyio
-
 from machinery.api import kinds
 from machinery.runtime import action_chain
 from machinery.runtime.action_chain import ActionError, Argument, Chain, Term
 from machinery.runtime.clock import Clock, SystemClock
+from machinery.runtime.waiters import Waiters
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -120,22 +119,14 @@ class Rule:
             raise ActionError(
                 f"{action!r}: {', '.join(sorted(_OF_WATCHES))} are not combined with other actions"
             )
-        self._waiting: list[anyio.Event] = []
+        self._waiting = Waiters()
 
     async def wait_removed(self) -> None:
         """Wait until this rule is removed or replaced."""
-        event = anyio.Event()
-        self._waiting.append(event)
-        try:
-            await event.wait()
-        finally:
-            if event in self._waiting:
-                self._waiting.remove(event)
+        await self._waiting.wait()
 
     def release(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for event in waiting:
-            event.set()
+        self._waiting.release()
 
     def state(self) -> RuleState:
         scope = self.scope

@@ -28,6 +28,7 @@ from machinery.runtime.action_chain import ActionError as ActionError
 from machinery.runtime.action_chain import Argument, Chain
 from machinery.runtime.action_chain import Term as Term
 from machinery.runtime.clock import Clock, SystemClock
+from machinery.runtime.waiters import Waiters
 
 _NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*(?:\.[a-z0-9]+(?:[-_][a-z0-9]+)*)*")
 _ACTIONS: Mapping[str, Argument] = {
@@ -87,7 +88,7 @@ class Failpoint:
         self._action = ""
         self._chain: Chain | None = None
         self._last: Mapping[str, str] = {}
-        self._waiting: list[anyio.Event] = []
+        self._waiting = Waiters()
 
     async def hit(self, **context: object) -> None:
         """Pass this step; `context` names the object (`pod="ns/name"`) for the log and the list.
@@ -110,9 +111,7 @@ class Failpoint:
         """Arm with an action, or disarm with ""; tasks that are paused here continue."""
         self._chain = Chain(parse(action)) if action else None
         self._action = action
-        waiting, self._waiting = self._waiting, []
-        for event in waiting:
-            event.set()
+        self._waiting.release()
 
     async def _act(self, term: Term, context: Mapping[str, object]) -> None:
         self.fired += 1
@@ -125,13 +124,7 @@ class Failpoint:
             case "sleep":
                 await self._registry.clock.sleep(int(term.argument) / 1000)
             case "pause":
-                event = anyio.Event()
-                self._waiting.append(event)
-                try:
-                    await event.wait()
-                finally:
-                    if event in self._waiting:
-                        self._waiting.remove(event)
+                await self._waiting.wait()
             case "error" if term.argument and not term.quoted:
                 code = int(term.argument)
                 phrase = _PHRASES.get(code, "")
