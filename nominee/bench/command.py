@@ -76,6 +76,7 @@ def scheduling(
     from nominee.bench.processes import BenchError
     from nominee.bench.scheduling import Settings, run
     from nominee.bench.workloads import WORKLOADS
+    from nominee.own_cluster import ClusterStartError
 
     chosen = WORKLOADS[workload]
     settings = Settings(
@@ -98,7 +99,7 @@ def scheduling(
     with tempfile.TemporaryDirectory(prefix="nominee-bench-") as temporary:
         try:
             report = run((directory or Path(temporary)).absolute(), settings, up_options)
-        except (BenchError, TimeoutError) as error:
+        except (BenchError, ClusterStartError, TimeoutError) as error:
             raise click.ClickException(str(error)) from None
         except BaseExceptionGroup as group:
             raise click.ClickException("; ".join(str(error) for error in group.exceptions)) from group
@@ -140,6 +141,7 @@ def watch(
     """
     from nominee.bench.processes import BenchError
     from nominee.bench.watch import Settings, run
+    from nominee.own_cluster import ClusterStartError
 
     settings = Settings(watchers=watchers, rate=rate, pods=pods, seconds=seconds, slow=slow)
     up_options = [
@@ -150,7 +152,7 @@ def watch(
     with tempfile.TemporaryDirectory(prefix="nominee-bench-") as temporary:
         try:
             report = run(Path(temporary), settings, up_options)
-        except (BenchError, TimeoutError) as error:
+        except (BenchError, ClusterStartError, TimeoutError) as error:
             raise click.ClickException(str(error)) from None
     if output == "json":
         echo_json(report)

@@ -33,7 +33,7 @@ from nominee.bench.figures import (
     sample,
 )
 from nominee.bench.machine import busy_seconds, machine
-from nominee.bench.processes import BenchError, Created, Creator, Series, cluster, creators
+from nominee.bench.processes import BenchError, Created, Creator, Series, creators
 from nominee.bench.verification import placed, problems
 from nominee.bench.watcher import BoundPods
 from nominee.bench.workloads import (
@@ -49,6 +49,7 @@ from nominee.bench.workloads import (
     TEMPLATES,
     WORKLOADS,
 )
+from nominee.own_cluster import cluster
 from nominee.process_usage import cpu_seconds, pss_bytes
 from nominee.supervisor.client import call
 from nominee.supervisor.directory import StateDirectory
@@ -72,7 +73,7 @@ def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[
     """Run one benchmark on a new cluster in `directory`; return the report.
 
     Raises:
-        BenchError: a process failed, or pods are where they must not be.
+        BenchError, ClusterStartError: a process failed, or pods are where they must not be.
         TimeoutError: no pod was bound for too long.
     """
     workload = WORKLOADS[settings.workload]

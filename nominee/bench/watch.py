@@ -26,9 +26,10 @@ from machinery.process.run_files import RunFile
 from machinery.runtime.clock import Clock, SystemClock
 from nominee.bench.figures import percentile
 from nominee.bench.machine import busy_seconds, machine
-from nominee.bench.processes import BenchError, Series, cluster, creators, kill
+from nominee.bench.processes import BenchError, Series, creators
 from nominee.bench.watchers import FORMS
 from nominee.bench.workloads import INIT
+from nominee.own_cluster import cluster, kill
 from nominee.process_usage import cpu_seconds, pss_bytes
 from nominee.supervisor.children import before_exec
 from nominee.supervisor.directory import StateDirectory
@@ -65,7 +66,7 @@ def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[
     """Run the benchmark on a new cluster in `directory`; return the report.
 
     Raises:
-        BenchError: a process failed.
+        BenchError, ClusterStartError: a process failed.
         TimeoutError: a step took too long.
     """
     series = Series(workload=_WORKLOAD, name=INIT, count=settings.pods, concurrency=_CREATING_AT_ONCE)

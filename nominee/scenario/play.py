@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 
 from machinery.runtime.clock import SystemClock
-from nominee.bench.processes import BenchError, cluster
+from nominee.own_cluster import ClusterStartError, cluster
 from nominee.scenario.model import Action, ClusterOptions, ClusterOverrides, Scenario
 from nominee.scenario.narration import Narrator, Silent
 from nominee.scenario.result import Outcome, ScenarioResult
@@ -94,7 +94,7 @@ def started(options: ClusterOptions, directory: Path) -> Iterator[None]:
     try:
         with cluster(directory, ["--config", str(file)], components=""):
             yield
-    except BenchError as error:
+    except ClusterStartError as error:
         raise NotStartedError(str(error)) from None
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from nominee.bench.processes import kill
+from nominee.own_cluster import kill
 from nominee.scenario.model import Scenario
 from nominee.scenario.play import ended
 from nominee.scenario.program import Plan

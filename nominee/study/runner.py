@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 
 from machinery.runtime.clock import SystemClock
-from nominee.bench.processes import cluster
+from nominee.own_cluster import cluster
 from nominee.study.lab import Lab
 from nominee.study.observation import TrialResult
 from nominee.study.plans import FILLER_PRIORITY, RESIZER_PRIORITY, VICTIM_PRIORITIES

@@ -41,7 +41,7 @@ def edits(mutation: Mutation, module: str) -> tuple[Edit, ...]:
     prefix = f'"-P", "-m", "{SELF}", "{mutation.name}", "--", '
     return (
         Edit(
-            "nominee.bench.processes:cluster",
+            "nominee.own_cluster:cluster",
             '"-P", "-m", "nominee.cli", ',
             f'{prefix}"nominee.cli", ',
         ),
