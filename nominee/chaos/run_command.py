@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +16,7 @@ import click
 
 from nominee.chaos.option_types import Duration
 from nominee.commands.common import end_as_by_ctrl_c
+from nominee.commit import commit
 
 if TYPE_CHECKING:
     from nominee.chaos.random_run import Outcome
@@ -144,23 +143,6 @@ def _problems(outcome: Outcome | None) -> list[str]:
         return []
     found = [f"{each.invariant}: {each.message} ({', '.join(each.objects)})" for each in outcome.violations]
     return [*found, f"the cluster does not come to rest: {outcome.unsettled}"] if outcome.unsettled else found
-
-
-def commit() -> str:
-    """Return the commit of a clone, with `+` for changes; "" for an installed package."""
-    folder = Path(__file__).parents[2]
-    if not (folder / ".git").exists():
-        return ""
-    with suppress(OSError, subprocess.SubprocessError):
-        ran = subprocess.run(
-            ["git", "-C", str(folder), "describe", "--always", "--dirty=+", "--abbrev=12"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
-        return ran.stdout.strip()
-    return ""
 
 
 def _status(result: dict[str, object]) -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from nominee.scenario.result import Outcome, ScenarioResult
 
 FORMATS = ("text", "json", "junit", "markdown")
+_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML document may have, such as the escape character of terminals."""
 _MARKS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗", Outcome.ERROR: "✗", Outcome.SKIPPED: "-"}
 
 
@@ -22,12 +25,12 @@ def as_json(results: Sequence[ScenarioResult]) -> str:
     return json.dumps({"results": [result.as_json() for result in results]}, indent=2)
 
 
-def as_junit(results: Sequence[ScenarioResult]) -> str:
-    """Return JUnit's XML: a test suite with one test case for each scenario."""
+def as_junit(results: Sequence[ScenarioResult], suite: str = "nominee scenario") -> str:
+    """Return JUnit's XML: a test suite of this name with one test case for each scenario."""
     counts = {outcome: sum(result.outcome is outcome for result in results) for outcome in Outcome}
-    suite = ElementTree.Element(
+    root = ElementTree.Element(
         "testsuite",
-        name="nominee scenario",
+        name=suite,
         tests=str(len(results)),
         failures=str(counts[Outcome.FAILED]),
         errors=str(counts[Outcome.ERROR]),
@@ -36,7 +39,7 @@ def as_junit(results: Sequence[ScenarioResult]) -> str:
     )
     for result in results:
         case = ElementTree.SubElement(
-            suite,
+            root,
             "testcase",
             name=result.scenario,
             classname=result.section or "scenario",
@@ -48,8 +51,10 @@ def as_junit(results: Sequence[ScenarioResult]) -> str:
         elif result.outcome is not Outcome.PASSED:
             tag = "failure" if result.outcome is Outcome.FAILED else "error"
             ElementTree.SubElement(case, tag, message=result.reason).text = "\n".join(_details(result))
-    ElementTree.indent(suite)
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
+    ElementTree.indent(root)
+    # ElementTree would name the locale's encoding.
+    text = f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}'
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _details(result: ScenarioResult) -> list[str]:

@@ -14,9 +14,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
+from nominee.commit import commit
 from nominee.history import history_file
 from nominee.scenario.documents import read_documents
 from nominee.scenario.program import Plan
@@ -35,12 +37,16 @@ _CLUSTER, _RESULTS = "c", "results.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A cell to run: its id, its scenario's text and digest, and the limit of the whole process."""
+    """A cell to run: its id, its scenario's text and digest, and the limit of the whole process.
+
+    `version` is Nominee's: a worker on another machine may have another one.
+    """
 
     id: str
     text: str
     digest: str
     seconds_max: float
+    version: str = field(default_factory=lambda: version("nominee"))
 
 
 def start(job: Job, work: Path) -> subprocess.Popen[bytes]:
@@ -100,7 +106,13 @@ def keep(job: Job, work: Path, target: Path, problem: str) -> None:
     for log in sorted(cluster.glob("logs/*.log")):
         shutil.copyfile(log, target / LOGS / log.name)
         os.truncate(target / LOGS / log.name, min(log.stat().st_size, _LOG_BYTES_MAX))
-    document = {"id": job.id, "digest": job.digest, "result": result.as_json()}
+    document = {
+        "id": job.id,
+        "digest": job.digest,
+        "version": job.version,
+        "commit": commit(),
+        "result": result.as_json(),
+    }
     write_atomically(target / RESULT, json.dumps(document).replace(f"{work}/", ""))
 
 

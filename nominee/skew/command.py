@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _EXECUTORS = ("local", "dask")
 _JOBS_MAX = 256
-_INTERRUPTED = 130
+_INTERRUPTED, _IMPOSSIBLE = 130, 2
 
 
 @click.group()
@@ -71,8 +72,9 @@ def run(
 ) -> None:
     """Run the cells of a matrix, each on a cluster of its own.
 
-    The exit status is 0 only if every cell passed, 1 if one did not, 2 if the matrix has mistakes. Ctrl-C
-    keeps the cells that have ended; --resume runs the others.
+    The exit status is 0 only if every cell passed (or was skipped, for want of a program), 1 if one did
+    not, 2 if the matrix has mistakes or cells cannot be run at all. Ctrl-C keeps the cells that have ended
+    (exit status 130); --resume runs the others.
     """
     if (executor == "dask") != bool(scheduler_address):
         raise click.UsageError("--executor dask and --scheduler-address belong together")
@@ -88,7 +90,8 @@ def run(
     except StoreError as error:
         raise click.UsageError(str(error)) from None
     end_as_by_ctrl_c()
-    sys.exit(_run(plan, store, _executor(executor, jobs, scheduler_address)))
+    with closing(store):
+        sys.exit(_run(plan, store, _executor(executor, jobs, scheduler_address)))
 
 
 def _run(plan: Plan, store: Store, executor: Executor) -> int:
@@ -99,29 +102,35 @@ def _run(plan: Plan, store: Store, executor: Executor) -> int:
 
     clock = SystemClock()
     began = clock.monotonic()
-    interrupted = False
+    status, problem = 0, ""
     try:
         with TerminalProgress() as progress:
             running.run(plan, store, executor, clock, progress)
     except KeyboardInterrupt:
-        interrupted = True
-    except ExecutorError as error:
-        raise click.ClickException(str(error)) from None
+        status, problem = _INTERRUPTED, "interrupted"
+    except (ExecutorError, OSError) as error:
+        status, problem = _IMPOSSIBLE, str(error)
     report = running.collect(plan, store, clock.monotonic() - began)
-    names = running.write(report, store)
-    _print_summary(report, store.directory, names)
-    if interrupted:
-        click.echo("interrupted; --resume runs the other cells", err=True)
-        return _INTERRUPTED
+    if report.cells:
+        try:
+            names = running.write(report, store)
+        except OSError as error:
+            status, problem = status or _IMPOSSIBLE, f"{problem}; ".lstrip("; ") + f"no report: {error}"
+        else:
+            _print_summary(report, store.directory, names)
+    if problem:
+        click.echo(f"{problem}; --resume runs the other cells" if report.cells else problem, err=True)
+        return status
     return 0 if report.held else 1
 
 
 def _executor(name: str, jobs: int, address: str) -> Executor:
+    from machinery.runtime.clock import SystemClock
+
     if name == "dask":
         from nominee.skew.dask_executor import DaskExecutor
 
-        return DaskExecutor(address)
-    from machinery.runtime.clock import SystemClock
+        return DaskExecutor(address, SystemClock())
     from nominee.skew.local_executor import LocalExecutor
 
     return LocalExecutor(jobs, SystemClock())
@@ -172,17 +181,27 @@ def _print_summary(report: Report, directory: Path, names: tuple[str, ...]) -> N
 def report(directory: Path, kep: int | None) -> None:
     """Print the Markdown of a report: for a KEP's production-readiness section, or the page of a KEP."""
     from nominee.skew import report as reports
-    from nominee.skew.kep_page import kep_page
+    from nominee.skew.kep_page import UnknownKEPError, kep_page
     from nominee.skew.markdown import as_markdown
 
     file = directory / reports.NAME
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
-        text = as_markdown(document) if kep is None else kep_page(document, kep)
-    except (OSError, json.JSONDecodeError) as error:
+    except FileNotFoundError:
+        raise click.ClickException(
+            f"there is no {file}; `nominee skew run MATRIX --report {directory}` writes it when it ends "
+            "(--resume, if it was killed)"
+        ) from None
+    except (OSError, ValueError) as error:
         raise click.ClickException(f"{file} is no report of `nominee skew run`: {error}") from None
-    except ValueError as error:
+    try:
+        text = as_markdown(document) if kep is None else kep_page(document, kep)
+    except UnknownKEPError as error:
         raise click.UsageError(str(error)) from None
+    except (KeyError, TypeError, AttributeError) as error:
+        raise click.ClickException(
+            f"{file} is no report of this version of `nominee skew run`: {error!r}"
+        ) from None
     click.echo(text, nl=False)
 
 

@@ -11,12 +11,14 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from machinery.runtime.clock import Clock
 from nominee.skew.cell_run import RESULT, Job, keep, remove, start, stop
 from nominee.skew.executor import ExecutorError
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 _CONNECT_SECONDS_MAX = 30
+WORKERS_SECONDS_MAX = 60.0
+"""How long the cluster may be without any worker."""
 _TICK_SECONDS = 1.0
 RETRIES = 3
 """How often a cell runs again after an error of the worker (Dask's own limit is for workers that die)."""
@@ -35,6 +39,9 @@ def run_job(job: Job) -> bytes:
     try:
         work, kept = folder / "w", folder / "kept"
         work.mkdir()
+        if (own := version("nominee")) != job.version:
+            keep(job, work, kept, f"the worker has Nominee {own}, and the run {job.version}")
+            return _archive(kept)
         process = start(job, work)
         problem = ""
         try:
@@ -73,14 +80,15 @@ def unpack(data: bytes, target: Path) -> None:
 class DaskExecutor:
     """Runs cells on the cluster of a scheduler address."""
 
-    def __init__(self, address: str) -> None:
-        self._address = address
+    def __init__(self, address: str, clock: Clock) -> None:
+        self._address, self._clock = address, clock
 
     def run(self, jobs: Sequence[Job], cells: Path) -> Generator[str | None, None, None]:
         """Yield the id of each job when its files are in the directory CELLS/ID; None once a second.
 
         Raises:
-            ExecutorError: Dask is not installed, or the scheduler does not answer.
+            ExecutorError: Dask is not installed, the scheduler does not answer or ends, or there are no
+                workers.
         """
         try:
             from distributed import Client
@@ -91,31 +99,51 @@ class DaskExecutor:
         except (OSError, TimeoutError, ValueError) as error:
             raise ExecutorError(f"no Dask scheduler at {self._address}: {error}") from None
         with client:
-            yield from _run(client, jobs, cells)
+            yield from self._run(client, jobs, cells)
+
+    def _run(self, client: Client, jobs: Sequence[Job], cells: Path) -> Generator[str | None, None, None]:
+        waiting = _submit(client, jobs)
+        worked = self._clock.monotonic()
+        try:
+            while waiting:
+                ended = _ended(waiting)
+                for future in ended:
+                    job = waiting.pop(future)
+                    if future.cancelled():
+                        raise ExecutorError(f"the connection to Dask's scheduler at {self._address} was lost")
+                    _store(future, job, cells)
+                    future.release()
+                    yield job.id
+                now = self._clock.monotonic()
+                if ended or client.nthreads():
+                    worked = now
+                elif now - worked > WORKERS_SECONDS_MAX:
+                    raise ExecutorError(
+                        f"Dask's scheduler had no worker for {WORKERS_SECONDS_MAX:g} s; "
+                        f"start some: dask worker {self._address}"
+                    )
+                if not ended:
+                    yield None
+        finally:
+            client.cancel(list(waiting), force=True)
 
 
-def _run(client: Client, jobs: Sequence[Job], cells: Path) -> Generator[str | None, None, None]:
-    from distributed import wait
+def _submit(client: Client, jobs: Sequence[Job]) -> dict[Future, Job]:
 
     run_id = uuid4().hex[:8]  # keys of an earlier run would return its results
-    waiting: dict[Future, Job] = {
+    return {
         client.submit(run_job, job, key=f"{job.id}-{run_id}", retries=RETRIES, pure=False): job
         for job in jobs
     }
-    try:
-        while waiting:
-            with suppress(TimeoutError):
-                wait(list(waiting), timeout=_TICK_SECONDS, return_when="FIRST_COMPLETED")
-            ended = [future for future in waiting if future.done()]
-            for future in ended:
-                job = waiting.pop(future)
-                _store(future, job, cells)
-                future.release()
-                yield job.id
-            if not ended:
-                yield None
-    finally:
-        client.cancel(list(waiting), force=True)
+
+
+def _ended(waiting: Collection[Future]) -> list[Future]:
+    """Return the futures that are done; wait up to a second for the first."""
+    from distributed import wait
+
+    with suppress(TimeoutError):
+        wait(list(waiting), timeout=_TICK_SECONDS, return_when="FIRST_COMPLETED")
+    return [future for future in waiting if future.done()]
 
 
 def _store(future: Future, job: Job, cells: Path) -> None:

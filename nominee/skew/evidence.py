@@ -19,6 +19,7 @@ from nominee.skew.model import JsonObject
 
 LINES_MAX = 60
 """Of each log, from its end."""
+STEP_LINES_MAX = 400
 LINE_CHARACTERS_MAX = 400
 REVISIONS_MAX = 400
 CHANGES_MAX = 8
@@ -36,16 +37,16 @@ _UNINTERESTING = ("metadata.managedFields", "metadata.resourceVersion", "metadat
 def read(folder: Path) -> JsonObject:
     """Return the evidence in a cell's directory, within limits."""
     return {
-        "steps": _tail(folder / STEPS),
+        "steps": _tail(folder / STEPS, STEP_LINES_MAX),
         "logs": {log.stem: _tail(log) for log in sorted((folder / LOGS).glob("*.log"))},
         "history": history_lines(_revisions(folder / NAME)),
     }
 
 
-def _tail(path: Path) -> list[str]:
+def _tail(path: Path, lines: int = LINES_MAX) -> list[str]:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return [line.rstrip()[:LINE_CHARACTERS_MAX] for line in deque(file, maxlen=LINES_MAX)]
+            return [line.rstrip()[:LINE_CHARACTERS_MAX] for line in deque(file, maxlen=lines)]
     except OSError:
         return []
 

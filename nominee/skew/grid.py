@@ -58,6 +58,9 @@ def shown(cell: JsonObject) -> str:
     """Return what a cell showed as the names of its cases: `kept → cleared`; only if it passed."""
     if cell["outcome"] != "passed":
         return ""
-    cases = [each["case"] for each in cell["seen"]]
-    distinct = [case for index, case in enumerate(cases) if index == 0 or cases[index - 1] != case]
-    return " → ".join(distinct)
+    return " → ".join(distinct([each["case"] for each in cell["seen"]]))
+
+
+def distinct(cases: Sequence[str]) -> list[str]:
+    """Return cases without those that repeat the one before."""
+    return [case for index, case in enumerate(cases) if index == 0 or cases[index - 1] != case]

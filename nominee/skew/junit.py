@@ -5,19 +5,32 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nominee.scenario import report as scenario_report
+from nominee.scenario.result import Outcome, ScenarioResult
 from nominee.skew.report import Report
 
 
 def as_junit(report: Report) -> str:
-    """Return a test suite with one test case for each cell."""
+    """Return a test suite with one test case for each cell; one that has not run is skipped."""
+    matrix = report.plan.matrix
     results = [
         replace(
             cell.result,
             scenario=cell.planned.cell.name,
-            section=f"{report.plan.matrix.name}.{cell.planned.cell.row.name}",
+            section=f"{matrix.name}.{cell.planned.cell.row.name}",
+            file=matrix.file,
             directory=f"cells/{cell.planned.id}",
             reproduce=f"nominee scenario run cells/{cell.planned.id}/scenario.yaml",
         )
         for cell in report.cells
     ]
-    return scenario_report.as_junit(results)
+    results += [
+        ScenarioResult(
+            scenario=planned.cell.name,
+            section=f"{matrix.name}.{planned.cell.row.name}",
+            file=matrix.file,
+            outcome=Outcome.SKIPPED,
+            reason="not run",
+        )
+        for planned in report.unfinished
+    ]
+    return scenario_report.as_junit(results, suite=f"nominee skew {matrix.name}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from nominee.skew.markdown import NOTE, cells_text, outside_lines, row_lines
+from nominee.skew.markdown import NOTE, as_text, cells_text, outside_lines, row_lines, table_line
 from nominee.skew.model import JsonObject
 
 _MARKS = {"confirmed": "✓ confirmed", "contradicted": "✗ contradicted", "not tested": "not tested"}
@@ -12,27 +12,29 @@ _NAMED_MAX = 3
 """Cells against an answer that are named; the others are counted."""
 
 
+class UnknownKEPError(ValueError):
+    """The report has no row of a KEP; the message has those that it knows."""
+
+
 def kep_page(document: JsonObject, kep: int) -> str:
     """Return the page of a KEP.
 
     Raises:
-        ValueError: the report has no row of this KEP.
+        UnknownKEPError: the report has no row of this KEP.
     """
     rows = [row for row in document["rows"] if row["kep"] == kep]
     cells = [cell for cell in document["cells"] if cell["kep"] == kep]
     if not rows:
         known = ", ".join(sorted({str(row["kep"]) for row in document["rows"] if row["kep"]})) or "no KEP"
-        raise ValueError(f"the report has no row of KEP-{kep}; it has {known}")
-    passed = sum(cell["outcome"] == "passed" for cell in cells)
-    selection = "every combination" if document["selection"] == "all" else "a pairwise selection"
+        raise UnknownKEPError(f"the report has no row of KEP-{kep}; it has {known}")
     lines = [
         f"# KEP-{kep}: version skew, upgrade and rollback",
         "",
         f"<!-- Generated: nominee skew report DIR --kep {kep}. Do not edit. -->",
-        f"The matrix `{document['file']}` ran {selection} of versions, feature gates and paths on Nominee "
-        f"{document['version']}: {passed} of {len(cells)} cells passed. {NOTE}",
+        f"{_extent(document, kep, cells)} {NOTE}",
         "",
-        "`nominee skew run skew.yaml --report DIR` repeats the runs; [skew.md](skew.md) explains the matrix.",
+        f"`nominee skew run {document['file']} --report DIR` repeats the runs; [skew.md](skew.md) explains "
+        "the matrix.",
         "",
         "## What a user sees",
         "",
@@ -43,6 +45,19 @@ def kep_page(document: JsonObject, kep: int) -> str:
     lines += _answers(document, kep)
     lines += outside_lines(cells)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _extent(document: JsonObject, kep: int, cells: Sequence[JsonObject]) -> str:
+    """Return what ran, and what did not."""
+    selection = "every combination" if document["selection"] == "all" else "a pairwise selection"
+    only = f" (of it the cells that match `{document['only']}`)" if document["only"] else ""
+    missing = sum(cell["kep"] == kep for cell in document["unfinished"])
+    passed = sum(cell["outcome"] == "passed" for cell in cells)
+    text = (
+        f"The matrix `{document['file']}` ran {selection}{only} of versions, feature gates and paths on "
+        f"Nominee {document['version']}: {passed} of {len(cells) + missing} cells passed."
+    )
+    return f"{text} **Incomplete: {cells_text(missing)} did not run.**" if missing else text
 
 
 def _answers(document: JsonObject, kep: int) -> Iterator[str]:
@@ -59,21 +74,30 @@ def _answers(document: JsonObject, kep: int) -> Iterator[str]:
     for answer in answers:
         if answer["section"] != section:
             section = answer["section"]
-            yield from ("", f"### {section}", "")
+            yield from ("", f"### {as_text(section)}", "")
             yield from ("| the KEP | verdict | evidence |", "|---|---|---|")
-        yield f"| {answer['answer']} | {_MARKS[answer['verdict']]} | {_evidence(answer)} |"
+        yield table_line([answer["answer"], _MARKS[answer["verdict"]], _evidence(answer)])
     yield ""
 
 
 def _evidence(answer: JsonObject) -> str:
-    against = answer["against"]
+    against, count = answer["against"], len(answer["cells"])
     if answer["verdict"] == "not tested":
         parts = [answer["reason"]]
     elif against:
         verb = "differs" if len(against) == 1 else "differ"
-        parts = [f"{len(against)} of {cells_text(len(answer['cells']))} {verb}:"]
+        parts = [f"{len(against)} of {cells_text(count)} {verb}{_outside(answer)}:"]
         parts += [f"`{name}`: {seen}." for name, seen in list(against.items())[:_NAMED_MAX]]
     else:
         rows = dict.fromkeys(name.split()[0] for name in answer["cells"])
-        parts = [f"{cells_text(len(answer['cells']))} of {', '.join(rows)}."]
-    return " ".join([*parts, answer["note"]]).strip().replace("|", "\\|").replace("\n", " ")
+        shown = f" showed: {'; '.join(answer['shown'])}" if answer["shown"] else ""
+        parts = [f"{cells_text(count)} of {', '.join(rows)}{_outside(answer)}{shown}."]
+    return " ".join([*parts, answer["note"]])
+
+
+def _outside(answer: JsonObject) -> str:
+    """Return how many of the cells that decided are outside the version skew policy."""
+    outside, count = answer["outside"], len(answer["cells"])
+    if not outside:
+        return ""
+    return " (outside the skew policy)" if outside == count else f" ({outside} outside the skew policy)"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from nominee.skew.grid import OUTSIDE, grid, mark, shown
 from nominee.skew.model import JsonObject
@@ -18,23 +19,26 @@ def as_markdown(document: JsonObject) -> str:
     rows = [row for row in document["rows"] if _cells(document, row)]
     paths = [row for row in rows if _has_paths(document, row)]
     others = [row for row in rows if row not in paths]
-    lines = [f"# {document['title'] or document['matrix']}", "", f"{document['summary']}. {NOTE}", ""]
+    lines = [f"# {as_text(document['title'] or document['matrix'])}", ""]
+    lines += [f"{document['summary']}. {NOTE}", ""]
+    lines += _failures(document)
     if paths:
         lines += ["## Were upgrade and rollback tested? Was the upgrade->downgrade->upgrade path tested?", ""]
         lines += [line for row in paths for line in row_lines(document, row)]
     if others:
         lines += ["## Version Skew Strategy", ""]
         lines += [line for row in others for line in row_lines(document, row)]
-    lines += [*outside_lines(document["cells"]), *_failures(document)]
+    lines += outside_lines(document["cells"])
     return "\n".join(lines).rstrip() + "\n"
 
 
 def row_lines(document: JsonObject, row: JsonObject) -> Iterator[str]:
     """Yield the section of a row: what a user sees by condition, and the grid of its cells."""
     cells = _cells(document, row)
-    yield from (f"### {row['title'] or row['name']}", "")
+    yield from (f"### {as_text(row['title'] or row['name'])}", "")
     if row["section"]:
-        yield from (row["section"] if row["section"].endswith(("?", ".")) else f"{row['section']}.", "")
+        section = as_text(row["section"])
+        yield from (section if section.endswith(("?", ".")) else f"{section}.", "")
     if row["cases"]:
         yield from ("| case | condition | what a user sees | cells |", "|---|---|---|---|")
         for case in row["cases"]:
@@ -42,7 +46,7 @@ def row_lines(document: JsonObject, row: JsonObject) -> Iterator[str]:
                 cell["outcome"] == "passed" and any(each["case"] == case["name"] for each in cell["seen"])
                 for cell in cells
             )
-            yield f"| {case['name']} | {_text(case['when'])} | {_text(case['see'])} | {count or 'none'} |"
+            yield table_line([case["name"], case["when"], case["see"], str(count or "none")])
         yield ""
     yield from grid_lines(cells)
     yield ""
@@ -53,19 +57,19 @@ def grid_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
     """Yield the table of a row's cells."""
     found = grid(cells)
     heads = [f"{found.column_factor} {value}".strip() or "result" for value in found.columns]
-    yield "| " + " | ".join([*found.line_factors, *heads]) + " |"
+    yield table_line([*found.line_factors, *heads])
     yield "|" + "---|" * (len(found.line_factors) + len(heads))
     for header, line in found.lines:
         texts = ["·" if cell is None else f"{mark(cell)} {shown(cell)}".rstrip() for cell in line]
-        yield "| " + " | ".join(map(_text, [*header, *texts])) + " |"
+        yield table_line([*header, *texts])
 
 
 def _stage_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
     """Yield what the cells of paths showed after each restart."""
     found = [cell for cell in cells if cell["outcome"] == "passed" and len(cell["seen"]) > 1]
     for cell in found:
-        values = ", ".join(cell["values"].values())
-        yield f"- {values}: " + "; ".join(f"{each['label']}: {each['case']}" for each in cell["seen"])
+        seen = "; ".join(f"{each['label']}: {each['case']}" for each in cell["seen"])
+        yield f"- {as_text(', '.join(cell['values'].values()))}: {as_text(seen)}"
     if found:
         yield ""
 
@@ -90,10 +94,12 @@ def cells_text(count: int) -> str:
 
 def _failures(document: JsonObject) -> Iterator[str]:
     found = [cell for cell in document["cells"] if cell["outcome"] in ("failed", "error")]
-    if found:
-        yield from ("## What failed", "")
+    if not found:
+        return
+    yield from ("## What failed", "")
     for cell in found:
-        yield f"- {cell['name']}: {cell['reason']} Reproduce: `{cell['reproduce']}`"
+        yield f"- {as_text(cell['name'])}: {as_text(cell['reason'])} Reproduce: `{cell['reproduce']}`"
+    yield ""
 
 
 def _cells(document: JsonObject, row: JsonObject) -> list[JsonObject]:
@@ -104,6 +110,22 @@ def _has_paths(document: JsonObject, row: JsonObject) -> bool:
     return any("path" in cell["values"] for cell in _cells(document, row))
 
 
-def _text(text: str) -> str:
-    """Return text for a cell of a table."""
-    return " ".join(text.replace("|", "\\|").split())
+_CODE = re.compile(r"(`[^`]*`)")
+_MARKUP = re.compile(r"[*~$](?=\S)|(?<!\w)_(?=\S)|\\(?=[!-/:-@\[-`{-~])")
+
+
+def as_text(text: str) -> str:
+    """Return text as one line of Markdown that shows it; code between backticks stays code.
+
+    GitHub reads `<name>` as an HTML element, `*a*` and `_a_` as emphasis, and `$a$` as mathematics.
+    """
+    parts = _CODE.split(" ".join(text.split()))
+    return "".join(
+        part if index % 2 else _MARKUP.sub(r"\\\g<0>", part).replace("<", "&lt;")
+        for index, part in enumerate(parts)
+    )
+
+
+def table_line(texts: Iterable[str]) -> str:
+    """Return a line of a table; a pipe would end its cell, in code too."""
+    return "| " + " | ".join(as_text(text).replace("|", "\\|") for text in texts) + " |"

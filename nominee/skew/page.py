@@ -1,18 +1,25 @@
-"""The heat map: one static HTML page without any other file. A cell opens its steps, logs and history."""
+"""The heat map: one static HTML page without any other file. A cell opens its steps, logs and history.
+
+The colour of a cell that passed is what a user saw there; the text in it says the same.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import Final
 
-from nominee.skew.grid import grid, shown
+from nominee.skew.grid import OUTSIDE, distinct, grid, mark
+from nominee.skew.markdown import cells_text
 from nominee.skew.model import JsonObject
 
 TEMPLATE: Final = Path(__file__).with_name("page.html")
+_CASE_COLOURS = 7
+_NO_EVIDENCE: Final[JsonObject] = {"steps": [], "logs": {}, "history": []}
 
 
 def page(document: JsonObject, evidence: Mapping[str, JsonObject]) -> str:
@@ -20,58 +27,163 @@ def page(document: JsonObject, evidence: Mapping[str, JsonObject]) -> str:
     cells = {
         cell["id"]: {**cell, "evidence": evidence.get(cell["id"], _NO_EVIDENCE)} for cell in document["cells"]
     }
-    # "</script>" in a log would end the element.
-    data = json.dumps(cells, separators=(",", ":")).replace("</", "<\\/")
+    # "</script>" in a log would end the element, and "<!--<script>" hide its end.
+    data = json.dumps(cells, separators=(",", ":")).replace("<", "\\u003c")
+    rows = [row for row in document["rows"] if _cells(document, row)]
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         title=escape(document["title"] or document["matrix"]),
-        summary=escape(f"{document['summary']}. Nominee {document['version']}; {document['file']}."),
-        rows="\n".join(line for row in document["rows"] for line in _row(document, row)),
+        summary=escape(f"{document['summary']}."),
+        origin=escape(_origin(document)),
+        contents="".join(_contents(document, rows)),
         answers="\n".join(_answers(document)),
+        rows="\n".join(line for row in rows for line in _row(document, row)),
         data=data,
     )
 
 
-_NO_EVIDENCE: Final[JsonObject] = {"steps": [], "logs": {}, "history": []}
-
-
-def _row(document: JsonObject, row: JsonObject) -> Iterator[str]:
-    cells = [cell for cell in document["cells"] if cell["row"] == row["name"]]
-    if not cells:
-        return
-    yield f"<h2>{escape(row['title'] or row['name'])}</h2>"
-    yield f"<p>{escape(row['section'])}</p>"
-    found = grid(cells)
-    heads = [f"{found.column_factor} {value}".strip() for value in found.columns]
-    yield "<table>"
-    yield "<tr>" + "".join(f"<th>{escape(text)}</th>" for text in [*found.line_factors, *heads]) + "</tr>"
-    for header, line in found.lines:
-        texts = "".join(f"<th>{escape(text)}</th>" for text in header)
-        yield f"<tr>{texts}{''.join(map(_cell, line))}</tr>"
-    yield "</table>"
-    if row["cases"]:
-        yield '<table class="cases">'
-        for case in row["cases"]:
-            columns = (case["name"], case["when"], case["see"])
-            yield "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in columns) + "</tr>"
-        yield "</table>"
-
-
-def _cell(cell: JsonObject | None) -> str:
-    if cell is None:
-        return '<td class="none">·</td>'
-    outside = " outside" if cell["unsupported"] else ""
-    text = shown(cell) or cell["outcome"]
+def _origin(document: JsonObject) -> str:
+    commits = document["commits"]
+    commit = f" (commit {', '.join(commits)})" if commits else ""
+    machine = document["machine"]
+    selection = "every combination" if document["selection"] == "all" else "a pairwise selection"
+    only = f", those that match {document['only']}" if document["only"] else ""
     return (
-        f'<td><button class="{cell["outcome"]}{outside}" data-cell="{escape(cell["id"])}" '
-        f'title="{escape(cell["name"])}">{escape(text)}</button></td>'
+        f"Nominee {document['version']}{commit} emulates the versions and feature gates; the processes are "
+        f"not those of Kubernetes. {document['file']}: {selection} of {document['possible']} cells{only}. "
+        f"{document['seconds']:.0f} s on {machine['cores']} cores ({machine['processor']})."
     )
 
 
-def _answers(document: JsonObject) -> Iterator[str]:
-    if not document["answers"]:
-        return
-    yield '<h2>Answers of the KEPs</h2><table class="cases">'
+def _contents(document: JsonObject, rows: Sequence[JsonObject]) -> Iterator[str]:
+    yield "<ul>"
+    for kep, answers in _answers_by_kep(document).items():
+        yield f'<li><a href="#answers-{kep}">Answers of KEP-{kep}</a> <span class="quiet">'
+        yield f"{escape(_verdicts(answers))}</span></li>"
+    for row in rows:
+        cells = _cells(document, row)
+        passed = sum(cell["outcome"] == "passed" for cell in cells)
+        yield f'<li><a href="#row-{escape(row["name"])}">{_inline(row["title"] or row["name"])}</a> '
+        yield f'<span class="quiet">{passed} of {len(cells)}</span></li>'
+    yield "</ul>"
+
+
+def _cells(document: JsonObject, row: JsonObject) -> list[JsonObject]:
+    return [cell for cell in document["cells"] if cell["row"] == row["name"]]
+
+
+# Rows
+
+
+def _row(document: JsonObject, row: JsonObject) -> Iterator[str]:
+    cells = _cells(document, row)
+    yield f'<h2 id="row-{escape(row["name"])}">{_inline(row["title"] or row["name"])}</h2>'
+    yield f'<p class="quiet">{_inline(row["section"])}</p>' if row["section"] else ""
+    found = grid(cells)
+    colours = _colours(row)
+    heads = [f"{found.column_factor} {value}".strip() or "result" for value in found.columns]
+    yield '<div class="scroll"><table class="map"><thead><tr>'
+    yield "".join(f'<th scope="col">{escape(text)}</th>' for text in [*found.line_factors, *heads])
+    yield "</tr></thead><tbody>"
+    for header, line in found.lines:
+        texts = "".join(f'<th scope="row">{_breakable(text)}</th>' for text in header)
+        yield f"<tr>{texts}{''.join(_cell(cell, colours) for cell in line)}</tr>"
+    yield "</tbody></table></div>"
+    if row["cases"]:
+        yield '<table class="list">'
+        for case in row["cases"]:
+            colour = f'<td class="{colours[case["name"]]}">{escape(case["name"])}</td>'
+            yield f"<tr>{colour}<td>{escape(case['when'])}</td><td>{_inline(case['see'])}</td></tr>"
+        yield "</table>"
+
+
+def _colours(row: JsonObject) -> Mapping[str, str]:
+    """Return the class of each case of a row."""
+    names = dict.fromkeys(case["name"] for case in row["cases"])
+    return {name: f"case{number % _CASE_COLOURS}" for number, name in enumerate(names)}
+
+
+def _cell(cell: JsonObject | None, colours: Mapping[str, str]) -> str:
+    if cell is None:
+        return '<td class="none" title="not selected">·</td>'
+    outside = f" {OUTSIDE}" if cell["unsupported"] else ""
+    cases = distinct([each["case"] for each in cell["seen"]])
+    if cell["outcome"] != "passed":
+        button = _button(cell, escape(f"{mark(cell)} {cell['outcome']}"), cell["outcome"])
+    elif len(cases) == 1:
+        button = _button(cell, escape(cases[0]) + outside, colours[cases[0]])
+    else:
+        steps = " → ".join(f'<span class="{colours[case]}">{escape(case)}</span>' for case in cases)
+        button = _button(cell, (steps or "passed") + outside, "path")
+    return f"<td>{button}</td>"
+
+
+def _button(cell: JsonObject, html: str, colour: str) -> str:
+    outside = " outside" if cell["unsupported"] else ""
+    return (
+        f'<button class="{colour}{outside}" data-cell="{escape(cell["id"])}" '
+        f'title="{escape(cell["name"])}">{html}</button>'
+    )
+
+
+# Answers
+
+
+def _answers_by_kep(document: JsonObject) -> Mapping[int, list[JsonObject]]:
+    found: dict[int, list[JsonObject]] = {}
     for answer in document["answers"]:
-        columns = (f"KEP-{answer['kep']}", answer["section"], answer["answer"], answer["verdict"])
-        yield "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in columns) + "</tr>"
-    yield "</table>"
+        found.setdefault(answer["kep"], []).append(answer)
+    return found
+
+
+def _verdicts(answers: Sequence[JsonObject]) -> str:
+    counts = {
+        verdict: sum(answer["verdict"] == verdict for answer in answers)
+        for verdict in ("confirmed", "contradicted", "not tested")
+    }
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+
+
+def _answers(document: JsonObject) -> Iterator[str]:
+    by_name = {cell["name"]: cell for cell in document["cells"]}
+    for kep, answers in _answers_by_kep(document).items():
+        yield f'<h2 id="answers-{kep}">Answers of KEP-{kep}: {escape(_verdicts(answers))}</h2>'
+        section = ""
+        for answer in answers:
+            if answer["section"] != section:
+                yield "</table>" if section else ""
+                section = answer["section"]
+                yield f'<h3>{_inline(section)}</h3><table class="list answers">'
+            yield _answer(answer, by_name)
+        yield "</table>"
+
+
+_VERDICT_MARKS: Final = {"confirmed": "✓ ", "contradicted": "✗ "}
+
+
+def _answer(answer: JsonObject, by_name: Mapping[str, JsonObject]) -> str:
+    verdict = answer["verdict"]
+    parts = [_inline(answer["reason"])] if answer["reason"] else []
+    against, others = answer["against"], [name for name in answer["cells"] if name not in answer["against"]]
+    parts += [
+        f"{_button(by_name[name], escape(name), '')} {_inline(seen)}<br>" for name, seen in against.items()
+    ]
+    if others:
+        buttons = "".join(_button(by_name[name], escape(name), "") for name in others)
+        verb = "confirm" if len(others) > 1 else "confirms"
+        parts.append(f"<details><summary>{cells_text(len(others))} {verb} it</summary>{buttons}</details>")
+    parts += [_inline(answer["note"])] if answer["note"] else []
+    return (
+        f"<tr><td>{_inline(answer['answer'])}</td>"
+        f'<td class="{verdict.replace(" ", "-")}">{_VERDICT_MARKS.get(verdict, "")}{verdict}</td>'
+        f"<td>{' '.join(parts)}</td></tr>"
+    )
+
+
+def _inline(text: str) -> str:
+    """Return text as HTML, with what is between backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+def _breakable(text: str) -> str:
+    """Return text as HTML in which a long name of a gate may be broken before a capital letter."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z=])", "<wbr>", escape(text))

@@ -41,6 +41,7 @@ class TerminalProgress:
             console=self._console,
             auto_refresh=False,
             transient=True,
+            disable=not self._console.is_terminal,
         )
         self._task = self._bar.add_task("cells", total=None)
 

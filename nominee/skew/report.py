@@ -17,10 +17,11 @@ NAME = "skew.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """A cell that was run."""
+    """A cell that was run. `commit` is that of Nominee's clone, "" for an installed package."""
 
     planned: PlannedCell
     result: ScenarioResult
+    commit: str = ""
 
     @property
     def passed(self) -> bool:
@@ -56,11 +57,16 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedAnswer:
-    """An answer, the cells that decided, and those that contradict it with what was seen there."""
+    """An answer, the cells that decided, and those that contradict it with what was seen there.
+
+    `outside` counts the cells outside the version skew policy; `shown` are the cases of those that confirm.
+    """
 
     answer: Answer
     verdict: Verdict
     cells: tuple[str, ...] = ()
+    outside: int = 0
+    shown: tuple[str, ...] = ()
     against: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
 
@@ -72,6 +78,8 @@ class JudgedAnswer:
             "answer": self.answer.answer,
             "verdict": self.verdict.value,
             "cells": list(self.cells),
+            "outside": self.outside,
+            "shown": list(self.shown),
             "against": dict(self.against),
             "reason": self.reason,
             "note": self.answer.note,
@@ -80,11 +88,11 @@ class JudgedAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The results of a run: `cells` have ended, `unfinished` are the names of the others."""
+    """The results of a run: `cells` have ended, `unfinished` are the others."""
 
     plan: Plan
     cells: tuple[CellResult, ...]
-    unfinished: tuple[str, ...]
+    unfinished: tuple[PlannedCell, ...]
     answers: tuple[JudgedAnswer, ...]
     version: str
     machine: Mapping[str, Json]
@@ -121,10 +129,14 @@ class Report:
             "possible": self.plan.possible,
             "leftOut": [_left_out(each) for each in self.plan.left_out],
             "version": self.version,
+            "commits": sorted({cell.commit for cell in self.cells if cell.commit}),
             "machine": dict(self.machine),
             "seconds": round(self.seconds, 1),
             "summary": self.summary,
-            "unfinished": list(self.unfinished),
+            "unfinished": [
+                {"name": planned.cell.name, "row": planned.cell.row.name, "kep": planned.cell.row.kep}
+                for planned in self.unfinished
+            ],
             "rows": [_row(row) for row in self.plan.matrix.rows],
             "cells": [cell.as_json() for cell in self.cells],
             "answers": [answer.as_json() for answer in self.answers],
@@ -157,29 +169,37 @@ def judge(answers: Sequence[Answer], cells: Sequence[CellResult]) -> tuple[Judge
 def _judge(answer: Answer, cells: Sequence[CellResult]) -> JudgedAnswer:
     if answer.untested:
         return JudgedAnswer(answer=answer, verdict=Verdict.UNTESTED, reason=answer.untested)
-    decided: list[str] = []
+    decided: list[CellResult] = []
     against: dict[str, str] = {}
+    shown: dict[str, None] = {}
     for cell in cells:
         planned = cell.planned
-        matching = {
-            number for number, stage in enumerate(planned.cell.stages) if holds(answer.where, stage.setting)
-        }
+        stages = enumerate(planned.cell.stages)
+        matching = {number for number, stage in stages if holds(answer.where, stage.setting)}
         if planned.cell.row.name not in answer.rows or not matching:
             continue
         if cell.result.outcome not in (Outcome.PASSED, Outcome.FAILED):
             continue
-        decided.append(planned.cell.name)
+        decided.append(cell)
         if not cell.passed:
             against[planned.cell.name] = cell.result.reason
             continue
-        shown = [each for each in planned.seen if each.stage in matching]
-        other = [each for each in shown if _differs(each.case, answer)]
-        if other or (answer.shows and not shown):
+        seen = [each for each in planned.seen if each.stage in matching]
+        other = [each for each in seen if _differs(each.case, answer)]
+        if other or (answer.shows and not seen):
             against[planned.cell.name] = "; ".join(each.see for each in other) or "nothing was observed"
+        else:
+            shown.update(dict.fromkeys(each.case for each in seen))
     if not decided:
         return JudgedAnswer(answer=answer, verdict=Verdict.UNTESTED, reason="no cell of the run decides it")
-    verdict = Verdict.CONTRADICTED if against else Verdict.CONFIRMED
-    return JudgedAnswer(answer=answer, verdict=verdict, cells=tuple(decided), against=against)
+    return JudgedAnswer(
+        answer=answer,
+        verdict=Verdict.CONTRADICTED if against else Verdict.CONFIRMED,
+        cells=tuple(cell.planned.cell.name for cell in decided),
+        outside=sum(len(cell.planned.cell.unsupported) > 0 for cell in decided),
+        shown=tuple(shown),
+        against=against,
+    )
 
 
 def _differs(case: str, answer: Answer) -> bool:

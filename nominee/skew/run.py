@@ -78,7 +78,7 @@ def collect(plan: Plan, store: Store, seconds: float) -> Report:
     return Report(
         plan=plan,
         cells=cells,
-        unfinished=tuple(planned.cell.name for planned, result in found if result is None),
+        unfinished=tuple(planned for planned, result in found if result is None),
         answers=judge(plan.matrix.answers, cells),
         version=version("nominee"),
         machine=machine(),

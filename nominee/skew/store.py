@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+from importlib.metadata import version
 from pathlib import Path
 
+from machinery.process.file_lock import HeldError, acquire, holder
 from nominee.scenario.result import ScenarioResult
-from nominee.skew import report as reports
 from nominee.skew.cell_run import RESULT
 from nominee.skew.planning import PlannedCell
 from nominee.skew.report import CellResult
@@ -16,39 +18,67 @@ class StoreError(RuntimeError):
     """The directory cannot be used; the message has the reason and the remedy."""
 
 
+_LOCK = ".lock"
+
+
+def _used_by(directory: Path, pid: int) -> StoreError:
+    by = f" (pid {pid})" if pid else ""
+    return StoreError(
+        f"another `nominee skew run`{by} uses {directory}; wait for its end, or give another directory"
+    )
+
+
 class Store:
-    """The files of a run."""
+    """The files of a run. One process at a time writes them."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.cells = directory / "cells"
+        self._lock: int | None = None
 
     def open(self, *, resume: bool) -> None:
         """Create the directory, or continue in one that has results.
 
         Raises:
-            StoreError: it has results and `resume` is off, or it has other files.
+            StoreError: it has results and `resume` is off, it has other files, or another process uses it.
         """
-        others = sorted(self.directory.iterdir()) if self.directory.is_dir() else []
-        ours = self.cells in others or self.directory / reports.NAME in others
-        if others and not ours:
-            raise StoreError(f"{self.directory} has files that are not of a matrix; give an empty directory")
-        if ours and not resume:
-            raise StoreError(
-                f"{self.directory} has results; --resume runs the missing cells, or give another directory"
-            )
+        lock = self.directory / _LOCK
+        if self._lock is None and (pid := holder(lock)) is not None:
+            raise _used_by(self.directory, pid)
         try:
+            found = sorted(self.directory.iterdir()) if self.directory.is_dir() else []
+            others = [path for path in found if path != lock]
+            if others and self.cells not in others:
+                raise StoreError(
+                    f"{self.directory} has files that are not of a matrix; give an empty directory"
+                )
+            if others and any(self.cells.iterdir()) and not resume:
+                raise StoreError(
+                    f"{self.directory} has results; --resume runs the missing cells, "
+                    "or give another directory"
+                )
             self.cells.mkdir(parents=True, exist_ok=True)
+            if self._lock is None:
+                self._lock = acquire(lock)
+        except HeldError as error:
+            raise _used_by(self.directory, error.pid) from None
         except OSError as error:
-            raise StoreError(str(error)) from None
+            raise StoreError(f"{self.directory} cannot be used: {error}") from None
+
+    def close(self) -> None:
+        """Let another process use the directory."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def result(self, planned: PlannedCell) -> CellResult | None:
-        """Return the result of a cell that has ended with this scenario, or None."""
+        """Return the result of a cell that has ended with this scenario and version of Nominee, or None."""
         try:
             document = json.loads((self.cells / planned.id / RESULT).read_text(encoding="utf-8"))
-            if document["digest"] != planned.digest:
+            if (document["digest"], document["version"]) != (planned.digest, version("nominee")):
                 return None
-            return CellResult(planned=planned, result=ScenarioResult.from_json(document["result"]))
+            result = ScenarioResult.from_json(document["result"])
+            return CellResult(planned=planned, result=result, commit=str(document["commit"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 

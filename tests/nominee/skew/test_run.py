@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from nominee.scenario.result import Outcome, ScenarioResult
 from nominee.skew import run as running
 from nominee.skew.cell_run import Job, keep
 from nominee.skew.kep_page import kep_page
-from nominee.skew.markdown import as_markdown
+from nominee.skew.markdown import as_markdown, table_line
 from nominee.skew.planning import Plan
 from nominee.skew.report import CellResult, Report, Verdict
 from nominee.skew.store import Store, StoreError
@@ -44,6 +45,9 @@ _ANSWERS = """\
 """
 
 
+_HOSTILE = "a line with </script> <!-- <script> & \x1b[31m"
+
+
 class FakeExecutor:
     """Ends jobs at once, with an outcome by id; raises KeyboardInterrupt after `limit` jobs."""
 
@@ -58,10 +62,10 @@ class FakeExecutor:
             yield None
             work = cells.parent / "work"
             (work / "c/logs").mkdir(parents=True, exist_ok=True)
-            (work / "c/logs/scheduler.log").write_text("a line with </script>\n", encoding="utf-8")
+            (work / "c/logs/scheduler.log").write_text(f"{_HOSTILE}\n", encoding="utf-8")
             (work / "steps.txt").write_text("1.0s > a step\n", encoding="utf-8")
             outcome = self._outcomes.get(job.id, Outcome.PASSED)
-            reason = "" if outcome is Outcome.PASSED else "not within 30 s; observed: x | y"
+            reason = "" if outcome is Outcome.PASSED else "not within 30 s; observed: <x> | *y* \x1b[0m"
             result = ScenarioResult(scenario=job.id, outcome=outcome, reason=reason, seconds=2.0)
             (work / "results.json").write_text(json.dumps([result.as_json()]), encoding="utf-8")
             keep(job, work, cells / job.id, "")
@@ -173,23 +177,76 @@ def test_the_reports(tmp_path: Path) -> None:
     names = running.write(report, store)
     assert set(names) == {"skew.json", "index.html", "junit.xml", "report.md", "kep-5278.md"}
     suite = ElementTree.parse(store.directory / "junit.xml").getroot()
-    assert (suite.get("tests"), suite.get("failures")) == ("11", "1")
+    assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == ("nominee skew test", "11", "1")
+    assert [each.get("file") for each in suite] == [str(tmp_path / "matrix.yaml")] * 11
     page = (store.directory / "index.html").read_text(encoding="utf-8")
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     assert found is not None
     cells = json.loads(found[1])
     assert len(cells) == 11
-    assert cells[failed]["evidence"]["logs"] == {"scheduler": ["a line with </script>"]}
-    assert page.count("<button class=") == 11
-    assert page.count('<button class="failed outside"') == 1
-    assert not re.search(r'(src|href)="', page)  # no other file
+    assert cells[failed]["evidence"]["logs"] == {"scheduler": [_HOSTILE]}
+    assert "<" not in found[1]  # "<!--<script>" would hide the end of the element
+    maps = "".join(re.findall(r'<table class="map">.*?</table>', page, re.DOTALL))
+    assert maps.count("<button class=") == 11
+    assert maps.count('<button class="failed outside"') == 1
+    assert maps.count('<button class="case1"') == 3
+    assert maps.count('<span class="case') == 2  # a path shows two cases
+    assert not re.search(r'(src|href)="(?!#)', page)  # no other file
     document = json.loads((store.directory / "skew.json").read_text(encoding="utf-8"))
     markdown = as_markdown(document)
     assert markdown.index("upgrade->downgrade->upgrade") < markdown.index("## Version Skew Strategy")
     assert "| kept | otherwise | the bound pod keeps it | 5 |" in markdown
     assert "| up and down | ✓ written → missing |" in markdown
     assert "- scheduler 1.34 is newer than the API server 1.33 (1 cell)" in markdown
+    assert "observed: &lt;x> | \\*y* " in markdown
     assert "Reproduce: `nominee scenario run cells/" in markdown
+
+
+def test_a_result_of_another_version_runs_again(tmp_path: Path) -> None:
+    report, store = _report(tmp_path, CLEARING)
+    file = store.folder(report.plan.cells[0]) / "result.json"
+    document = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**document, "version": "0.1.0"}), encoding="utf-8")
+    assert running.collect(report.plan, store, 1.0).unfinished == (report.plan.cells[0],)
+
+
+def test_one_run_at_a_time_uses_a_directory(tmp_path: Path) -> None:
+    first = Store(tmp_path / "report")
+    first.open(resume=False)
+    with pytest.raises(StoreError, match=rf"another `nominee skew run` \(pid {os.getpid()}\) uses "):
+        Store(tmp_path / "report").open(resume=True)
+
+
+def test_a_directory_in_which_nothing_has_ended_is_used_again(tmp_path: Path) -> None:
+    (tmp_path / "report/cells").mkdir(parents=True)
+    Store(tmp_path / "report").open(resume=False)
+
+
+def test_an_incomplete_report_says_so(tmp_path: Path) -> None:
+    plan = planned(tmp_path, CLEARING, full=True, only="apiserver=1.35")
+    store = Store(tmp_path / "report")
+    store.open(resume=False)
+    with pytest.raises(KeyboardInterrupt):
+        _run(plan, store, FakeExecutor({}, limit=1))
+    running.write(running.collect(plan, store, 1.0), store)
+    document = json.loads((store.directory / "skew.json").read_text(encoding="utf-8"))
+    text = kep_page(document, 5278)
+    assert "1 of 4 cells passed. **Incomplete: 3 cells did not run.**" in text
+    assert "(of it the cells that match `apiserver=1.35`)" in text
+    suite = ElementTree.parse(store.directory / "junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("skipped")) == ("4", "3")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a|b `c|d`\ne", r"| a\|b `c\|d` e |"),
+        ("x <name> `<name>`", "| x &lt;name> `<name>` |"),
+        ("*all* of _it_ nominated_node $a$ 2 * 3", r"| \*all* of \_it_ nominated_node \$a$ 2 * 3 |"),
+    ],
+)
+def test_text_in_a_table(text: str, shown: str) -> None:
+    assert table_line([text]) == shown
 
 
 def test_the_page_of_a_kep(tmp_path: Path) -> None:
@@ -199,12 +256,12 @@ def test_the_page_of_a_kep(tmp_path: Path) -> None:
     text = kep_page(document, 5278)
     assert "1 confirmed, 1 contradicted, 2 not tested." in text
     assert (
-        "| An API server without the gate does not clear the field. | ✓ confirmed | 2 cells of clearing. |"
-        in text
+        "| An API server without the gate does not clear the field. | ✓ confirmed "
+        "| 2 cells of clearing (outside the skew policy) showed: kept. |" in text
     )
     assert (
-        "| A new API server clears it. | ✗ contradicted | 4 of 8 cells differ: `clearing apiserver=1.35"
-        in text
+        "| A new API server clears it. | ✗ contradicted "
+        "| 4 of 8 cells differ (2 outside the skew policy): `clearing apiserver=1.35" in text
     )
     assert "| scheduler | apiserver gates | apiserver 1.33 | apiserver 1.35 | apiserver 1.36 |" in text
     with pytest.raises(ValueError, match="no row of KEP-1; it has 5278"):
