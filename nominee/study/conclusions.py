@@ -208,14 +208,14 @@ def _throughput(report: Report) -> list[str]:
         f"{medians(Condition.QUIET, shown)}. While small pods are deleted on the nodes of the "
         "deferred pods, 20 "
         f"a second: {medians(Condition.CHURN, shown)}.",
-        "A node-aware hint that returns Skip is not enough: a queue that asks it for every deferred pod at "
-        "every deletion of a pod in the cluster pays for each call, also when no event concerns their nodes. "
-        "The results in docs/studies were measured with such a queue: the new pods of one measurement are "
-        "deleted before the next, and part of that work falls into it, so the first seed shows the least "
-        "cost. Since then the queue here finds unschedulable pods by node, and such a deletion costs "
-        "0.03 ms of processor time instead of 4.7 ms (docs/design/017). With deletions on their nodes, "
-        "backoff limits the retries. The options differ less than the seeds do. Other programs on "
-        "the machine disturb the throughput more than the processor time.",
+        "A node-aware hint that returns Skip is not enough: a queue that asks it for every deferred pod "
+        "at every deletion of a pod in the cluster pays for each call, also when no event concerns their "
+        "nodes: 4.7 ms of processor time for a deletion, with this many deferred pods. The queue measured"
+        " here finds unschedulable pods by node, and such a deletion costs 0.03 ms (docs/design/017). "
+        "With deletions on their nodes, backoff limits the retries. The rate without deferred pods is the"
+        " mean of a measurement before and one after the others. Other programs on the machine disturb "
+        "the throughput more than the processor time; what differs by less than the spread is not a "
+        "difference.",
     ]
 
 
