@@ -11,15 +11,19 @@ from scheduler.framework.algorithm import AlgorithmError, NoNodesError, Survey, 
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.diagnosis import Diagnosis, FitError
 from scheduler.framework.interface import Candidate, Code, FilterError, Status
-from scheduler.framework.runtime import Framework
+from scheduler.framework.runtime import Framework, ScoreError
 from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.status import error_text
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.dynamic_resources import DynamicResources
 
 
 class ExplainError(Exception):
-    """A plugin failed: the scheduler would report an error and try again later."""
+    """A plugin failed: the scheduler would report an error and try again later.
+
+    The cause is set where the plugin raised an exception.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +102,33 @@ def explain(framework: Framework, snapshot: Snapshot, pod: PodInfo, *, is_live: 
     Raises:
         ExplainError: a plugin failed.
     """
-    cycle = _Cycle(framework, snapshot, CycleState(), pod, is_live)
+    try:
+        return _explain(_Cycle(framework, snapshot, CycleState(), pod, is_live))
+    except ExplainError:
+        raise
+    except (AlgorithmError, FilterError) as error:
+        raise ExplainError(str(error)) from error.status.error
+    except ScoreError as error:
+        raise ExplainError(str(error)) from error.__cause__
+    except Exception as error:  # plugins come from outside
+        raise ExplainError(error_text(error)) from error
+
+
+def _explain(cycle: _Cycle) -> Verdict:
+    framework, pod = cycle.framework, cycle.pod
     gate = framework.run_pre_enqueue_plugins(pod)
     if gate is not None:
+        if not gate.is_rejected:
+            raise ExplainError(gate.message()) from gate.error
         rejection = Rejection.of(gate)
         wakers = _wakers(framework, [rejection.plugin])
         return Verdict(pod, rejection, preemption=Preemption(), wakers=wakers)
     try:
-        found = survey(framework, cycle.state, pod, snapshot)
+        found = survey(framework, cycle.state, pod, cycle.snapshot)
     except NoNodesError as error:
         return Verdict(pod, preemption=Preemption(nomination=""), message=str(error))
     except FitError as error:
         return _hopeless(cycle, error.diagnosis, sorted(error.diagnosis.unschedulable_plugins))
-    except (AlgorithmError, FilterError) as error:
-        raise ExplainError(str(error)) from None
     if not len(found.rows):
         return _hopeless(cycle, found.diagnosis, sorted(found.narrowing))
     return _chosen(cycle, found)
@@ -142,7 +159,7 @@ def _scores(cycle: _Cycle, found: Survey, names: list[str]) -> dict[str, dict[st
     framework, rows = cycle.framework, np.asarray(found.rows, dtype=np.intp)
     status = framework.run_pre_score_plugins(cycle.state, cycle.pod, cycle.snapshot, rows)
     if status is not None:
-        raise ExplainError(status.message())
+        raise ExplainError(status.message()) from status.error
     by_plugin = framework.run_score_plugins(cycle.state, cycle.pod, cycle.snapshot, rows)
     if not by_plugin:
         return {name: {} for name in names}

@@ -195,7 +195,7 @@ class FilterPlugin(Plugin):
             status = self.filter(state, pod, node)
             mask[i] = status is None or status.code is Code.Success
             if status is not None and not status.is_success and not status.is_rejected:
-                raise FilterError(status.with_plugin(self.name), node.name)
+                raise FilterError(status.with_plugin(self.name))
         return mask
 
     def explain_all(
@@ -215,10 +215,9 @@ class FilterPlugin(Plugin):
 class FilterError(Exception):
     """A Filter plugin failed (it did not merely reject)."""
 
-    def __init__(self, status: Status, node: str) -> None:
+    def __init__(self, status: Status) -> None:
         super().__init__(f'running "{status.plugin}" filter plugin: {status.message()}')
         self.status = status
-        self.node = node
 
 
 class NodeStatuses(Protocol):

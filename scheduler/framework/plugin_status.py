@@ -5,7 +5,8 @@ Source: kube-scheduler 1.36, framework runtime.
 
 from __future__ import annotations
 
-from scheduler.framework.interface import Code, Plugin, Status
+from scheduler.framework.interface import Code, Plugin, PreEnqueuePlugin, Status
+from scheduler.framework.types import PodInfo
 
 
 def failed_status(point: str, plugin: str, status: Status) -> Status:
@@ -21,3 +22,16 @@ def rejected_by(plugin: Plugin, status: Status) -> Status:
     if status.is_rejected:
         return status.with_plugin(plugin.name)
     return failed_status("filter", plugin.name, status)
+
+
+def run_pre_enqueue_plugin(plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | None:
+    """Return the plugin's rejection, or an Error status if it failed; None: the pod may be tried."""
+    try:
+        status = plugin.pre_enqueue(pod)
+    except Exception as error:  # noqa: BLE001  # plugins come from outside
+        status = Status.as_error(error)
+    if status is None or status.is_success:
+        return None
+    if status.is_rejected:
+        return status.with_plugin(plugin.name)
+    return failed_status("PreEnqueue", plugin.name, status)

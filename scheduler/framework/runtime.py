@@ -31,8 +31,9 @@ from scheduler.framework.interface import (
     Status,
 )
 from scheduler.framework.plugin_set import PluginConfigError, PluginSet
-from scheduler.framework.plugin_status import failed_status, rejected_by
+from scheduler.framework.plugin_status import failed_status, rejected_by, run_pre_enqueue_plugin
 from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.status import error_text
 from scheduler.framework.types import NodeInfo, PodInfo
 
 T = TypeVar("T")
@@ -48,11 +49,11 @@ class Framework(PluginSet):
     """One profile: its plugins, and how each extension point runs them."""
 
     def run_pre_enqueue_plugins(self, pod: PodInfo) -> Status | None:
-        """Return the first rejection; None when the pod may be tried."""
+        """Return the first rejection or error; None when the pod may be tried."""
         for plugin in self.pre_enqueue_plugins:
-            status = plugin.pre_enqueue(pod)
-            if status is not None and not status.is_success:
-                return status.with_plugin(plugin.name)
+            status = run_pre_enqueue_plugin(plugin, pod)
+            if status is not None:
+                return status
         return None
 
     # Filtering
@@ -112,7 +113,10 @@ class Framework(PluginSet):
         for name, extensions in self.pre_filter_extensions:
             if name not in state.skip_filter_plugins:
                 began = self.monotonic() if hooks else 0.0
-                status = extensions.add_pod(state, pod, added, node)
+                try:
+                    status = extensions.add_pod(state, pod, added, node)
+                except Exception as error:  # noqa: BLE001  # plugins come from outside
+                    status = Status.as_error(error)
                 for hook in hooks:
                     hook(state, name, "PreFilterExtensionAddPod", status, self.monotonic() - began)
                 if status is not None and not status.is_success:
@@ -127,7 +131,10 @@ class Framework(PluginSet):
         for name, extensions in self.pre_filter_extensions:
             if name not in state.skip_filter_plugins:
                 began = self.monotonic() if hooks else 0.0
-                status = extensions.remove_pod(state, pod, removed, node)
+                try:
+                    status = extensions.remove_pod(state, pod, removed, node)
+                except Exception as error:  # noqa: BLE001  # plugins come from outside
+                    status = Status.as_error(error)
                 for hook in hooks:
                     hook(state, name, "PreFilterExtensionRemovePod", status, self.monotonic() - began)
                 if status is not None and not status.is_success:
@@ -142,7 +149,10 @@ class Framework(PluginSet):
             if plugin.name in skipped:
                 continue
             began = self.monotonic() if hooks else 0.0
-            status = plugin.filter(state, pod, node)
+            try:
+                status = plugin.filter(state, pod, node)
+            except Exception as error:  # noqa: BLE001  # plugins come from outside
+                status = Status.as_error(error)
             for hook in hooks:
                 hook(state, plugin.name, node, status, self.monotonic() - began)
             if status is not None and not status.is_success:
@@ -192,7 +202,7 @@ class Framework(PluginSet):
         A plugin without a vectorised filter is asked only about rows that passed so far.
 
         Raises:
-            FilterError: a plugin's answer is neither success nor a rejection.
+            FilterError: a plugin failed, or its answer is neither success nor a rejection.
         """
         hooks = state.hooks.filter_rows
         verdicts: Verdicts = []
@@ -205,7 +215,12 @@ class Framework(PluginSet):
                 passed = np.logical_and.reduce([mask for _, mask in verdicts])
                 chosen = np.arange(rows.start, rows.stop)[passed] if isinstance(rows, slice) else rows[passed]
             began = self.monotonic() if hooks else 0.0
-            mask = plugin.filter_all(state, pod, snapshot, chosen)
+            try:
+                mask = plugin.filter_all(state, pod, snapshot, chosen)
+            except FilterError:
+                raise
+            except Exception as error:
+                raise FilterError(Status.as_error(error, plugin.name)) from error
             for hook in hooks:
                 hook(state, pod, snapshot, chosen, plugin, mask, self.monotonic() - began)
             if mask is None:
@@ -296,16 +311,14 @@ class Framework(PluginSet):
             name = plugin.name
             if name in skipped:
                 continue
-            try:
-                found = self._score(plugin, state, pod, snapshot, rows)
-            except Exception as error:
-                raise ScoreError(f'running Score plugin "{name}": {error}') from error
+            found = self._score(plugin, state, pod, snapshot, rows)
             if type(plugin).score_all is ScorePlugin.score_all and len(found):
                 low, high = int(found.min()), int(found.max())
                 if low < 0 or high > MAX_NODE_SCORE:
                     raise ScoreError(
-                        f'plugin "{name}" returns an invalid score {low if low < 0 else high}, '
-                        f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
+                        f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid '
+                        f"score {low if low < 0 else high}, it should in the range of [0, {MAX_NODE_SCORE}] "
+                        "after normalizing"
                     )
             weight = self.score_weights[name]
             scores[name] = found if weight == 1 else found * weight
@@ -316,18 +329,22 @@ class Framework(PluginSet):
     def _score(
         self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
-        """Return the plugin's normalised scores, not weighted yet."""
+        """Return the plugin's normalised scores, not weighted yet. Raises: ScoreError."""
         hooks = state.hooks
-        if not hooks.score and not hooks.normalize:
-            return plugin.normalize(state, pod, plugin.score_all(state, pod, snapshot, rows))
-        began = self.monotonic()
-        found = plugin.score_all(state, pod, snapshot, rows)
+        began = self.monotonic() if hooks.score else 0.0
+        try:
+            found = plugin.score_all(state, pod, snapshot, rows)
+        except Exception as error:
+            raise ScoreError(_failed("running Score plugins", plugin, error)) from error
         for hook in hooks.score:
             hook(state, plugin.name, snapshot, rows, found, self.monotonic() - began)
         if type(plugin).normalize is ScorePlugin.normalize:
             return found
-        began = self.monotonic()
-        found = plugin.normalize(state, pod, found)
+        began = self.monotonic() if hooks.normalize else 0.0
+        try:
+            found = plugin.normalize(state, pod, found)
+        except Exception as error:
+            raise ScoreError(_failed("running Normalize on Score plugins", plugin, error)) from error
         for hook in hooks.normalize:
             hook(state, plugin.name, self.monotonic() - began)
         return found
@@ -418,6 +435,11 @@ class Framework(PluginSet):
         state.skip_pre_bind_plugins = frozenset(skipped)
         state.parallel_pre_bind_plugins = frozenset(parallel)
         return Status(Code.Skip if len(skipped) == len(self.pre_bind_plugins) else Code.Success)
+
+
+def _failed(step: str, plugin: ScorePlugin, error: Exception) -> str:
+    """Return upstream's message for a Score plugin that raised."""
+    return f'{step}: plugin "{plugin.name}" failed with: {error_text(error)}'
 
 
 def _nothing_left(narrowing: set[str]) -> Status:

@@ -136,7 +136,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         except VolumesError as error:
             if error.missing or not nodes:
                 return np.zeros(len(nodes), dtype=np.bool_)
-            raise FilterError(Status.as_error(error, self.name), nodes[0].name) from None
+            raise FilterError(Status.as_error(error, self.name)) from None
         limits = self._limit_column(snapshot).numbers(partial(_least_limit, drivers), rows)
         if not len(nodes) or int(limits.min()) == _UNLIMITED:
             return None
@@ -148,7 +148,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             status = self.filter(state, pod, nodes[index])
             if status is not None:
                 if not status.is_rejected:
-                    raise FilterError(status, nodes[index].name)
+                    raise FilterError(status)
                 mask[index] = False
         return mask
 

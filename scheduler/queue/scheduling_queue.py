@@ -27,9 +27,9 @@ from google.protobuf.message import Message
 from machinery.api.objects import ObjectKey
 from machinery.api.pb import core
 from scheduler.framework.events import ClusterEvent
-from scheduler.framework.interface import NominatingInfo, PreEnqueuePlugin, QueueSortPlugin
+from scheduler.framework.interface import NominatingInfo, PreEnqueuePlugin, QueueSortPlugin, Status
 from scheduler.framework.nominator import Nominator
-from scheduler.framework.status import is_success
+from scheduler.framework.plugin_status import run_pre_enqueue_plugin
 from scheduler.framework.types import PodInfo, QueuedPodInfo
 from scheduler.object_changes import is_pod_updated, pod_changes
 from scheduler.queue.backoff import Backoff, BackoffQueue
@@ -72,7 +72,7 @@ class PrioritySchedulingQueue:
 
     `wake` is called when `pop` may return a pod again. Without `hints_enabled` (SchedulerQueueingHints,
     until 1.33) no events are kept for pods in flight: one that fails waits for its backoff if any event has
-    moved pods since it was popped, and for an event otherwise.
+    moved pods since it was popped, and for an event otherwise. `report` gets errors of PreEnqueue plugins.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class PrioritySchedulingQueue:
         max_unschedulable_seconds: float = 300.0,
         hints_enabled: bool = True,
         wake: Callable[[], None] = _nothing,
+        report: Callable[[PodInfo, Status], None] = lambda pod, status: None,
     ) -> None:
         self.nominator = nominator
         self.scheduling_cycle = 0
@@ -93,6 +94,7 @@ class PrioritySchedulingQueue:
         self._profiles = dict(profiles)
         self._max_unschedulable_seconds = max_unschedulable_seconds
         self._wake = wake
+        self._report = report
         self._hints_enabled = hints_enabled
         self._move_request_cycle = -1  # the cycle in which pods were last moved; without hints only
         sort_key = _sort_key(sort)
@@ -462,13 +464,16 @@ class PrioritySchedulingQueue:
         return True
 
     def _run_pre_enqueue(self, info: QueuedPodInfo) -> None:
-        """Run PreEnqueue, first the plugin that gates the pod now; the first that rejects gates it."""
+        """Run PreEnqueue, first the plugin that gates the pod now; the first rejection or error gates it."""
         profile = self._profiles.get(info.pod.spec.schedulerName)
         plugins = profile.pre_enqueue if profile is not None else ()
         if info.gating_plugin:
             plugins = tuple(sorted(plugins, key=lambda plugin: plugin.name != info.gating_plugin))
         for plugin in plugins:
-            if not is_success(plugin.pre_enqueue(info.pod_info)):
+            status = run_pre_enqueue_plugin(plugin, info.pod_info)
+            if status is not None:
+                if not status.is_rejected:
+                    self._report(info.pod_info, status)
                 info.unschedulable_plugins.add(plugin.name)
                 info.gating_plugin = plugin.name
                 info.gating_plugin_events = profile.hints.events_of(plugin.name) if profile else ()

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from machinery.api.objects import ObjectKey
 from machinery.process.serving import Serving
+from machinery.runtime import logs
 from machinery.runtime.clock import rfc3339_micro
 from scheduler.explanation import format as output
 from scheduler.explanation import verdict as verdicts
@@ -26,6 +27,7 @@ _STATES: Final[Mapping[str, output.State]] = {
     "binding": "Binding",
 }
 """By key of `queues`."""
+_log = logs.get()
 
 
 def serve(serving: Serving, parts: Parts) -> None:
@@ -117,6 +119,7 @@ def explain(
     try:
         verdict = verdicts.explain(framework, framework.snapshot, pod, is_live=True)
     except verdicts.ExplainError as error:
+        _log.warning("A plugin failed in an explanation", pod=key, error=str(error), exc_info=error.__cause__)
         found["error"] = str(error)
         return found
     found["explanation"] = pod_explanation(verdict, nodes_max=nodes_max)

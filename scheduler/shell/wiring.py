@@ -28,7 +28,7 @@ from scheduler.framework.deferred_resize import ALPHA, ResizePreemption
 from scheduler.framework.environment import Environment
 from scheduler.framework.events import ActionType, EventResource
 from scheduler.framework.instrumentation import PluginHooks
-from scheduler.framework.interface import Plugin
+from scheduler.framework.interface import Plugin, Status
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.plugin_set import PluginConfigError
 from scheduler.framework.profile import ArgumentError, Profile
@@ -276,6 +276,12 @@ def _queue(
     signal: QueueSignal,
 ) -> PrioritySchedulingQueue:
     config, features = base.config, base.features
+
+    def report(pod: PodInfo, status: Status) -> None:
+        base.process.log.error(
+            "A plugin failed", pod=pod.key, step="PreEnqueue", error=status.message(), exc_info=status.error
+        )
+
     return PrioritySchedulingQueue(
         profiles=profiles,
         sort=next(iter(parts_of.values())).framework.queue_sort_plugin,
@@ -285,6 +291,7 @@ def _queue(
         ),
         hints_enabled=features.queueing_hints,
         wake=signal.set,
+        report=report,
     )
 
 

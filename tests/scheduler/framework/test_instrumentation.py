@@ -13,7 +13,7 @@ from machinery.runtime.clock import FakeClock
 from scheduler.framework.algorithm import find_feasible, prioritize
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.instrumentation import FAILED, PluginHooks, PluginObserver, PointHooks
-from scheduler.framework.interface import Code, FilterPlugin, PostBindPlugin, Status
+from scheduler.framework.interface import Code, FilterError, FilterPlugin, PostBindPlugin, Status
 from scheduler.framework.runtime import Framework
 from scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import UNREAD, Desk, Scripted, desk, node, pod
@@ -150,7 +150,7 @@ def test_an_extension_point_that_raises_counts_as_an_error() -> None:
     at.framework.point_hooks = replace(
         PointHooks(), filter=(lambda state, status, seconds: seen.append(status),)
     )
-    with pytest.raises(ValueError, match="broken"):
+    with pytest.raises(FilterError, match='running "Odd" filter plugin: broken'):
         find_feasible(at.framework, CycleState(), pod("p"), at.framework.snapshot)
     assert seen == [FAILED]
 

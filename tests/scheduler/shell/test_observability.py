@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry, generate_latest
 
 from machinery.api.objects import ObjectKey
-from scheduler.framework.interface import Code, Status
-from scheduler.framework.types import PodInfo
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import Code, FilterPlugin, PreEnqueuePlugin, ScorePlugin, Status
+from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.shell import debug
 from scheduler.shell.metrics import Metrics
 from scheduler.shell.wiring import Parts
@@ -215,6 +218,70 @@ async def test_explain_has_the_message_of_the_event(spec: dict[str, Any], said: 
     assert now["preemption"] is not None
     assert f"{now['message']} {now['preemption']['message']}" == found["attempts"][0]["message"]
     assert said in found["attempts"][0]["message"]
+
+
+class Failing(PreEnqueuePlugin, FilterPlugin, ScorePlugin):
+    """A plugin from outside that raises at one step."""
+
+    name = "Failing"
+
+    def __init__(self, step: str) -> None:
+        self.step = step
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        self._fail_at("PreEnqueue")
+        return None
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        self._fail_at("Filter")
+        return None
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        self._fail_at("Score")
+        return 101 if self.step == "out of range" else 0
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:
+        self._fail_at("Normalize")
+        return scores
+
+    def _fail_at(self, step: str) -> None:
+        if self.step == step:
+            raise ValueError("boom")
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        ("PreEnqueue", 'running PreEnqueue plugin "Failing": boom'),
+        ("Filter", 'running "Failing" filter plugin: boom'),
+        ("Score", 'running Score plugins: plugin "Failing" failed with: boom'),
+        ("Normalize", 'running Normalize on Score plugins: plugin "Failing" failed with: boom'),
+        (
+            "out of range",
+            'applying score defaultWeights on Score plugins: plugin "Failing" returns an invalid score 101, '
+            "it should in the range of [0, 100] after normalizing",
+        ),
+    ],
+)
+async def test_a_plugin_that_fails_is_an_error_of_the_explanation(step: str, error: str) -> None:
+    api = FakeApi()
+    for name in ("n1", "n2"):
+        api.put(node(name, cpu="2"))
+    plugin = Failing("")
+    async with running(api, plugin) as parts:
+        await api.until(lambda: len(parts.informers.nodes) == 2)
+        plugin.step = step
+        found = debug.explain(parts.scheduler, ObjectKey("default", "p"), pod("p"), nodes_max=2)
+    assert (found["error"], found["explanation"]) == (error, None)
+
+
+async def test_a_pre_enqueue_plugin_that_raises_gates_the_pod() -> None:
+    api = FakeApi()
+    api.put(node("n1", cpu="2"))
+    async with running(api, Failing("PreEnqueue")) as parts:
+        api.put(pod("p").pod)
+        await api.until(lambda: parts.queue.counts()["gated"] == 1)
+        assert debug.queues(parts.scheduler)["gated"][0]["plugins"] == ["Failing"]
 
 
 async def test_what_would_happen_now_changes_nothing() -> None:
