@@ -14,6 +14,7 @@ import grpc
 from apiserver.access.access import OPEN, Access
 from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.cache.watch_cache import CacheLimits, WatchCache
+from apiserver.chain.filters import Dependencies
 from apiserver.chain.metrics import RequestMetrics, ServerCollector
 from apiserver.chain.problems import BODY_BYTES_MAX
 from apiserver.flow_control import stored
@@ -70,7 +71,7 @@ class OtherFront(Protocol):
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None: ...
 
 
-MakeFront = Callable[[RegistryAPI, RequestMetrics], OtherFront]
+MakeFront = Callable[[Dependencies], OtherFront]
 
 
 class ApiServer:
@@ -127,8 +128,10 @@ class ApiServer:
         if not await _first(cache.wait_loaded, stopping.wait):
             return
         registry = await self._make_registry(storage, cache)
-        front = GrpcFront(registry, storage, self._identity, self._clock, self._flow_control, self.access)
-        self.metrics = ServerCollector(front.metrics, cache, front.flow_control)
+        flow_control = self._flow_control or FlowControl(self._clock)
+        dependencies = Dependencies(registry, self.access, flow_control, self._clock, RequestMetrics())
+        front = GrpcFront(dependencies, storage, self._identity)
+        self.metrics = ServerCollector(dependencies.metrics, cache, flow_control)
         connections = ("grpc.max_allowed_incoming_connections", connection_limits().grpc)
         server = transport.current().server((*_SERVER_OPTIONS, connections), calls_max=_CALLS_MAX)
         server.add_generic_rpc_handlers((front.handler(),))
@@ -146,7 +149,7 @@ class ApiServer:
                     compact_regularly, storage, cache, self._clock, self._options.compaction_seconds
                 )
             if self._make_rest is not None:
-                rest = self._make_rest(registry, front.metrics)
+                rest = self._make_rest(dependencies)
                 await group.start(rest.run)
                 self.rest_address = rest.address
             for run in self.background:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from apiserver.access.access import Access
     from apiserver.admission.interface import Plugin
-    from apiserver.chain.metrics import RequestMetrics
+    from apiserver.chain.filters import Dependencies
     from apiserver.fronts.rest.server import RestServer
 
 
@@ -122,7 +122,7 @@ class Wiring:
             enabled.append(claim_status_authorization.ClaimStatusAuthorization(access.authorizer))
         return enabled
 
-    def _make_rest(self, registry: RegistryAPI, metrics: RequestMetrics) -> RestServer:
+    def _make_rest(self, dependencies: Dependencies) -> RestServer:
         # Deferred: Starlette is imported already when the serving port opened.
         from apiserver.fronts.rest.front import FrontOptions, RestFront
         from apiserver.fronts.rest.kubeconfig import last_port
@@ -133,25 +133,16 @@ class Wiring:
         port = last_port(process.directory, self._kubeconfig)
         listener = listen(self._options.rest_address, preferred_port=port)
         kubelets = Kubelets(process.directory, process.clock)
-        front = RestFront(
-            registry,
-            process.clock,
-            FrontOptions(
-                process.version,
-                health=self._health,
-                access=server.access,
-                usage=kubelets,
-                nodes=kubelets,
-                accounts=server.accounts,
-            ),
-            metrics,
-            self._flow_control,
+        options = FrontOptions(
+            process.version, health=self._health, usage=kubelets, nodes=kubelets, accounts=server.accounts
         )
+        front = RestFront(dependencies, options)
         # Without authentication, at least refuse requests from pages of other sites.
         authenticates = server.access.authenticator is not None
         rest = RestServer(front if authenticates else same_machine(front), listener, tls=self._tls)
         front.address = rest.address
         if self._is_first:
+            registry = dependencies.registry
             server.background.append(lambda: own_service.run(registry, rest.address, process.clock))
         return rest
 

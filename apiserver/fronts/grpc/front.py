@@ -16,18 +16,14 @@ import grpc.aio
 from google.protobuf.message import Message
 from nominee_api.v1 import api_pb2 as api
 
-from apiserver.access.access import OPEN, Access
 from apiserver.chain.chain import chain
 from apiserver.chain.filters import Dependencies
-from apiserver.chain.metrics import RequestMetrics
 from apiserver.chain.request import Verb
 from apiserver.chain.results import Result
-from apiserver.flow_control.controller import FlowControl
 from apiserver.fronts.grpc.request import Context, GrpcRequest, GrpcResult, ServerInfoRequest
 from apiserver.objects.requests import RegistryAPI
 from apiserver.storage.interface import Storage
 from machinery.api import errors
-from machinery.runtime.clock import Clock
 
 SERVICE = "nominee.api.v1.API"
 _METHODS: Mapping[str, tuple[Verb, type[Message]]] = {
@@ -52,21 +48,11 @@ class ServerIdentity:
 class GrpcFront:
     """The service over a registry."""
 
-    def __init__(
-        self,
-        registry: RegistryAPI,
-        storage: Storage,
-        identity: ServerIdentity,
-        clock: Clock,
-        flow_control: FlowControl | None = None,
-        access: Access = OPEN,
-    ) -> None:
+    def __init__(self, server: Dependencies, storage: Storage, identity: ServerIdentity) -> None:
+        self._server = server
         self._storage = storage
         self._identity = identity
-        self.flow_control = flow_control or FlowControl(clock)
-        self.metrics = RequestMetrics()
-        self._server = Dependencies(registry, access, self.flow_control, clock, self.metrics)
-        self._chain = chain(self._server)
+        self._chain = chain(server)
 
     def handler(self) -> grpc.GenericRpcHandler:
         """Return the handler of all methods, for a grpc.aio server."""

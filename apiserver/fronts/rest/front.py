@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from apiserver.access.access import OPEN, Access
 from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.chain.chain import chain
 from apiserver.chain.filters import Dependencies
-from apiserver.chain.metrics import RequestMetrics
 from apiserver.chain.request import ClientGone
-from apiserver.flow_control.controller import FlowControl
 from apiserver.fronts.rest.http import Answer, Message, Receive, Request, Send
 from apiserver.fronts.rest.kubelets import UsageSource
 from apiserver.fronts.rest.meta_paths import MetaPaths
@@ -18,10 +15,8 @@ from apiserver.fronts.rest.node_proxy import NodeSource
 from apiserver.fronts.rest.own_handlers import OwnHandlers
 from apiserver.fronts.rest.request import RestRequest
 from apiserver.fronts.rest.target import parse
-from apiserver.objects.requests import RegistryAPI
 from machinery.features.gates import Version
 from machinery.process.health import TEXT, Health
-from machinery.runtime.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +30,6 @@ class FrontOptions:
     version: Version
     address: str = ""
     health: Health = field(default_factory=Health)
-    access: Access = OPEN
     usage: UsageSource | None = None
     nodes: NodeSource | None = None
     accounts: ServiceAccountTokens | None = None
@@ -44,19 +38,13 @@ class FrontOptions:
 class RestFront:
     """The ASGI application that serves a registry."""
 
-    def __init__(
-        self,
-        registry: RegistryAPI,
-        clock: Clock,
-        options: FrontOptions,
-        metrics: RequestMetrics,
-        flow_control: FlowControl | None = None,
-    ) -> None:
+    def __init__(self, server: Dependencies, options: FrontOptions) -> None:
         self.address = options.address
-        control = flow_control or FlowControl(clock)
-        self._chain = chain(Dependencies(registry, options.access, control, clock, metrics))
+        self._chain = chain(server)
         paths = MetaPaths(options.version, lambda: self.address, options.health, options.accounts)
-        self._own = OwnHandlers(paths, clock, options.version, options.access, options.usage, options.nodes)
+        self._own = OwnHandlers(
+            paths, server.clock, options.version, server.access, options.usage, options.nodes
+        )
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

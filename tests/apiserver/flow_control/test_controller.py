@@ -13,13 +13,12 @@ from apiserver.access.access import Access
 from apiserver.access.attributes import Attributes
 from apiserver.access.authentication import Credentials
 from apiserver.access.user import ADMIN, User
-from apiserver.chain.metrics import RequestMetrics
 from apiserver.flow_control.controller import TOO_MANY, FlowControl, Limits, Ticket, TooManyRequests
 from apiserver.flow_control.metrics import collect
-from apiserver.fronts.rest.front import FrontOptions, RestFront
+from apiserver.fronts.rest.front import FrontOptions
 from apiserver.kinds.flowcontrol import bootstrap
 from machinery.runtime.clock import FakeClock
-from tests.apiserver.rest.asgi import VERSION, Rest, in_memory
+from tests.apiserver.rest.asgi import VERSION, Rest, in_memory, rest_front
 
 ALICE = User("alice", ("system:authenticated",))
 BOB = User("bob", ("system:authenticated",))
@@ -214,8 +213,10 @@ class OneUser:
 async def rest_of(control: FlowControl, user: User) -> Rest:
     plain = await in_memory()
     access = Access(OneUser(user))  # type: ignore[arg-type]  # an authenticator of one method
-    options = FrontOptions(VERSION, access=access)
-    return Rest(RestFront(plain.registry, FakeClock(), options, RequestMetrics(), control))
+    front = rest_front(
+        plain.registry, FakeClock(), FrontOptions(VERSION), access=access, flow_control=control
+    )
+    return Rest(front)
 
 
 async def test_rest_names_schema_and_level_and_refuses_with_upstreams_message() -> None:

@@ -9,8 +9,8 @@ from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
 from apiserver.chain.request import ApiRequest
 from apiserver.flow_control.controller import FlowControl, Limits
-from apiserver.fronts.grpc import front as grpc_front
 from apiserver.fronts.grpc.front import ServerIdentity
+from apiserver.process import server as server_module
 from apiserver.process.server import ApiServer, ServerOptions
 from machinery.api import kinds
 from machinery.api.errors import StatusError
@@ -36,7 +36,7 @@ async def test_a_call_waits_for_its_seat_or_comes_again(
     options = ServerOptions(etcd_servers=[etcd.address])
     server = ApiServer(options, _plain, ServerIdentity("1.36", {}), SystemClock())
     # Not given to the server, which would configure it from what is stored.
-    monkeypatch.setattr(grpc_front, "FlowControl", lambda clock: control)
+    monkeypatch.setattr(server_module, "FlowControl", lambda clock: control)
     stopping, ready = anyio.Event(), anyio.Event()
 
     async def on_ready(_: str) -> None:

@@ -11,13 +11,16 @@ from urllib.parse import urlencode
 
 import anyio
 
+from apiserver.access.access import OPEN, Access
 from apiserver.admission.interface import Plugin
+from apiserver.chain.filters import Dependencies
 from apiserver.chain.metrics import RequestMetrics
+from apiserver.flow_control.controller import FlowControl
 from apiserver.fronts.rest.front import FrontOptions, RestFront
 from apiserver.process.bootstrap import bootstrap
 from apiserver.registry.registry import Registry
 from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import FakeClock
+from machinery.runtime.clock import Clock, FakeClock
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
 
 VERSION = Version(1, 36)
@@ -109,9 +112,23 @@ class Rest:
         return await self.request(method, path, query, data, headers)
 
 
+def rest_front(
+    registry: Any,
+    clock: Clock,
+    options: FrontOptions,
+    metrics: RequestMetrics | None = None,
+    *,
+    access: Access = OPEN,
+    flow_control: FlowControl | None = None,
+) -> RestFront:
+    """The REST front alone, with a request chain of its own."""
+    control = flow_control or FlowControl(clock)
+    return RestFront(Dependencies(registry, access, control, clock, metrics or RequestMetrics()), options)
+
+
 def front_over(registry: Any, clock: Any, version: Version = VERSION) -> Rest:
     metrics = RequestMetrics()
-    front = RestFront(registry, clock, FrontOptions(version, "127.0.0.1:1"), metrics)
+    front = rest_front(registry, clock, FrontOptions(version, "127.0.0.1:1"), metrics)
     return Rest(front, registry, metrics)
 
 

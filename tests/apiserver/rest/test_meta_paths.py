@@ -27,13 +27,12 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from apiserver.access.service_accounts import Claims, ServiceAccountTokens
-from apiserver.chain.metrics import RequestMetrics
-from apiserver.fronts.rest.front import FrontOptions, RestFront
+from apiserver.fronts.rest.front import FrontOptions
 from machinery.process.health import Health
 from machinery.runtime.clock import FakeClock
 from nominee.pki import Pki
 from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS
-from tests.apiserver.rest.asgi import VERSION, Rest, in_memory
+from tests.apiserver.rest.asgi import VERSION, Rest, in_memory, rest_front
 from tests.apiserver.rest.test_wire import serving
 from tests.support.etcd import ThrowawayEtcd
 
@@ -214,7 +213,7 @@ async def test_tokens_are_verified_by_the_published_key(tmp_path: Path) -> None:
     accounts = ServiceAccountTokens(pki.accounts_key.read_bytes(), Nothing(), clock)
     plain = await in_memory()
     options = FrontOptions(VERSION, "10.0.0.1:6443", Health(), accounts=accounts)
-    rest = Rest(RestFront(plain.registry, clock, options, RequestMetrics()))
+    rest = Rest(rest_front(plain.registry, clock, options))
     found = await rest.request("GET", "/.well-known/openid-configuration")
     assert (found.header("content-type"), found.header("cache-control")) == (
         "application/json",

@@ -8,8 +8,7 @@ from k8s.io.metrics.pkg.apis.metrics.v1beta1 import generated_pb2 as metrics
 
 from apiserver.cache.reads import Reads
 from apiserver.cache.watch_cache import CacheLimits
-from apiserver.chain.metrics import RequestMetrics
-from apiserver.fronts.rest.front import FrontOptions, RestFront
+from apiserver.fronts.rest.front import FrontOptions
 from apiserver.fronts.rest.kubelets import UsageSnapshot, Used
 from apiserver.kinds.table import fields_of
 from apiserver.process.bootstrap import bootstrap
@@ -18,7 +17,7 @@ from machinery.features.gates import Gates
 from machinery.runtime.clock import SystemClock
 from machinery.wire import envelope
 from tests.apiserver.cache.test_watch_cache import Bench, running
-from tests.apiserver.rest.asgi import VERSION, Rest
+from tests.apiserver.rest.asgi import VERSION, Rest, rest_front
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -44,7 +43,7 @@ async def _started(bench: Bench, source: _Source) -> Rest:
     )
     await bootstrap(registry)
     options = FrontOptions(VERSION, "127.0.0.1:1", usage=source)
-    return Rest(RestFront(registry, SystemClock(), options, RequestMetrics()))
+    return Rest(rest_front(registry, SystemClock(), options))
 
 
 async def test_nodes_and_pods(etcd: ThrowawayEtcd) -> None:

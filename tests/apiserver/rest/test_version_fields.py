@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.chain.metrics import RequestMetrics
-from apiserver.fronts.rest.front import FrontOptions, RestFront
+from apiserver.fronts.rest.front import FrontOptions
 from apiserver.process.bootstrap import bootstrap
 from apiserver.registry.registry import Registry
 from apiserver.schema import version_fields
@@ -18,7 +17,7 @@ from machinery.features.gates import Gates, Version
 from machinery.runtime.clock import FakeClock
 from machinery.wire import envelope
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
-from tests.apiserver.rest.asgi import Rest, in_memory
+from tests.apiserver.rest.asgi import Rest, in_memory, rest_front
 
 _PODS = "/api/v1/namespaces/default/pods"
 _OLD = Version(1, 32)
@@ -39,7 +38,7 @@ async def _server(version: Version) -> Rest:
     gates = Gates("apiserver", version)
     registry = Registry(storage, MemoryCache(storage), None, gates=gates, clock=clock, rng=random.Random(1))
     await bootstrap(registry)
-    return Rest(RestFront(registry, clock, FrontOptions(version, "127.0.0.1:1"), RequestMetrics()))
+    return Rest(rest_front(registry, clock, FrontOptions(version, "127.0.0.1:1")))
 
 
 @pytest.fixture
