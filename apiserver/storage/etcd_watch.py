@@ -13,6 +13,7 @@ from aetcd import rpc
 
 from apiserver.storage.channel import ETCD, translate
 from apiserver.storage.interface import Compacted, StorageUnavailable
+from machinery.api.errors import FailpointError, StatusError
 from machinery.runtime import failpoints
 from machinery.runtime.call_faults import FAULTS, Call
 
@@ -71,6 +72,8 @@ async def watch(channel: grpc.aio.Channel, start_revision: int) -> AsyncGenerato
                     yield _changes(answer)
     except grpc.aio.AioRpcError as error:
         raise translate(error, start_revision) from error
+    except (FailpointError, StatusError) as error:
+        raise StorageUnavailable(f"etcd watch: {error}") from None
     except asyncio.InvalidStateError as error:
         # grpc raises it for a write on a call that has failed already.
         raise StorageUnavailable(f"etcd watch: {error}") from error

@@ -14,7 +14,7 @@ from controllers.nodes.taints import plan_no_execute, plan_no_schedule, taints_p
 from controllers.planned_events import PlannedEvent
 from controllers.shell.controller import Context, Controller
 from machinery.api import kinds
-from machinery.api.errors import StatusError, is_conflict, is_not_found
+from machinery.api.errors import FailpointError, StatusError, is_conflict, is_not_found
 from machinery.api.objects import ObjectKey, condition_is
 from machinery.api.pb import core
 from machinery.client.informer import Informer
@@ -76,7 +76,7 @@ class NodeLifecycle(Controller):
             for node in self.nodes.list():
                 try:
                     await self._check(node)
-                except StatusError as error:
+                except (StatusError, FailpointError) as error:
                     if not (is_conflict(error) or is_not_found(error)):
                         self.log.warning("node health", node=node.metadata.name, error=str(error))
             await self.clock.sleep(self._monitor_seconds)

@@ -18,6 +18,7 @@ from machinery.api import kinds
 from machinery.api.errors import StatusError
 from machinery.api.pb import core
 from machinery.client.etcd_channel import connect
+from machinery.runtime import failpoints
 from machinery.runtime.clock import SystemClock
 from machinery.wire import envelope
 from tests.support.etcd import ThrowawayEtcd
@@ -75,6 +76,22 @@ async def running(etcd: ThrowawayEtcd, limits: CacheLimits | None = None) -> Asy
         yield Bench(channel, storage, cache)
         group.cancel_scope.cancel()
     await channel.close()
+
+
+@pytest.mark.parametrize("action", ['1*error("lost")', "1*error(503)"])
+async def test_an_error_while_events_are_received_breaks_the_watch_of_etcd(
+    etcd: ThrowawayEtcd, action: str
+) -> None:
+    """They are read again: no watcher misses one."""
+    async with running(etcd) as bench:
+        async with bench.cache.watch(kinds.POD, since_revision=bench.cache.revision) as watcher:
+            failpoints.arm("apiserver.storage.watch", action)
+            try:
+                await bench.create(pod("a"))
+                await bench.create(pod("b"))
+                assert [event.object.name for event in await take(watcher, 2)] == ["a", "b"]
+            finally:
+                failpoints.arm("apiserver.storage.watch", "off")
 
 
 async def take(watcher: Watcher, count: int) -> list[WatchEvent]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import pytest
 
 from controllers.nodes.shell.lifecycle import NodeLifecycle
 from machinery.api import errors, kinds
 from machinery.api.kinds import Kind
 from machinery.api.objects import condition_is
+from machinery.runtime import failpoints
 from machinery.runtime.clock import FakeClock
 from tests.controllers.builders import lease, node
 from tests.controllers.contexts import context_of
@@ -33,6 +35,34 @@ class Api(FakeApi):
     def ready(self) -> bool:
         (found,) = self.all_of(kinds.NODE)
         return condition_is(found.status.conditions, "Ready")
+
+
+@pytest.mark.parametrize("point", ["controllers.node_unknown.before", "controllers.taint_node.before"])
+async def test_a_step_that_fails_is_tried_again(point: str) -> None:
+    api, clock = Api(), FakeClock()
+    api.put(node())
+    api.put(lease("n1", 0))
+    context = context_of(api, clock)
+    informers = context.informers
+    controller = NodeLifecycle(
+        context, informers.of(kinds.POD), monitor_seconds=1.0, grace_seconds=GRACE_SECONDS
+    )
+    failpoints.arm(point, '3*error("boom")')
+    try:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(informers.run)
+                await informers.wait_synced()
+                tasks.start_soon(controller.run)
+                while not any(taint.effect == "NoExecute" for taint in api.all_of(kinds.NODE)[0].spec.taints):
+                    await clock.advance(1)
+                tasks.cancel_scope.cancel()
+        found = failpoints.REGISTRY.get(point)
+        assert found is not None
+        assert found.fired == 3
+    finally:
+        failpoints.arm(point, "off")
+    assert not api.ready
 
 
 async def test_nodes_stay_ready_while_the_api_server_is_down() -> None:
