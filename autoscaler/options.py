@@ -46,7 +46,7 @@ class Range:
             ValueError: the text has another form, or the minimum exceeds the maximum.
         """
         low, colon, high = text.partition(":")
-        if not colon or not low.isdigit() or not high.isdigit() or int(low) > int(high):
+        if not colon or not low.isdecimal() or not high.isdecimal() or int(low) > int(high):
             raise ValueError(f"{text!r}: expected min:max")
         return cls(int(low), int(high))
 

@@ -101,7 +101,7 @@ class Wiring:
     def _is_first(self) -> bool:
         """Return whether this is the only API server of the directory, or the first (`apiserver-0`)."""
         index = self._process.name.rpartition("-")[2]
-        return not index.isdigit() or int(index) == 0
+        return not index.isdecimal() or int(index) == 0
 
     @property
     def _kubeconfig(self) -> str:

@@ -7,7 +7,6 @@ for calls to other processes; `GET|PUT /clock`.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -75,8 +74,7 @@ async def _clock(request: Request) -> Response:
         if (
             isinstance(offset, bool)
             or not isinstance(offset, int | float)
-            or not math.isfinite(offset)
-            or abs(offset) > clock.OFFSET_SECONDS_MAX
+            or not abs(offset) <= clock.OFFSET_SECONDS_MAX  # nor is NaN
         ):
             return _refusal(f"offsetSeconds: a number of seconds up to {clock.OFFSET_SECONDS_MAX}", 400)
         clock.set_offset(float(offset))
@@ -108,10 +106,10 @@ async def _fields(request: Request, allowed: set[str]) -> dict[str, object]:
     """
     try:
         document = json.loads(await _body(request))
-    except ValueError as error:
-        raise (
-            error if isinstance(error, ActionError) else ActionError(f"the body is not JSON: {error}")
-        ) from None
+    except ActionError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ActionError(f"the body is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise ActionError("the body is not a JSON object")
     if unknown := document.keys() - allowed:

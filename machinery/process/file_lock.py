@@ -68,4 +68,4 @@ def holder(path: Path) -> int | None:
 
 def _named(descriptor: int) -> int:
     text = os.pread(descriptor, _PID_BYTES_MAX, 0).decode(errors="replace").strip()
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() else 0

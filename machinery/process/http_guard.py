@@ -33,17 +33,25 @@ def foreign(headers: Headers) -> str:
             origin = value.decode("latin-1")
     if host is not None and not _is_this_machine(host):
         return f"Host {host!r} is not this machine"
-    if origin is not None and urlsplit(origin).netloc != (host or ""):
+    if origin is not None and _netloc(origin) != (host or ""):
         return f"Origin {origin!r} is another"
     return ""
 
 
+def _netloc(origin: str) -> str | None:
+    """Return the host and port of an origin; None for what cannot be read."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
+
+
 def _is_this_machine(host: str) -> bool:
     """Return whether a Host header cannot be a name that a foreign site binds to this machine."""
-    name = urlsplit(f"//{host}").hostname or ""
-    if name in ("localhost", socket.gethostname().lower()):
-        return True
     try:
+        name = urlsplit(f"//{host}").hostname or ""
+        if name in ("localhost", socket.gethostname().lower()):
+            return True
         ipaddress.ip_address(name)
     except ValueError:
         return False

@@ -70,13 +70,13 @@ def _term(match: re.Match[str], actions: Mapping[str, Argument]) -> Term:
                 raise ActionError(f"{action} takes no argument")
             return Term(action, percent=percent, count=count)
         case "milliseconds":
-            if not argument.isdigit() or int(argument) > MILLISECONDS_MAX:
+            if not argument.isdecimal() or int(argument) > MILLISECONDS_MAX:
                 raise ActionError(
                     f"{action} takes whole milliseconds up to {MILLISECONDS_MAX}, as in {action}(250)"
                 )
             return Term(action, argument, percent=percent, count=count)
         case "error":
-            if not quoted and argument and not (argument.isdigit() and 400 <= int(argument) <= 599):
+            if not quoted and argument and not (argument.isdecimal() and 400 <= int(argument) <= 599):
                 raise ActionError(
                     f'{action} takes a text or an HTTP code, as in {action}("boom") or {action}(503)'
                 )

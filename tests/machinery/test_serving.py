@@ -45,7 +45,7 @@ async def ask(
             head = f"{method} {path} HTTP/1.1\r\n{headers}\r\nConnection: close\r\n"
             if token:
                 head += f"Authorization: Bearer {token}\r\n"
-            await stream.send(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+            await stream.send(f"{head}Content-Length: {len(body.encode())}\r\n\r\n{body}".encode())
             answer = b"".join([chunk async for chunk in stream])
     head_bytes, _, text = answer.partition(b"\r\n\r\n")
     return int(head_bytes.split()[1]), text.decode()
@@ -102,10 +102,42 @@ async def test_failpoints_are_armed_and_disarmed() -> None:
         listed = {point["name"]: point for point in json.loads((await ask(serving, "/failpoints"))[1])}
         state = listed["test-serving.step"]
         assert (state["action"], state["fired"], state["last"]) == ('error("x")', 1, {"pod": "ns/p"})
-        assert (await ask(serving, "/failpoints/test-serving.step", "PUT", "explode"))[0] == 400
+        for nonsense in ("explode", "sleep(\u00b2)", "error(\u2074\u2070\u2074)", "101%crash"):
+            assert (await ask(serving, "/failpoints/test-serving.step", "PUT", nonsense))[0] == 400
         assert (await ask(serving, "/failpoints/test-serving.stop", "PUT", "crash"))[0] == 404
         assert (await ask(serving, "/failpoints/test-serving.step", "DELETE"))[0] == 200
         await POINT.hit()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/clock", '{"offsetSeconds": 1e999}'),
+        ("/clock", f'{{"offsetSeconds": {10**400}}}'),
+        ("/clock", '{"offsetSeconds": NaN}'),
+        ("/clock", '{"offsetSeconds": true}'),
+        ("/clock", "{}"),
+        ("/clock", "[" * 4000),
+        ("/faults", "[" * 4000),
+        ("/faults", '{"action": "cut", "to": "nosuch"}'),
+        ("/faults", '{"action": "cut", "kind": "pods", "nosuch": 1}'),
+        ("/faults", '{"action": "delay(\u00b2)"}'),
+        ("/faults", '{"action": 1}'),
+        ("/faults", '{"action": "cut"}' + " " * 4096),
+    ],
+)
+async def test_bad_input_is_refused_and_changes_nothing(path: str, body: str) -> None:
+    serving = Serving()
+
+    async def state() -> dict[str, object]:
+        found: dict[str, object] = json.loads((await ask(serving, path))[1])
+        found.pop("now", None)
+        return found
+
+    async with running(serving):
+        before = await state()
+        assert (await ask(serving, path, "PUT", body))[0] == 400
+        assert await state() == before
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "secre", "secrets"])
@@ -142,6 +174,8 @@ async def test_without_a_token_of_its_own_it_serves_health_only() -> None:
         "Host: localhost\r\nOrigin: http://evil.example",
         "Host: localhost\r\nOrigin: null",
         "Host: localhost:1\r\nOrigin: http://localhost:2",
+        "Host: [::1",
+        "Host: localhost\r\nOrigin: http://[::1",
     ],
 )
 async def test_foreign_pages_are_refused(headers: str) -> None:

@@ -84,14 +84,14 @@ async def test_an_error_while_events_are_received_breaks_the_watch_of_etcd(
 ) -> None:
     """They are read again: no watcher misses one."""
     async with running(etcd) as bench:
-        async with bench.cache.watch(kinds.POD, since_revision=bench.cache.revision) as watcher:
-            failpoints.arm("apiserver.storage.watch", action)
-            try:
-                await bench.create(pod("a"))
-                await bench.create(pod("b"))
-                assert [event.object.name for event in await take(watcher, 2)] == ["a", "b"]
-            finally:
-                failpoints.arm("apiserver.storage.watch", "off")
+        watcher = bench.cache.watch(kinds.POD, since_revision=bench.cache.revision)
+        failpoints.arm("apiserver.storage.watch", action)
+        try:
+            await bench.create(pod("a"))
+            await bench.create(pod("b"))
+            assert [event.object.name for event in await take(watcher, 2)] == ["a", "b"]
+        finally:
+            failpoints.arm("apiserver.storage.watch", "off")
 
 
 async def take(watcher: Watcher, count: int) -> list[WatchEvent]:
