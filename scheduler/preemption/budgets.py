@@ -56,21 +56,24 @@ def read_budgets(pdbs: Iterable[policy.PodDisruptionBudget]) -> list[Budget]:
     return budgets
 
 
-def violations(victims: Iterable[Victim], budgets: Sequence[Budget]) -> list[int]:
+def violations(victims: Iterable[Victim], budgets: Sequence[Budget], *, first_only: bool) -> list[int]:
     """Return for each victim how many of its pods would violate a budget if they were evicted.
 
     Budgets are used up in the order of the victims, over all potential ones. Pods of a group count on every
-    node (kube-scheduler 1.37, FilterVictimsWithPDBViolation).
+    node. With `first_only` a pod uses up no budget behind the first one that it violates (since
+    kube-scheduler 1.37, FilterVictimsWithPDBViolation).
     """
     left = [budget.allowed for budget in budgets]
-    return [sum(_violates(pod, budgets, left) for pod in victim) for victim in victims]
+    return [sum(_violates(pod, budgets, left, first_only) for pod in victim.pods) for victim in victims]
 
 
-def _violates(pod: PodInfo, budgets: Sequence[Budget], left: list[int]) -> bool:
-    """Take the pod from what is left of each budget that covers it."""
+def _violates(pod: PodInfo, budgets: Sequence[Budget], left: list[int], first_only: bool) -> bool:
+    """Take the pod from what is left of the budgets that cover it."""
     violates = False
     for index, budget in enumerate(budgets):
         if budget.covers(pod):
             left[index] -= 1
             violates = violates or left[index] < 0
+            if violates and first_only:
+                break
     return violates

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from machinery.features.gates import Version
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Candidate, Code, Handle, Status
 from scheduler.framework.types import NodeInfo, PodInfo
@@ -15,6 +16,7 @@ from scheduler.preemption.budgets import Budget, violations
 from scheduler.preemption.importance import by_importance
 from scheduler.preemption.victim_groups import Victim, VictimGroups, single_victims
 
+FIRST_ONLY_SINCE = Version(1, 37)
 NO_VICTIMS = Status(Code.UnschedulableAndUnresolvable, ("No preemption victims found for incoming pod",))
 
 
@@ -50,7 +52,7 @@ class _Simulation:
             _check(self._handle.run_pre_filter_extension_add_pod(self._state, self._pod, other, self.node))
 
     def _on_this_node(self, victim: Victim) -> Iterator[PodInfo]:
-        return (other for other in victim if other.uid in self._pods)
+        return (other for other in victim.pods if other.uid in self._pods)
 
     def rejection(self) -> Status | None:
         """Return why the pod does not fit now; None when it does."""
@@ -82,9 +84,9 @@ def select_victims(
 
     All victims of lower priority are removed first; then as many as possible are put back while the pod still
     fits, first those whose eviction would violate a budget, the more important ones before the others. Not
-    minimal. With `groups` a group is a victim as a whole, with its pods on other nodes.
+    minimal. With `groups` a group may be a victim as a whole, with its pods on other nodes.
     """
-    potential = single_victims(node, pod.priority) if groups is None else groups.victims(node, pod.priority)
+    potential = single_victims(node, pod.priority) if groups is None else groups.victims(node, pod)
     if not potential:
         return NO_VICTIMS
     simulation = _Simulation(handle, state, pod, node)
@@ -95,13 +97,17 @@ def select_victims(
         if rejection is not None:
             return rejection
         potential = by_importance(potential, now)
-        victims, violating = _not_reprieved(simulation, potential, violations(potential, budgets))
+        victims, violating = _not_reprieved(
+            simulation,
+            potential,
+            violations(potential, budgets, first_only=handle.version >= FIRST_ONLY_SINCE),
+        )
     except DryRunError as error:
         return error.status
     if not victims:
         text = f'expected at least one victim pod on node "{node.name}"'
         return Status(Code.Error, (text,))
-    pods = tuple(other for victim in by_importance(victims, now) for other in victim)
+    pods = tuple(other for victim in by_importance(victims, now) for other in victim.pods)
     return Candidate(node.name, pods, violating)
 
 

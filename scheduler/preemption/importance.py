@@ -19,15 +19,19 @@ def start_seconds(pod: PodInfo, now: float) -> float:
 
 
 def by_importance(victims: Sequence[Victim], now: float) -> list[Victim]:
-    """Return the victims sorted: higher priority first, then larger groups, then those that run longer."""
+    """Return the victims sorted.
+
+    By priority, the highest first; pods of groups before others, larger groups before smaller ones; those
+    that run longest first.
+    """
     return sorted(victims, key=lambda victim: _importance(victim, now))
 
 
 def _importance(victim: Victim, now: float) -> tuple[int, int, float]:
-    if len(victim) == 1:
-        return -victim[0].priority, -1, start_seconds(victim[0], now)
-    priority = max(pod.priority for pod in victim)
-    return -priority, -len(victim), min(start_seconds(pod, now) for pod in victim)
+    pods = victim.pods
+    if not victim.in_group:
+        return -victim.priority, 0, start_seconds(pods[0], now)
+    return -victim.priority, -len(pods), min(start_seconds(pod, now) for pod in pods)
 
 
 def earliest_start_of_top(victims: Sequence[PodInfo], now: float) -> float:

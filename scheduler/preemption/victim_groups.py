@@ -7,23 +7,33 @@ KEP-5710; kube-scheduler 1.37, DomainVictim.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from machinery.api import kinds
+from machinery.api.objects import ObjectKey
 from scheduler.framework.interface import Candidate, Handle
 from scheduler.framework.scheduling_groups import group_of
 from scheduler.framework.types import NodeInfo, PodInfo
 
 WHOLE_GROUP: Final = "PodGroup"
 
-Victim = tuple[PodInfo, ...]
-"""Pods that are evicted together or not at all; one of them at least is on the node in question."""
+
+class Victim(NamedTuple):
+    """Pods that are evicted together or not at all; the first one is on the node in question.
+
+    `in_group`: they belong to a PodGroup, whose priority counts instead of their own.
+    """
+
+    pods: tuple[PodInfo, ...]
+    priority: int
+    in_group: bool = False
 
 
 def single_victims(node: NodeInfo, priority: int) -> list[Victim]:
     """Return the pods of the node that have a lower priority, each alone."""
-    return [(pod,) for pod in node.pods.values() if pod.priority < priority]
+    return [Victim((pod,), pod.priority) for pod in node.pods.values() if pod.priority < priority]
 
 
 class VictimGroups:
@@ -33,35 +43,42 @@ class VictimGroups:
         self._handle = handle
         self._is_on = handle.gates.enabled("WorkloadAwarePreemption")
 
-    def victims(self, node: NodeInfo, priority: int) -> list[Victim]:
-        """Return the pods and the groups with pods on the node all of which have a lower priority."""
+    def victims(self, node: NodeInfo, preemptor: PodInfo) -> list[Victim]:
+        """Return the pods and groups with pods on the node that have a lower priority than the preemptor.
+
+        Never the preemptor's own group.
+        """
         if not self._is_on:
-            return single_victims(node, priority)
+            return single_victims(node, preemptor.priority)
         found: list[Victim] = []
-        seen: set[str] = set()
+        seen = {preemptor.uid}
         for pod in node.pods.values():
-            if pod.priority >= priority or pod.uid in seen:
+            if pod.uid in seen:
                 continue
-            victim = self._evicted_with(pod)
-            seen.update(each.uid for each in victim)
-            if all(each.priority < priority for each in victim):
+            victim = self._victim(pod)
+            uids = {each.uid for each in victim.pods}
+            if victim.priority < preemptor.priority and preemptor.uid not in uids:
                 found.append(victim)
+            seen |= uids
         return found
 
-    def _evicted_with(self, pod: PodInfo) -> Victim:
-        """Return the pods that go when this one does, itself first."""
+    def _victim(self, pod: PodInfo) -> Victim:
+        """Return the pod with all that go when it does."""
         key = group_of(pod.pod)
-        if key is None:
-            return (pod,)
-        group = self._handle.lister(kinds.POD_GROUP).get(key.name, key.namespace)
-        if group is None or group.spec.disruptionMode != WHOLE_GROUP:
-            return (pod,)
-        found = {pod.uid: pod}
+        group = None if key is None else self._handle.lister(kinds.POD_GROUP).get(key.name, key.namespace)
+        if key is None or group is None:
+            return Victim((pod,), pod.priority, in_group=key is not None)
+        pods = (pod, *self._others(pod, key)) if group.spec.disruptionMode == WHOLE_GROUP else (pod,)
+        has_priority = group.spec.HasField("priority")
+        priority = group.spec.priority if has_priority else max(each.priority for each in pods)
+        return Victim(pods, priority, in_group=True)
+
+    def _others(self, pod: PodInfo, key: ObjectKey) -> Iterator[PodInfo]:
+        """Return the other pods of the group that have a node."""
         for uid, member in self._handle.scheduling_groups.members(key).items():
             node = self._handle.snapshot.get(member.spec.nodeName)
-            if node is not None and uid in node.pods:
-                found.setdefault(uid, node.pods[uid])
-        return tuple(found.values())
+            if uid != pod.uid and node is not None and uid in node.pods:
+                yield node.pods[uid]
 
     def own_node_last(self, candidate: Candidate) -> Candidate:
         """Return the candidate with the victims on other nodes first.

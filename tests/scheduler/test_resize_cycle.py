@@ -296,9 +296,9 @@ WORKLOADS = {"GenericWorkload": True}
 MEMBER: dict[str, Any] = {"schedulingGroup": {"podGroupName": "w"}}
 
 
-def group_of(mode: str = "PodGroup") -> Objects:
+def group_of(mode: str = "PodGroup", **spec: Any) -> Objects:
     """The PodGroup `w`."""
-    spec = {"disruptionMode": mode}
+    spec["disruptionMode"] = mode
     metadata = {"name": "w", "namespace": "default"}
     return Objects(codec.from_json(workloads.PodGroup, {"metadata": metadata, "spec": spec}))
 
@@ -329,6 +329,33 @@ def test_a_victim_takes_its_group_with_it(mode: str, mate_priority: int, victims
     bench.put(pod("far", "100m", on="node2", priority=mate_priority, **MEMBER))
     bench.put(pod("bystander", "100m", on="node2"), growing())
     assert bench.attempt().victims == victims
+
+
+@pytest.mark.parametrize("mode", ["PodGroup", "Pod"])
+@pytest.mark.parametrize(
+    ("of_pod", "of_group", "victims"), [(HIGH + 1, LOW - 1, ("member",)), (LOW - 1, HIGH, ())]
+)
+def test_the_priority_of_a_group_counts_instead_of_its_pods(
+    mode: str, of_pod: int, of_group: int, victims: tuple[str, ...]
+) -> None:
+    """Whatever its disruption mode (kube-scheduler 1.37, GetPodPriority)."""
+    bench = Bench(gates=WORKLOADS, listers={kinds.POD_GROUP: group_of(mode, priority=of_group)})
+    bench.put(node("node1", "300m"), pod("member", "200m", priority=of_pod, **MEMBER), growing())
+    assert bench.attempt().victims == victims
+
+
+def test_a_pod_of_a_group_is_more_important_than_one_without() -> None:
+    bench = Bench(gates=WORKLOADS, listers={kinds.POD_GROUP: group_of("Pod")})
+    bench.put(node("node1", "300m"), pod("single", "100m"), pod("member", "100m", **MEMBER))
+    bench.put(growing("200m"))
+    assert bench.attempt().victims == ("single",)
+
+
+def test_a_resize_does_not_evict_its_own_group() -> None:
+    """Its group may have a lower priority than the pod itself."""
+    bench = Bench(gates=WORKLOADS, listers={kinds.POD_GROUP: group_of(priority=LOW - 1)})
+    bench.put(node("node1", "300m"), pod("mate", "200m", priority=LOW - 1, **MEMBER), growing(**MEMBER))
+    assert bench.attempt().victims == ()
 
 
 @pytest.mark.parametrize("mode", ["PodGroup", "Pod"])

@@ -21,6 +21,7 @@ from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.preemption.budgets import read_budgets, violations
 from scheduler.preemption.evaluator import num_candidates
 from scheduler.preemption.selection import best_candidates
+from scheduler.preemption.victim_groups import Victim
 from tests.scheduler.builders import desk, pod
 from tests.scheduler.clusters import clusters
 
@@ -141,6 +142,19 @@ def test_budgets_are_used_up_in_order() -> None:
         ]
     )
     pods = [labelled(n, app="web") for n in ("gone", "a", "b")] + [labelled("bare")]
-    assert violations([(p,) for p in pods], budgets) == [0, 0, 1, 0]
+
+    def violating(*victims: tuple[PodInfo, ...], of: Any = budgets, first_only: bool = False) -> list[int]:
+        return violations([Victim(each, 0) for each in victims], of, first_only=first_only)
+
+    assert violating(*[(p,) for p in pods]) == [0, 0, 1, 0]
     gone, a, b, bare = pods
-    assert violations([(b, a), (gone, bare)], budgets) == [1, 0]  # a group is one victim
+    assert violating((b, a), (gone, bare)) == [1, 0]  # a group is one victim
+    two = read_budgets(
+        [
+            budget("front", 0, selector={"matchLabels": {"tier": "front"}}),
+            budget("web", 1, selector={"matchLabels": {"app": "web"}}),
+        ]
+    )
+    both = labelled("both", app="web", tier="front")
+    assert violating((both,), (a,), of=two) == [1, 1]
+    assert violating((both,), (a,), of=two, first_only=True) == [1, 0]  # of 1.37: "web" is not used up
