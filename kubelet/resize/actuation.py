@@ -1,10 +1,10 @@
 """The order of an actuation: a plan of cgroup writes and container updates. Pure.
 
 Memory first, then cpu. Within one, the pod's cgroup grows before its containers and shrinks after them, and
-containers shrink before others grow, so that the containers never have more than the pod. A memory limit that
-is added to an unlimited pod is a decrease; an added cpu limit counts as growth, since an unlimited quota is
-read as -1. Limits are never removed. Source: kubelet 1.36, computePodActions and doPodResizeAction. Judge:
-tests/golden/kubelet_actuation.jsonl.
+containers shrink before others grow, so that the containers never have more than the pod. A limit that is
+added to an unlimited pod counts as growth: of a cgroup v2 without a limit ("max") the kubelet reads -1, for
+cpu and memory. Limits are never removed. Source: kubelet 1.36, computePodActions, doPodResizeAction and
+GetCgroupConfig (cgroup v2). Judge: tests/golden/kubelet_actuation.jsonl.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from machinery.resources.pod_resources import CPU, MEMORY
 
 ResourceName = Literal["cpu", "memory"]
 PHASES: tuple[ResourceName, ...] = ("memory", "cpu")
-UNLIMITED_QUOTA: Final = -1
-UNLIMITED_MEMORY: Final = 2**63 - 1
+UNLIMITED: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,10 +232,10 @@ def _limits(pod: PodResize, resource: ResourceName) -> tuple[int, int]:
     A pod that is to have no limit keeps what it has.
     """
     if resource == CPU:
-        old, new, unlimited = pod.actuated.cpu_quota, pod.allocated.cpu_quota, UNLIMITED_QUOTA
+        old, new = pod.actuated.cpu_quota, pod.allocated.cpu_quota
     else:
-        old, new, unlimited = pod.actuated.memory_limit, pod.allocated.memory_limit, UNLIMITED_MEMORY
-    present = unlimited if old is None else old
+        old, new = pod.actuated.memory_limit, pod.allocated.memory_limit
+    present = UNLIMITED if old is None else old
     return present, present if new is None else new
 
 

@@ -86,11 +86,11 @@ def _text(call: Call) -> str:
     raise AssertionError(call)
 
 
-def test_an_added_memory_limit_comes_after_the_container_and_an_added_quota_before_it() -> None:
+def test_limits_that_are_added_are_set_on_the_pod_first() -> None:
     made = resize_of(
         asks(cpu="100m", memory="1Mi"), asks(cpu="100m", memory="1Mi", max_cpu="1", max_memory="2Mi")
     )
-    assert shown(made) == ["c memory", f"pod memory {2 * MIB}", "pod quota 100000", "c cpu"]
+    assert shown(made) == [f"pod memory {2 * MIB}", "c memory", "pod quota 100000", "c cpu"]
 
 
 def test_a_memory_limit_is_not_added_below_what_is_used() -> None:
