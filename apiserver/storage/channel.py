@@ -92,7 +92,7 @@ async def _once(send: Send, request: Message, timeout_seconds: float) -> Any:
         if FAULTS.rules:
             return await FAULTS.call(
                 covered(ETCD, request),
-                lambda: send(request, timeout=timeout_seconds, wait_for_ready=True),
+                lambda seconds: send(request, timeout=seconds, wait_for_ready=True),
                 timeout_seconds,
             )
         return await send(request, timeout=timeout_seconds, wait_for_ready=True)

@@ -52,7 +52,7 @@ async def call_unary(
     if FAULTS.rules:
         return await FAULTS.call(
             covered(to, request),
-            lambda: await_call(send(request, timeout=seconds_max, metadata=metadata)),
+            lambda seconds: await_call(send(request, timeout=seconds, metadata=metadata)),
             seconds_max,
         )
     return await await_call(send(request, timeout=seconds_max, metadata=metadata))

@@ -251,8 +251,8 @@ class Faults:
 
     # Calls.
 
-    async def call(self, call: Call, send: Callable[[], Awaitable[T]], seconds_max: float) -> T:
-        """Make a unary call with this deadline, subject to the rules.
+    async def call(self, call: Call, send: Callable[[float], Awaitable[T]], seconds_max: float) -> T:
+        """Make a unary call with this deadline, subject to the rules; `send` gets the seconds that are left.
 
         Raises:
             grpc.aio.AioRpcError: UNAVAILABLE when cut, DEADLINE_EXCEEDED when dropped or delayed for longer.
@@ -261,7 +261,7 @@ class Faults:
             return await self.select().call(call, send, seconds_max)
         chosen = self._choose(call, stream=False)
         if chosen is None:
-            return await send()
+            return await send(seconds_max)
         _, term = chosen
         match term.action:
             case "cut":
@@ -271,13 +271,13 @@ class Faults:
                 await self.clock.sleep(min(seconds, seconds_max))
                 if seconds >= seconds_max:
                     raise _deadline_exceeded(call)
-                return await send()
+                return await send(seconds_max - seconds)
             case "drop-request":
                 await self.clock.sleep(seconds_max)
                 raise _deadline_exceeded(call)
             case _:
                 started = self.clock.monotonic()
-                await _ignoring_errors(send)
+                await _ignoring_errors(send(seconds_max))
                 await self.clock.sleep(seconds_max - (self.clock.monotonic() - started))
                 raise _deadline_exceeded(call)
 
@@ -370,14 +370,14 @@ def _near(name: str, names: Iterable[str]) -> str:
     return ", ".join(get_close_matches(name, names, n=3) or names[:20]) or "none"
 
 
-async def _ignoring_errors(send: Callable[[], Awaitable[object]]) -> None:
+async def _ignoring_errors(sent: Awaitable[object]) -> None:
     """Await a call of which no answer arrives, be it an error."""
     import grpc.aio
 
     from machinery.api.errors import StatusError
 
     try:
-        await send()
+        await sent
     except (grpc.aio.AioRpcError, StatusError):
         return
 

@@ -31,13 +31,15 @@ def faults(clock: FakeClock | None = None) -> Faults:
 
 
 class Server:
-    """Counts the calls that reach it."""
+    """Counts the calls that reach it, and keeps the deadline of the last one."""
 
     def __init__(self) -> None:
         self.calls = 0
+        self.seconds_max = 0.0
 
-    async def __call__(self) -> str:
+    async def __call__(self, seconds_max: float) -> str:
         self.calls += 1
+        self.seconds_max = seconds_max
         return "done"
 
 
@@ -163,7 +165,7 @@ async def test_a_delayed_call_is_sent_later() -> None:
         await clock.wait_for_sleepers()
         assert server.calls == 0
         await clock.advance(0.25)
-        assert server.calls == 1
+        assert (server.calls, server.seconds_max) == (1, DEADLINE_SECONDS - 0.25)
 
 
 @pytest.mark.parametrize("action", ["cut", "1*cut", "relist"])
