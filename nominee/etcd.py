@@ -7,13 +7,11 @@ the first start and kept, so that clients find etcd again after a kill.
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import json
 import os
 import re
 import select
-import signal
 import socket
 import ssl
 import subprocess
@@ -26,6 +24,7 @@ from pathlib import Path
 import click
 
 from machinery.process import file_lock, run_files
+from machinery.process.parent_death import die_with_parent
 from machinery.runtime.clock import SystemClock, rfc3339
 from nominee import etcd_members
 from nominee.etcd_members import EtcdAddresses as EtcdAddresses
@@ -42,7 +41,6 @@ _POLL_SECONDS = 0.02
 _VERSION_SECONDS_MAX = 5.0
 _LOOPBACK = "127.0.0.1"
 _PORT_FIRST, _PORT_LAST, _PORTS_APART = 10_240, 32_767, 8
-_PR_SET_PDEATHSIG = 1
 # Etcd keeps this many raft entries in memory (its default, 100,000, is 150 MB of pods), and as many for
 # members that lag.
 _SNAPSHOT_COUNT = 10_000
@@ -272,15 +270,6 @@ def wait_healthy(
             return False
         select.select([], [], [], _POLL_SECONDS)
     return False
-
-
-def die_with_parent() -> None:
-    """Let the kernel kill this process (SIGKILL) when its parent ends; kept across exec.
-
-    Without effect where the kernel does not support it.
-    """
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def check_data(data: Path, binary: EtcdBinary) -> None:

@@ -12,7 +12,6 @@ that waits for it has its grace to return, one that does not is cancelled at onc
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 import random
@@ -20,7 +19,6 @@ import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +29,7 @@ import click
 
 from machinery.features import gates as versions
 from machinery.process import file_lock, run_files, serving_token
+from machinery.process.parent_death import die_with_parent
 from machinery.process.run_files import RunFile
 from machinery.process.serving import Serving
 from machinery.runtime import call_faults, failpoints, host, logs
@@ -48,9 +47,7 @@ DEPENDENCY_SECONDS_MAX = 60.0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 """Options or a configuration that this process refuses: a supervisor need not try again. As click's."""
-_PR_SET_PDEATHSIG = 1
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_PARENT_AT_IMPORT = os.getppid()
 
 Body = Callable[[], Awaitable[None]]
 
@@ -65,14 +62,6 @@ class BadConfiguration(Fatal):
     """A configuration that cannot work: as Fatal, but status 2, as for a wrong option."""
 
     status = EXIT_USAGE
-
-
-def die_with_parent() -> None:
-    """Ask the kernel for a SIGKILL when the parent goes; ends here if it has gone already."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != _PARENT_AT_IMPORT:
-        os._exit(EXIT_FAILED)
 
 
 class Process:

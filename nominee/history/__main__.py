@@ -10,8 +10,8 @@ import anyio
 import click
 
 from machinery.process import run_files
+from machinery.process.parent_death import die_with_parent
 from machinery.runtime.clock import SystemClock, rfc3339
-from nominee.etcd import die_with_parent
 from nominee.history.history_file import HistoryFileError
 from nominee.history.recorder import Recorder
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 
-from nominee.supervisor.children import die_with
+from machinery.process.parent_death import die_with_parent
 
 if __name__ == "__main__":
-    die_with(int(sys.argv[1]))
+    die_with_parent(int(sys.argv[1]))
     from nominee.scenario.program import main
 
     try:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from machinery.process.parent_death import die_with_parent
 from nominee.supervisor.states import Effect
-
-_PR_SET_PDEATHSIG = 1
-# Loaded before any fork: a child between fork and exec must not import.
-_prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 SIGNALS: Mapping[Effect, signal.Signals] = {
     Effect.TERM: signal.SIGTERM,
@@ -28,15 +24,7 @@ def before_exec() -> Callable[[], None]:
 
     Call it in the parent, which must have one thread and must not have loaded gRPC.
     """
-    return partial(die_with, os.getpid())
-
-
-def die_with(parent: int) -> None:
-    """Let the kernel kill this process (SIGKILL) when its parent ends; end it if the parent has ended."""
-    # Kept across exec. If the parent died before this call the signal never comes, so look again.
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
+    return partial(die_with_parent, os.getpid())
 
 
 class Child:

@@ -11,9 +11,9 @@ import os
 import sys
 from pathlib import Path
 
+from machinery.process.parent_death import die_with_parent
 from nominee.scenario.program import Plan
 from nominee.scenario.result import Outcome, ScenarioResult
-from nominee.supervisor.children import die_with
 from tests.support.eventually import eventually_sync
 
 FOLDER = "SKEW_TEST_FOLDER"
@@ -35,7 +35,7 @@ def started_by(folder: Path) -> list[tuple[str, int, int]]:
 
 def main() -> None:
     """Run the cell."""
-    die_with(int(sys.argv[1]))
+    die_with_parent(int(sys.argv[1]))
     plan = Plan.from_json(sys.argv[2])
     folder = Path(os.environ[FOLDER])
     ((_, name),) = plan.scenarios
