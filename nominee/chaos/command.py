@@ -13,8 +13,9 @@ import click
 
 from nominee.chaos.case import Action, Case, View
 from nominee.chaos.option_types import Actions, Duration, Identifier
+from nominee.chaos.options import run_options
 from nominee.chaos.run_command import run
-from nominee.commands.common import end_as_by_ctrl_c
+from nominee.commands.common import end_as_by_ctrl_c, output_option
 
 if TYPE_CHECKING:
     from nominee.scenario.model import Scenario
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _FORMATS = ("text", "json", "markdown")
 _SEED_MAX = 1_000_000
 HITS_MAX = 1000
-ROUNDS_MAX = 1_000_000
 
 
 @click.group()
@@ -64,23 +64,13 @@ chaos.add_command(run)
 )
 @click.option("--case", type=Identifier(), help="Run this case only.")
 @click.option("--seed", type=int, help="Seed of the order of pairs, and of later hits.  [default: random]")
-@click.option(
-    "--dir",
-    "directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Keep clusters below this directory.  [default: a temporary one, kept if something broke]",
-)
-@click.option("--simulate", is_flag=True, help="Run in simulations, with --seed (docs/simulation.md).")
-@click.option(
-    "--rounds",
-    type=click.IntRange(1, ROUNDS_MAX),
-    default=1,
-    show_default=True,
-    help="With --simulate: repeat all cases with as many seeds, from --seed on.",
+@run_options(
+    kept="if something broke",
+    rounds="With --simulate: repeat all cases with as many seeds, from --seed on.",
+    verbose="Print the steps of each run.",
 )
 @click.option("--stop", is_flag=True, help="End at the first case that breaks.")
-@click.option("--verbose", is_flag=True, help="Print the steps of each run.")
-@click.option("-o", "--output", type=click.Choice(_FORMATS), default=_FORMATS[0], show_default=True)
+@output_option(*_FORMATS)
 def explore(
     file: Path,
     name: str,

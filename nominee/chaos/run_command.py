@@ -15,7 +15,8 @@ from xml.etree import ElementTree
 import click
 
 from nominee.chaos.option_types import Duration
-from nominee.commands.common import end_as_by_ctrl_c
+from nominee.chaos.options import run_options
+from nominee.commands.common import end_as_by_ctrl_c, output_option
 from nominee.commit import commit
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _FORMATS = ("text", "json", "junit")
 RATE_MAX = 100.0
-ROUNDS_MAX = 1_000_000
 
 
 @click.command()
@@ -36,22 +36,12 @@ ROUNDS_MAX = 1_000_000
     show_default=True,
     help="Operations each second, on average.",
 )
-@click.option("--simulate", is_flag=True, help="Run in a simulation of the seed (docs/simulation.md).")
-@click.option(
-    "--rounds",
-    type=click.IntRange(1, ROUNDS_MAX),
-    default=1,
-    show_default=True,
-    help="Run as many times, with the next seed each; ends at the first failure.",
+@run_options(
+    kept="after a failure",
+    rounds="Run as many times, with the next seed each; ends at the first failure.",
+    verbose="Print the operations.",
 )
-@click.option(
-    "--dir",
-    "directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Keep the clusters below this directory.  [default: a temporary one, kept after a failure]",
-)
-@click.option("--verbose", is_flag=True, help="Print the operations.")
-@click.option("-o", "--output", type=click.Choice(_FORMATS), default=_FORMATS[0], show_default=True)
+@output_option(*_FORMATS)
 def run(
     seed: int,
     duration: float,

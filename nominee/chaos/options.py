@@ -1,0 +1,45 @@
+"""Options that `nominee chaos explore` and `nominee chaos run` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import click
+
+from nominee.commands.common import F
+
+ROUNDS_MAX: Final = 1_000_000
+
+
+def run_options(*, kept: str, rounds: str, verbose: str) -> Callable[[F], F]:
+    """Add --simulate, --rounds, --dir and --verbose.
+
+    `kept` says when a temporary directory is kept; `rounds` and `verbose` are the help of these options.
+    """
+
+    def decorate(command: F) -> F:
+        for option in (
+            click.option("--verbose", is_flag=True, help=verbose),
+            click.option(
+                "--dir",
+                "directory",
+                type=click.Path(file_okay=False, path_type=Path),
+                help=f"Keep the clusters below this directory.  [default: a temporary one, kept {kept}]",
+            ),
+            click.option(
+                "--rounds",
+                type=click.IntRange(1, ROUNDS_MAX),
+                default=1,
+                show_default=True,
+                help=rounds,
+            ),
+            click.option(
+                "--simulate", is_flag=True, help="Run in simulations of the seed (docs/simulation.md)."
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return decorate
