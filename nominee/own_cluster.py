@@ -6,6 +6,7 @@ process that has used gRPC must not fork.
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -19,11 +20,14 @@ from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import StateDirectory
 
 _READY_SECONDS_MAX = 60.0
-_STOP_SECONDS_MAX = 30.0
+STOP_SECONDS = 10.0
+"""How long the processes may take to stop in order, and then to be gone once they are killed."""
+_LOG = "up"
+_TAIL_LINES = 20
 
 
 class ClusterStartError(RuntimeError):
-    """The cluster did not start; the message is the output of `nominee up`."""
+    """The cluster did not start; the message is the end of what `nominee up` has reported."""
 
 
 @contextmanager
@@ -32,40 +36,60 @@ def cluster(
 ) -> Iterator[None]:
     """Run a cluster (`nominee up`) in a directory until the block ends; yield when it is ready.
 
-    `components` "" leaves the choice to the other options.
+    `components` "" leaves the choice to the other options. What `nominee up` reports is in D/logs/up.log.
 
     Raises:
-        ClusterStartError: the cluster does not start; the message is its output.
+        ClusterStartError: the cluster does not start.
     """
     command = [
         *(sys.executable, "-P", "-m", "nominee.cli", "up", "--dir", str(directory)),
         *(("--components", components) if components else ()),
         *up_options,
     ]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        process_group=0,
-        preexec_fn=before_exec(),
-    )
-    socket = StateDirectory(directory).run / "supervisor.sock"
+    state = StateDirectory(directory)
+    log = state.open_log(_LOG)
+    try:
+        start = os.fstat(log).st_size
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,  # a file: a pipe that no thread reads would block the supervisor once it is full
+            text=True,
+            process_group=0,
+            preexec_fn=before_exec(),
+        )
+    finally:
+        os.close(log)
+    socket = state.run / "supervisor.sock"
     try:
         wait_until(lambda: socket.exists() or process.poll() is not None, _READY_SECONDS_MAX)
         try:
-            call(StateDirectory(directory), "wait", timeout_seconds=_READY_SECONDS_MAX)
+            call(state, "wait", timeout_seconds=_READY_SECONDS_MAX)
         except (NotRunningError, RefusedError, TimeoutError) as error:
-            process.send_signal(signal.SIGINT)
-            said = process.communicate(timeout=_STOP_SECONDS_MAX)[1]
-            raise ClusterStartError(said.strip() or str(error)) from None
+            end(process)
+            tail = "\n".join(state.log_tail(_LOG, lines=_TAIL_LINES, start=start))
+            raise ClusterStartError(tail.strip() or str(error)) from None
         yield
     finally:
-        for _ in range(2):  # the second signal kills processes that do not stop at once
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
-        process.communicate(timeout=_STOP_SECONDS_MAX)
+        end(process)
+
+
+def end(process: subprocess.Popen[str], seconds: float = STOP_SECONDS) -> None:
+    """End `nominee up` as a user does: Ctrl-C; after `seconds` again, which kills what does not stop.
+
+    After as many seconds again its process group is killed (SIGKILL); its children die with it.
+    """
+    try:
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)
+                return
+    finally:  # also if Ctrl-C interrupts a wait
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def kill(process: subprocess.Popen[str]) -> None:
