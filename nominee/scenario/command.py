@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from nominee.commands.common import end_as_by_ctrl_c, version_options
-from nominee.options import OptionError, parse_gates, parse_versions
+from nominee.completion.candidates import completing, failpoint_settings
+from nominee.options import OptionError
 from nominee.scenario.simulation_command import SimulationOptions, run_simulated, simulation_options
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from nominee.scenario.model import Scenario
     from nominee.scenario.result import ScenarioResult
 
+_FAILED, _INVALID = 1, 2
 _FORMATS = ("text", "json", "junit", "markdown")
 _files = click.argument(
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -66,6 +68,13 @@ def scenario() -> None:
 @simulation_options
 @version_options
 @click.option(
+    "--failpoints",
+    multiple=True,
+    metavar="COMPONENT=NAME=ACTION",
+    shell_complete=completing(failpoint_settings),
+    help="Arm a failpoint before the first step of each scenario. Repeatable.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(_FORMATS),
@@ -82,26 +91,27 @@ def run(
     simulation: SimulationOptions | None,
     emulated_version: tuple[str, ...],
     feature_gates: tuple[str, ...],
+    failpoints: tuple[str, ...],
     output: str,
 ) -> None:
     """Run scenarios, each on a cluster of its own: real processes, or with --simulate a simulation.
 
-    The exit status is 0 only if everything held, 1 if something failed, 2 if a file is no scenario. Logs and
-    history are kept if a scenario failed.
+    The exit status is 0 only if everything held, 1 if something failed, 2 if a file is invalid or a scenario
+    could not be played. Logs and history are kept if a scenario failed.
     """
+    from nominee.scenario.run_options import RunOptions
     from nominee.scenario.running import Settings, run_apart, run_shared, used_directory
 
     scenarios = _choose(_read(files), chosen)
     try:
-        versions = parse_versions("--emulated-version", emulated_version)
-        gates = parse_gates("--feature-gates", feature_gates)
+        run_options = RunOptions.parse(emulated_version, feature_gates, failpoints)
     except OptionError as error:
         raise click.UsageError(str(error)) from None
     if directory is not None and simulation is None and (used := used_directory(scenarios, directory)):
         raise click.UsageError(f"--dir: {used} has files; remove it, or give another directory")
     end_as_by_ctrl_c()
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-scenario-"))
-    settings = Settings(base=base, keep=keep, versions=versions, gates=gates, to_stderr=output != _FORMATS[0])
+    settings = Settings(base=base, keep=keep, options=run_options, to_stderr=output != _FORMATS[0])
     try:
         if simulation is not None:
             results = run_simulated(scenarios, simulation, settings)
@@ -109,8 +119,8 @@ def run(
             results = (run_shared if share_clusters else run_apart)(scenarios, settings)
     finally:
         _remove_if_empty(base)
-    _show(results, output)
-    sys.exit(0 if all(result.held for result in results) else 1)
+    _show(results, output, simulated=simulation is not None)
+    sys.exit(_status(results))
 
 
 @scenario.command()
@@ -118,7 +128,7 @@ def run(
 def validate(files: tuple[Path, ...]) -> None:
     """Check scenario files without a cluster.
 
-    Messages name file, line and field. The exit status is 1 if a file has mistakes.
+    Messages name file, line and field. The exit status is 2 if a file is invalid.
     """
     from nominee.scenario.documents import InvalidScenarioError
     from nominee.scenario.reading import read_files
@@ -128,7 +138,7 @@ def validate(files: tuple[Path, ...]) -> None:
     except InvalidScenarioError as error:
         for problem in error.problems:
             click.echo(str(problem), err=True)
-        sys.exit(1)
+        sys.exit(_INVALID)
     click.echo(f"valid scenarios: {len(found)}")
 
 
@@ -161,13 +171,23 @@ def _choose(scenarios: Sequence[Scenario], chosen: Sequence[str]) -> list[Scenar
     return [each for each in scenarios if not chosen or each.name in chosen]
 
 
-def _show(results: Sequence[ScenarioResult], output: str) -> None:
+def _status(results: Sequence[ScenarioResult]) -> int:
+    """Return the exit status: what failed counts more than what could not be played."""
+    from nominee.scenario.result import Outcome
+
+    outcomes = {result.outcome for result in results}
+    if Outcome.FAILED in outcomes:
+        return _FAILED
+    return _INVALID if Outcome.ERROR in outcomes else 0
+
+
+def _show(results: Sequence[ScenarioResult], output: str, *, simulated: bool) -> None:
     from nominee.scenario.report import render, summary
 
     if output != _FORMATS[0]:
         click.echo(render(results, output))
         return
-    for line in summary(results):
+    for line in summary(results, simulated=simulated):
         click.echo(line)
 
 

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from machinery.runtime import logs
 from machinery.runtime.clock import SystemClock
 from nominee import output
-from nominee.scenario.model import ClusterOverrides, Scenario
+from nominee.scenario.model import Scenario
 from nominee.scenario.narration import TextNarrator
 from nominee.scenario.play import run_together
 from nominee.scenario.reading import read_file
+from nominee.scenario.run_options import RunOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +28,7 @@ class Plan:
     scenarios: Sequence[tuple[str, str]]
     directory: str
     results: str
-    versions: Mapping[str, str] = field(default_factory=dict)
-    gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    options: RunOptions = field(default_factory=RunOptions)
     to_stderr: bool = False
 
     def to_json(self) -> str:
@@ -40,6 +40,7 @@ class Plan:
         """Return the plan that `to_json` wrote."""
         document = json.loads(text)
         document["scenarios"] = [(file, name) for file, name in document["scenarios"]]
+        document["options"] = RunOptions.from_json(document["options"])
         return cls(**document)
 
 
@@ -53,7 +54,8 @@ def main(text: str) -> int:
         results = run_together(
             scenarios,
             Path(plan.directory),
-            overrides=ClusterOverrides(emulated_versions=plan.versions, feature_gates=plan.gates),
+            overrides=plan.options.overrides,
+            first=plan.options.first,
             narrate=TextNarrator(SystemClock(), to_stderr=plan.to_stderr),
         )
     Path(plan.results).write_text(json.dumps([result.as_json() for result in results]), encoding="utf-8")

@@ -89,8 +89,11 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def summary(results: Sequence[ScenarioResult]) -> list[str]:
-    """Return the lines after the steps of a run: what failed and how to reproduce it, and a count."""
+def summary(results: Sequence[ScenarioResult], *, simulated: bool = False) -> list[str]:
+    """Return the lines after the steps of a run: what failed and how to reproduce it, and a count.
+
+    The seconds are those of the clusters' clock, which is `simulated` or real.
+    """
     lines = [""]
     for result in results:
         if result.outcome is Outcome.SKIPPED:
@@ -105,7 +108,9 @@ def summary(results: Sequence[ScenarioResult]) -> list[str]:
     checks, seconds = sum(r.checks for r in results), sum(r.seconds for r in results)
     skipped = sum(result.outcome is Outcome.SKIPPED for result in results)
     played = f"{len(passed)} of {len(results) - skipped} scenarios passed"
+    clock = "simulated s" if simulated else "s"
+    time = f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
     lines.append(
-        f"{played}{f', {skipped} skipped' if skipped else ''}: {checks} checks held in {seconds:.0f} s"
+        f"{played}{f', {skipped} skipped' if skipped else ''}: {checks} checks held in {time} {clock}"
     )
     return lines

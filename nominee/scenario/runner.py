@@ -103,6 +103,7 @@ class Run:
                 self._watch_over(background, stack, tasks)
             try:
                 for action in first:
+                    self._narrate.act(action_text(action))
                     await self.actions.perform(action)
                 for number, step in enumerate(self._scenario.steps, start=1):
                     await self._step(number, step)

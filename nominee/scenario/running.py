@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from nominee.scenario.model import Scenario
 from nominee.scenario.play import ended
 from nominee.scenario.program import Plan
 from nominee.scenario.result import Outcome, ScenarioResult
+from nominee.scenario.run_options import RunOptions
 from nominee.scenario.up_options import missing_program
 from nominee.supervisor.children import before_exec
 
@@ -26,15 +27,14 @@ _STOP_SECONDS_MAX = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of all scenarios of a command: where they run, and changes to their clusters.
+    """The settings of all scenarios of a command: where they run, and what is changed in them.
 
     `base` is the directory below which each scenario has its own; `keep` keeps those of scenarios that held.
     """
 
     base: Path
     keep: bool = False
-    versions: Mapping[str, str] = field(default_factory=dict)
-    gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    options: RunOptions = field(default_factory=RunOptions)
     to_stderr: bool = False
 
 
@@ -92,8 +92,7 @@ def run_on_one_cluster(
         scenarios=[(scenario.file, scenario.name) for scenario in scenarios],
         directory=str(directory),
         results=str(file),
-        versions=settings.versions,
-        gates=settings.gates,
+        options=settings.options,
         to_stderr=settings.to_stderr,
     )
     try:
@@ -140,10 +139,4 @@ def _results(file: Path, scenarios: Sequence[Scenario], code: int) -> list[Scena
 
 def _reproduce(result: ScenarioResult, settings: Settings) -> str:
     words = ["nominee", "scenario", "run", result.file, "--name", result.scenario]
-    for component, version in settings.versions.items():
-        words += ["--emulated-version", f"{component}={version}" if component else version]
-    for component, gates in settings.gates.items():
-        for gate, enabled in gates.items():
-            text = f"{gate}={str(enabled).lower()}"
-            words += ["--feature-gates", f"{component}={text}" if component else text]
-    return shlex.join(words)
+    return shlex.join([*words, *settings.options.words()])

@@ -85,9 +85,7 @@ def run_simulated(
     from nominee.scenario.result import Outcome
     from nominee.scenario.simulation_running import SimulationSettings, run_seeds
 
-    seeds = SimulationSettings(
-        seeds=options.seeds, jobs=options.jobs, versions=settings.versions, gates=settings.gates
-    )
+    seeds = SimulationSettings(seeds=options.seeds, jobs=options.jobs, options=settings.options)
     if options.narrates:
         return [_narrated(each, options.seeds[0], seeds, settings) for each in scenarios]
     total = len(options.seeds) * len(scenarios)
@@ -109,7 +107,6 @@ def run_simulated(
 
 def _narrated(scenario: Scenario, seed: int, seeds: SimulationSettings, settings: Settings) -> ScenarioResult:
     from nominee.scenario import simulated_history
-    from nominee.scenario.model import ClusterOverrides
     from nominee.scenario.narration import TextNarrator
     from nominee.scenario.simulate import simulate
     from nominee.scenario.simulation_running import reproduce
@@ -119,7 +116,8 @@ def _narrated(scenario: Scenario, seed: int, seeds: SimulationSettings, settings
     result = simulate(
         scenario,
         seed,
-        overrides=ClusterOverrides(emulated_versions=seeds.versions, feature_gates=seeds.gates),
+        overrides=settings.options.overrides,
+        first=settings.options.first,
         narrate=TextNarrator(simulation.clock, to_stderr=settings.to_stderr),
         simulation=simulation,
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+
+from nominee.scenario.run_options import RunOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,8 +17,7 @@ class SimulationPlan:
     first: int
     last: int
     step: int = 1
-    versions: Mapping[str, str] = field(default_factory=dict)
-    gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    options: RunOptions = field(default_factory=RunOptions)
 
     @property
     def seeds(self) -> range:
@@ -32,4 +33,5 @@ class SimulationPlan:
         """Return the plan that `to_json` wrote."""
         document = json.loads(text)
         document["scenarios"] = [(file, name) for file, name in document["scenarios"]]
+        document["options"] = RunOptions.from_json(document["options"])
         return cls(**document)

@@ -1,6 +1,7 @@
 """`python -m nominee.scenario.simulation_program PLAN`: simulate scenarios with many seeds.
 
-Prints one line of JSON for each run: scenario, seed, outcome, and the whole result if it did not hold.
+Prints one line of JSON for each run: scenario, seed, outcome, seconds (simulated), the number of checks, and
+the whole result if it did not hold.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from machinery.wire.scalars import Json
-from nominee.scenario.model import ClusterOverrides, Scenario
+from nominee.scenario.model import Scenario
 from nominee.scenario.reading import read_file
 from nominee.scenario.result import ScenarioResult
 from nominee.scenario.simulate import simulate
@@ -21,12 +22,12 @@ from nominee.scenario.simulation_plan import SimulationPlan
 
 def runs(plan: SimulationPlan) -> Iterator[tuple[int, ScenarioResult]]:
     """Play the scenarios; yield seed and result of each run."""
-    overrides = ClusterOverrides(emulated_versions=plan.versions, feature_gates=plan.gates)
+    options = plan.options
     scenarios = [_find(Path(file), name) for file, name in plan.scenarios]
     frozen = False
     for seed in plan.seeds:
         for scenario in scenarios:
-            yield seed, simulate(scenario, seed, overrides=overrides)
+            yield seed, simulate(scenario, seed, overrides=options.overrides, first=options.first)
             gc.collect()
             if not frozen:
                 # What the first run has loaded is not looked at again by later collections.
@@ -42,7 +43,13 @@ def main(text: str) -> int:
     """Run a plan; return 0 if everything held, else 1."""
     held = True
     for seed, result in runs(SimulationPlan.from_json(text)):
-        line: dict[str, Json] = {"scenario": result.scenario, "seed": seed, "outcome": result.outcome.value}
+        line: dict[str, Json] = {
+            "scenario": result.scenario,
+            "seed": seed,
+            "outcome": result.outcome.value,
+            "seconds": result.seconds,
+            "checks": result.checks,
+        }
         if not result.held or result.reason:
             line["result"] = result.as_json()
         held = held and result.held

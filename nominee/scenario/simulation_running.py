@@ -7,7 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,18 +18,18 @@ from nominee.own_cluster import kill
 from nominee.scenario.model import Scenario
 from nominee.scenario.play import ended
 from nominee.scenario.result import Outcome, ScenarioResult
+from nominee.scenario.run_options import RunOptions
 from nominee.scenario.simulation_plan import SimulationPlan
 from nominee.supervisor.children import before_exec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationSettings:
-    """The seeds, the number of processes, and changes to the clusters."""
+    """The seeds, the number of processes, and what is changed in the scenarios."""
 
     seeds: range
     jobs: int = 1
-    versions: Mapping[str, str] = field(default_factory=dict)
-    gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    options: RunOptions = field(default_factory=RunOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +40,49 @@ class SeedsResult:
     seed: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One run, as a simulating process prints it; `result` is there if it did not hold."""
+
+    scenario: str
+    seed: int
+    outcome: Outcome
+    seconds: float
+    checks: int
+    result: ScenarioResult | None
+
+    @classmethod
+    def parse(cls, text: str) -> _Line:
+        document = json.loads(text)
+        found = document.get("result")
+        return cls(
+            document["scenario"],
+            document["seed"],
+            Outcome(document["outcome"]),
+            document["seconds"],
+            document["checks"],
+            ScenarioResult.from_json(found) if found is not None else None,
+        )
+
+
 @dataclass(slots=True)
 class _Tally:
-    """The runs of one scenario: how many, and the failure with the lowest seed."""
+    """The runs of one scenario, their checks and simulated seconds, and the failure with the lowest seed."""
 
     scenario: Scenario
     count: int = 0
     failed: int = 0
+    checks: int = 0
+    seconds: float = 0.0
     seed: int = -1
     first: ScenarioResult | None = None
     skipped: ScenarioResult | None = None
 
-    def add(self, seed: int, outcome: Outcome, result: ScenarioResult | None) -> None:
+    def add(self, run: _Line) -> None:
+        seed, outcome, result = run.seed, run.outcome, run.result
         self.count += 1
+        self.checks += run.checks
+        self.seconds += run.seconds
         if outcome is Outcome.SKIPPED:
             self.skipped = result
         elif outcome is not Outcome.PASSED:
@@ -70,20 +100,14 @@ class _Tally:
         if self.count < len(settings.seeds):
             reason = f"{self.count} of {len(settings.seeds)} seeds were run"
             return SeedsResult(ended(self.scenario, Outcome.ERROR, reason))
-        return SeedsResult(ended(self.scenario, Outcome.PASSED, f"{self.count} seeds"))
+        passed = ended(self.scenario, Outcome.PASSED, f"{self.count} seeds")
+        return SeedsResult(replace(passed, checks=self.checks, seconds=self.seconds))
 
 
 def reproduce(scenario: Scenario, seed: int, settings: SimulationSettings) -> str:
     """Return the command that repeats a run."""
     words = ["nominee", "scenario", "run", "--simulate", "--seed", str(seed), scenario.file]
-    words += ["--name", scenario.name]
-    for component, version in settings.versions.items():
-        words += ["--emulated-version", f"{component}={version}" if component else version]
-    for component, gates in settings.gates.items():
-        for gate, enabled in gates.items():
-            text = f"{gate}={str(enabled).lower()}"
-            words += ["--feature-gates", f"{component}={text}" if component else text]
-    return shlex.join(words)
+    return shlex.join([*words, "--name", scenario.name, *settings.options.words()])
 
 
 def run_seeds(
@@ -96,14 +120,9 @@ def run_seeds(
     def collect(child: subprocess.Popen[str]) -> None:
         assert child.stdout is not None
         for line in child.stdout:
-            document = json.loads(line)
-            found = document.get("result")
+            run = _Line.parse(line)
             with lock:
-                tallies[document["scenario"]].add(
-                    document["seed"],
-                    Outcome(document["outcome"]),
-                    ScenarioResult.from_json(found) if found is not None else None,
-                )
+                tallies[run.scenario].add(run)
                 every = tallies.values()
                 report(sum(tally.count for tally in every), sum(tally.failed for tally in every))
 
@@ -145,8 +164,7 @@ def _child(
         first=settings.seeds[index],
         last=settings.seeds[-1],
         step=jobs,
-        versions=settings.versions,
-        gates=settings.gates,
+        options=settings.options,
     )
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "nominee.scenario.simulation_program", plan.to_json()],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -42,7 +44,7 @@ def test_validate_reports_mistakes_and_counts_scenarios(tmp_path: Path) -> None:
     assert nominee("scenario", "validate", str(file)).stdout == "valid scenarios: 1\n"
     file.write_text(_SMALL.replace("nodes:", "node:"))
     answer = nominee("scenario", "validate", str(file))
-    assert answer.returncode == 1
+    assert answer.returncode == 2
     assert answer.stderr.startswith(f"{file}:5: spec.cluster.node: unknown field; did you mean nodes")
     assert nominee("scenario", "run", str(file)).returncode == 2
 
@@ -68,6 +70,40 @@ def test_a_directory_with_files_is_neither_used_nor_removed(tmp_path: Path) -> N
     assert answer.returncode == 2
     assert f"--dir: {tmp_path / 'small'} has files; remove it, or give another directory" in answer.stderr
     assert (tmp_path / "small" / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_a_summary_of_several_seeds_counts_their_checks(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(_SMALL)
+    answer = nominee("scenario", "run", "--simulate", "--seeds", "1-3", "--jobs", "1", str(file))
+    assert answer.returncode == 0, answer.stderr
+    last = answer.stdout.splitlines()[-1]
+    found = re.fullmatch(r"1 of 1 scenarios passed: 3 checks held in (.*) simulated s", last)
+    assert found is not None, last
+    assert float(found[1]) > 0
+
+
+def test_a_failpoint_is_armed_before_the_first_step(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(_SMALL.replace("Running}", "Running}}}, seconds: 5}").removesuffix("}}}\n") + "\n")
+    option = "scheduler=scheduler.bind.before=error(500)"
+    answer = nominee("scenario", "run", "--simulate", "--failpoints", option, "-o", "json", str(file))
+    assert answer.returncode == 1, answer.stderr
+    (result,) = json.loads(answer.stdout)["results"]
+    assert "observed: pod default/a: .status.phase = Pending" in result["reason"]
+    assert "> failpoint scheduler.bind.before is error(500)" in answer.stderr
+    assert shlex.split(result["reproduce"])[-2:] == ["--failpoints", option]
+
+
+@pytest.mark.slow
+def test_what_cannot_be_played_is_no_failure(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(_SMALL)
+    words = ("scenario", "run", "--simulate", "--failpoints", "cloud=cloud.increase.before=crash", str(file))
+    answer = nominee(*words)
+    assert answer.returncode == 2
+    assert "small could not be played: there is no process cloud" in answer.stdout
 
 
 @pytest.mark.slow
