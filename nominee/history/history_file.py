@@ -120,21 +120,39 @@ class HistoryReader:
         self.is_full = False
         """The file reached its limit; the history ends there."""
         self.whole_bytes = 0
-        """The size of all whole members read so far; what follows at the end is of a killed writer."""
+        """The size of all whole members read so far."""
+        self.rest_bytes = 0
+        """The bytes after the last whole member: the writer was killed, or the file was cut or damaged."""
 
     def __iter__(self) -> Iterator[Revision]:
         """Yield the revisions.
 
         Raises:
-            HistoryFileError: it is another file.
+            HistoryFileError: it is another file, or its records are not those of a history.
             OSError: it cannot be read.
         """
         at = len(_MAGIC)
         for member in self._members():
             if at and not member.startswith(_MAGIC):
                 raise HistoryFileError(f"{self._path} is no history of Nominee")
-            yield from self._revisions(member, at)
+            try:
+                yield from self._revisions(member, at)
+            except (struct.error, UnicodeDecodeError) as error:
+                where = f"after revision {self.fold.revision}"
+                raise HistoryFileError(f"{self._path} has no valid record {where}: {error}") from None
             at = 0
+
+    @property
+    def missing_rest(self) -> str:
+        """Return why later writes may be missing; "" at the end of a whole file."""
+        if self.is_full:
+            return "the history file has reached its limit"
+        if self.rest_bytes:
+            return (
+                f"the history file ends after {self.whole_bytes} bytes with an incomplete part "
+                f"({self.rest_bytes} bytes): it was cut off, or damaged there"
+            )
+        return ""
 
     def _revisions(self, member: bytes, at: int) -> Iterator[Revision]:
         while at < len(member):
@@ -170,10 +188,12 @@ class HistoryReader:
                 while not decompressor.eof:
                     data = data or file.read(_READ_BYTES)
                     if not data:
+                        self.rest_bytes = size
                         return
                     try:
                         content += decompressor.decompress(data)
                     except zlib.error:
+                        self.rest_bytes = file.seek(0, os.SEEK_END) - self.whole_bytes
                         return
                     size += len(data) - len(decompressor.unused_data)
                     data = decompressor.unused_data

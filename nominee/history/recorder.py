@@ -40,6 +40,9 @@ class Recorder:
         if path.exists():
             before = recover(path)
             fold, coverage = before.fold, before.coverage
+            if before.rest_bytes:
+                text = "The end of the history file could not be read, and is recorded again"
+                _log.warning(text, after_revision=fold.revision, bytes=before.rest_bytes)
         self._fold, self._coverage = fold, coverage
         self._writer = HistoryWriter(path, coverage)
 

@@ -54,7 +54,7 @@ def coverage_lines(verification: Verification) -> Iterator[str]:
     """Yield what part of the cluster's history was checked."""
     coverage = verification.coverage
     yield f"{verification.revisions} writes were checked, up to revision {coverage.end}"
-    if coverage.is_complete:
+    if coverage.is_complete and not verification.missing_rest:
         yield "the history is complete: it has every write since the cluster was created"
     if coverage.begin:
         yield (
@@ -63,8 +63,8 @@ def coverage_lines(verification: Verification) -> Iterator[str]:
         )
     for first, last in coverage.gaps:
         yield f"revisions {first} to {last} are missing: they were compacted before they were recorded"
-    if verification.is_truncated:
-        yield "the history file has reached its limit; later writes are missing"
+    if verification.missing_rest:
+        yield f"{verification.missing_rest}; later writes are missing, and no etcd runs that has them"
 
 
 def violation_lines(violation: Violation) -> Iterator[str]:
@@ -85,7 +85,7 @@ def as_json(verification: Verification) -> dict[str, object]:
     return {
         "holds": verification.holds,
         "revisions": verification.revisions,
-        "history": _coverage_json(verification.coverage, is_truncated=verification.is_truncated),
+        "history": _coverage_json(verification.coverage, is_truncated=bool(verification.missing_rest)),
         "invariants": [result.as_json() for result in verification.results],
     }
 

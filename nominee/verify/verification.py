@@ -15,7 +15,7 @@ from nominee.history.connection import connect_to_etcd
 from nominee.history.etcd_observer import Coverage, EtcdObserver
 from nominee.history.etcd_watch import HistoryUnavailable
 from nominee.history.fold import Fold
-from nominee.history.history_file import HistoryReader
+from nominee.history.history_file import HistoryFileError, HistoryReader
 from nominee.history.revision import Revision
 from nominee.invariants.check import Check, Result
 from nominee.invariants.checkpoints import Checkpoints
@@ -38,8 +38,8 @@ class Verification:
     coverage: Coverage
     revisions: int
     """Writes that were checked, without the states where the history begins or goes on after a gap."""
-    is_truncated: bool = False
-    """The history file reached its limit, and etcd does not run."""
+    missing_rest: str = ""
+    """Why the writes after the history file are missing, if etcd does not run and the file is not whole."""
 
     @property
     def holds(self) -> bool:
@@ -54,7 +54,7 @@ class History:
     directory: Path
     fold: Fold
     coverage: Coverage
-    is_truncated: bool = False
+    missing_rest: str = ""
 
     @classmethod
     def of(cls, directory: Path) -> History:
@@ -66,7 +66,7 @@ class History:
         reader = HistoryReader(path)
         self.fold, self.coverage = reader.fold, reader.coverage
         yield from reader
-        self.is_truncated = reader.is_full
+        self.missing_rest = reader.missing_rest
 
     async def read_etcd(self, check: Check) -> int:
         """Check what etcd has beyond what was read before; return the number of writes.
@@ -79,7 +79,7 @@ class History:
             number = 0
             async for batch in observer.read():
                 number += observe(check, batch)
-            self.is_truncated = False
+            self.missing_rest = ""
             return number
         finally:
             await channel.close()
@@ -110,7 +110,7 @@ async def verify(
 
     Raises:
         HistoryUnavailable: etcd does not answer, and there is no history file.
-        HistoryFileError: the history file is another file.
+        HistoryFileError: the history file is another file, or no write can be read from it or from etcd.
         OSError: the history file cannot be read.
     """
     if settings is None:
@@ -155,7 +155,10 @@ async def _verify(
     revisions = observe(check, history.read_file(path)) if path.exists() else 0
     try:
         revisions += await history.read_etcd(check)
-    except HistoryUnavailable:
+    except HistoryUnavailable as error:
+        if not revisions and path.exists():
+            reason = history.missing_rest or "it is empty"
+            raise HistoryFileError(f"no write can be read from {path}: {reason}; and {error}") from None
         if not revisions:
             raise
     if is_running:
@@ -168,5 +171,5 @@ async def _verify(
         results=tuple(check.finish(evidence)),
         coverage=history.coverage,
         revisions=revisions,
-        is_truncated=history.is_truncated,
+        missing_rest=history.missing_rest,
     )

@@ -118,6 +118,31 @@ def test_without_a_history(tmp_path: Path) -> None:
     assert f"no etcd runs in {tmp_path}" in answer.stderr
 
 
+def test_a_history_file_that_was_cut_is_checked_as_far_as_it_is_whole(tmp_path: Path) -> None:
+    file = tmp_path / "history.gz"
+    writer = HistoryWriter(file, Coverage())
+    for revision in History().put(pod("p", node="n1"), pod("p", node="n2"), pod("q")).revisions:
+        writer.append([revision])
+        writer.flush()
+    writer.close()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1])
+    answer = nominee("verify", directory=tmp_path)
+    assert answer.returncode == 1, answer.stderr
+    assert "2 writes were checked, up to revision 2" in answer.stdout
+    assert "the history file ends after" in answer.stdout
+    assert "later writes are missing" in answer.stdout
+    assert "the history is complete" not in answer.stdout
+    document = json.loads(nominee("verify", "-o", "json", directory=tmp_path).stdout)
+    assert document["history"] == {"complete": False, "begin": 0, "end": 2, "gaps": [], "truncated": True}
+
+    file.write_bytes(whole[:20])
+    nothing = nominee("verify", directory=tmp_path)
+    assert nothing.returncode == 2
+    assert f"no write can be read from {file}: the history file ends after 0 bytes" in nothing.stderr
+    assert f"no etcd runs in {tmp_path}" in nothing.stderr
+
+
 @pytest.mark.parametrize("output", ["table", "json"])
 def test_the_list(tmp_path: Path, output: str) -> None:
     answer = nominee("verify", "--list", "-o", output, directory=tmp_path)

@@ -82,9 +82,32 @@ def test_a_killed_writer_loses_its_last_member_only(tmp_path: Path) -> None:
         reader = HistoryReader(path)
         found = _summary(reader)
         assert found == written[: len(found)]
-        assert reader.whole_bytes <= size
+        assert reader.whole_bytes + reader.rest_bytes == size
+        assert (reader.missing_rest == "") is (reader.rest_bytes == 0)
         sizes.add(len(found))
     assert sizes == {0, 1, 2}
+
+
+def test_what_follows_damage_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "history.gz"
+    written = _written(path, History().put(pod("a"), pod("b"), pod("c")))
+    whole = path.read_bytes()
+    at = len(whole) // 2
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+    reader = HistoryReader(path)
+    found = _summary(reader)
+    assert found == written[: len(found)]
+    assert 0 < len(found) < len(written)
+    assert reader.whole_bytes + reader.rest_bytes == len(whole)
+    assert f"ends after {reader.whole_bytes} bytes with an incomplete part" in reader.missing_rest
+
+
+@pytest.mark.parametrize("record", [b"W", b"W" + bytes(23) + b"\x01" + bytes(4) + b"\xff"])
+def test_records_that_cannot_be_read_are_an_error(tmp_path: Path, record: bytes) -> None:
+    path = tmp_path / "history.gz"
+    path.write_bytes(gzip.compress(b"nominee-history-1\n" + record))
+    with pytest.raises(HistoryFileError, match="has no valid record after revision 0"):
+        list(HistoryReader(path))
 
 
 def test_it_is_continued_after_a_kill(tmp_path: Path) -> None:
