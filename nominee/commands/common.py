@@ -127,15 +127,6 @@ def ask_supervisor(
         raise click.ClickException(f"{error}; see `nominee status{hint}` and `nominee logs`") from None
 
 
-def serving_port(directory: Path, component: str) -> ServingPort:
-    """Return the serving port of a running process, or of the first one of a component.
-
-    Raises:
-        click.ClickException: the process does not run, or has no serving port.
-    """
-    return next(iter(serving_ports(directory, component).values()))
-
-
 def serving_ports(directory: Path, component: str) -> dict[str, ServingPort]:
     """Return the serving ports of a running process, or of all of a component, by process name.
 

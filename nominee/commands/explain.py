@@ -53,7 +53,9 @@ _WHAT_IF_HELP = (
 @click.option("--what-if", "changes", multiple=True, metavar="CHANGE", help=_WHAT_IF_HELP)
 @directory_option
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the running pod.")
-@click.option("--scheduler", default="scheduler", show_default=True, help="The scheduler process to ask.")
+@click.option(
+    "--scheduler", default="scheduler", show_default=True, help="The scheduler to ask; of several the leader."
+)
 @click.option(
     "--nodes", default=100, show_default=True, help="Show at most this many nodes of a running cluster."
 )

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import click
 
 from machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
-from nominee.commands.common import directory_option, echo_json, output_option, serving_port
+from nominee.commands.common import directory_option, echo_json, output_option, serving_ports
 from nominee.completion.candidates import ACTIONS, completing, failpoints_of_argument, process_names
 from nominee.failpoint_sentences import SENTENCES
 from nominee.printing.tables import table
@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 def failpoint(
     component: str | None, name: str | None, action: str | None, list_only: bool, directory: Path, output: str
 ) -> None:
-    """List or arm failpoints of a process.
+    """List or arm failpoints of a process, or of all processes of a component.
 
     ACTION is `off`, `crash`, `error("text")`, `error(503)`, `sleep(MS)` or `pause`, optionally after `N*`
-    (N times) or `P%` (with that probability); `->` chains actions. Example: nominee failpoint scheduler
-    scheduler.bind.before '2*sleep(100)->crash'
+    (N times) or `P%` (with that probability); `->` chains actions. COMPONENT is a process, as kubelet-0 or
+    scheduler-1, or all processes of a component. Example: nominee failpoint scheduler scheduler.bind.before
+    '2*sleep(100)->crash'
     """
     if component == "etcd":
         raise click.ClickException("etcd has no failpoints")
@@ -46,13 +47,19 @@ def failpoint(
     if list_only or (action is None and not _runs(directory, str(component))):
         _list_sentences(component, name, output)
         return
-    port = serving_port(directory, str(component))
+    ports = serving_ports(directory, str(component))
     if name is None or action is None:
-        points = json.loads(_ask(port, str(component), "/failpoints").text)
-        _list(_named(points, str(component), name), output)
+        _list(
+            {
+                process: _named(json.loads(_ask(port, process, "/failpoints").text), process, name)
+                for process, port in ports.items()
+            },
+            output,
+        )
         return
-    _ask(port, str(component), f"/failpoints/{quote(name)}", action)
-    click.echo(f"{name} is {action}")
+    for process, port in ports.items():
+        _ask(port, process, f"/failpoints/{quote(name)}", action)
+        click.echo(f"{process}: {name} is {action}")
 
 
 def _runs(directory: Path, component: str) -> bool:
@@ -77,13 +84,13 @@ def _find(component: str) -> tuple[Component, str]:
         raise click.UsageError(str(error)) from None
 
 
-def _ask(port: ServingPort, component: str, path: str, action: str = "") -> HttpAnswer:
+def _ask(port: ServingPort, process: str, path: str, action: str = "") -> HttpAnswer:
     try:
         answer = request(port, path, method="PUT" if action else "GET", body=action)
     except HttpError as error:
         raise click.ClickException(str(error)) from None
     if answer.status >= 400:
-        raise click.ClickException(f"{component}: {answer.text.strip()}")
+        raise click.ClickException(f"{process}: {answer.text.strip()}")
     return answer
 
 
@@ -111,13 +118,18 @@ def _near(name: str, names: Iterable[str]) -> str:
     return ", ".join(get_close_matches(name, names, n=3) or names) or "none"
 
 
-def _list(points: Sequence[Mapping[str, object]], output: str) -> None:
-    """Print the points of a running process."""
-    rows = [{**point, "description": SENTENCES.get(str(point["name"]), "")} for point in points]
+def _list(points: Mapping[str, Sequence[Mapping[str, object]]], output: str) -> None:
+    """Print the points of running processes; with a column for the process if there are several."""
+    rows = [
+        {"process": process, **point, "description": SENTENCES.get(str(point["name"]), "")}
+        for process, found in points.items()
+        for point in found
+    ]
     if output == "json":
         echo_json(rows)
         return
-    keys = ("name", "action", "hits", "fired", "waiting", "description")
+    several = ("process",) if len(points) > 1 else ()
+    keys = (*several, "name", "action", "hits", "fired", "waiting", "description")
     cells = [[str(row.get(key) or ("off" if key == "action" else 0)) for key in keys] for row in rows]
     for line in table([key.upper() for key in keys], cells):
         click.echo(line)

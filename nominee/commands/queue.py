@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from machinery.process.serving_client import HttpError, request
-from nominee.commands.common import directory_option, echo_json, output_option, serving_port
+from nominee.commands.common import directory_option, echo_json, output_option
+from nominee.commands.leader import leading_port
 from nominee.printing.tables import table
 
 _QUEUES = ("active", "backoff", "unschedulable", "gated")
@@ -19,19 +20,21 @@ _ON_THE_WAY = ("waiting_on_permit", "binding")
 
 @click.command()
 @directory_option
-@click.option("--scheduler", default="scheduler", show_default=True, help="The scheduler process to ask.")
+@click.option("--scheduler", default="scheduler", show_default=True, help="The scheduler to ask.")
 @output_option("table", "json")
 def queue(directory: Path, scheduler: str, output: str) -> None:
     """Show pending pods and nominations.
 
-    A pod is in the active, backoff, unschedulable or gated queue, waits on Permit, or is being bound.
+    A pod is in the active, backoff, unschedulable or gated queue, waits on Permit, or is being bound. Of
+    several schedulers the leader is asked, unless --scheduler names one, as scheduler-1.
     """
+    name, port = leading_port(directory, scheduler)
     try:
-        answer = request(serving_port(directory, scheduler), "/debug/queue")
+        answer = request(port, "/debug/queue")
     except HttpError as error:
         raise click.ClickException(str(error)) from None
     if answer.status != 200:
-        raise click.ClickException(f"{scheduler} answers {answer.status}: {answer.text.strip()}")
+        raise click.ClickException(f"{name} answers {answer.status}: {answer.text.strip()}")
     document = json.loads(answer.text)
     if output == "json":
         echo_json(document)

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import click
 
 from machinery.process.serving_client import HttpError, request
-from nominee.commands.common import serving_port
+from nominee.commands.leader import leading_port
 from scheduler.explanation.format import LivePodExplanation
 
 
@@ -20,13 +20,14 @@ def explain_running(pod: str, *, directory: Path, scheduler: str, nodes: int) ->
         click.ClickException: the scheduler does not run or does not answer, or the pod does not exist.
     """
     query = urlencode({"pod": pod, "nodes": max(nodes, 0)})
+    name, port = leading_port(directory, scheduler)
     try:
-        answer = request(serving_port(directory, scheduler), f"/debug/explain?{query}")
+        answer = request(port, f"/debug/explain?{query}")
     except HttpError as error:
         raise click.ClickException(str(error)) from None
     if answer.status != 200:
-        raise click.ClickException(f"{scheduler} answers {answer.status}: {answer.text.strip()}")
+        raise click.ClickException(f"{name} answers {answer.status}: {answer.text.strip()}")
     document: LivePodExplanation = json.loads(answer.text)
     if document["state"] == "Unknown" and not document["attempts"]:
-        raise click.ClickException(f"{scheduler} has no pod {pod}")
+        raise click.ClickException(f"{name} has no pod {pod}")
     return document

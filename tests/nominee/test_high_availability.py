@@ -12,6 +12,7 @@ from machinery.api import kinds
 from machinery.client.api_client import connect, retry_unavailable
 from machinery.process.run_files import RunFile
 from machinery.process.serving_client import ServingPort, request
+from nominee.commands.leader import leading_port
 from tests.machinery.api_server import config_map
 from tests.nominee.test_cluster import Cluster, directory
 from tests.support.etcd import skip_if_etcd_loses_writes
@@ -103,5 +104,6 @@ async def test_a_standby_autoscaler_takes_over(directory: Path) -> None:
     leader = await eventually(lambda: next((name for name in names if loops(name)), ""))
     standby = next(name for name in names if name != leader)
     assert not loops(standby)
+    assert leading_port(directory, "autoscaler")[0] == leader
     await anyio.to_thread.run_sync(lambda: cluster("stop", "--kill", leader))
     await eventually(lambda: loops(standby))

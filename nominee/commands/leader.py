@@ -1,0 +1,51 @@
+"""The process to ask where a component has several: the one that leads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from machinery.process.serving_client import HttpError, ServingPort, request
+from nominee.commands.common import serving_ports
+
+_SECONDS_MAX: Final = 2.0
+"""A process that is paused does not answer."""
+
+
+def leading_port(directory: Path, component: str) -> tuple[str, ServingPort]:
+    """Return the name and the serving port of a running process; of several, of the one that leads.
+
+    If there are several, a line on standard error has the name.
+
+    Raises:
+        click.ClickException: the process does not run, or has no serving port.
+    """
+    ports = serving_ports(directory, component)
+    if len(ports) == 1:
+        return next(iter(ports.items()))
+    standbys = []
+    for name, port in ports.items():
+        leads = _leads(port)
+        if leads:
+            click.echo(f"{name} leads", err=True)
+            return name, port
+        standbys += [name] if leads is False else []
+    chosen = next(iter(standbys or ports))
+    click.echo(f"warning: none of {', '.join(ports)} leads; this is {chosen}", err=True)
+    return chosen, ports[chosen]
+
+
+def _leads(port: ServingPort) -> bool | None:
+    """Return whether a process has the lease of leader election; None if it does not answer."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    from machinery.process.leading import MASTER_STATUS
+
+    try:
+        text = request(port, "/metrics", timeout_seconds=_SECONDS_MAX).text
+        families = [each for each in text_string_to_metric_families(text) if each.name == MASTER_STATUS]
+    except (HttpError, ValueError):
+        return None
+    return any(sample.value == 1 for family in families for sample in family.samples)
