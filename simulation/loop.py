@@ -8,11 +8,15 @@ as asyncio.AbstractEventLoop defines them.
 from __future__ import annotations
 
 import asyncio
+import gc
 import heapq
+import inspect
+import itertools
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextvars import Context, copy_context
-from typing import Final, TypeVar, TypeVarTuple, Unpack
+from types import CoroutineType
+from typing import Final, TypeGuard, TypeVar, TypeVarTuple, Unpack
 
 from simulation.owner import OWNER, Owner, State
 
@@ -25,6 +29,7 @@ STANDSTILL_CALLBACKS_MAX: Final = 200_000
 
 FINISH_SECONDS_MAX: Final = 60.0
 FINISH_CALLBACKS_MAX: Final = 200_000
+_STEPS_BETWEEN_LOOKS: Final = 64
 
 
 class SimulationError(Exception):
@@ -57,6 +62,24 @@ class SimulatedTask(asyncio.Task[T]):
         return self is other
 
 
+def _close_what_never_began(task: asyncio.Task[object]) -> None:
+    """Close the coroutine of a task whose first step never ran, and the one that anyio's task would await.
+
+    Otherwise each is reported as never awaited: a task that is cancelled then ends before it awaits anything.
+    """
+    coroutine = task.get_coro()
+    if not _never_began(coroutine):
+        return
+    for argument in list(inspect.getcoroutinelocals(coroutine).values()):
+        for inner in (argument, *gc.get_referents(argument)):
+            if _never_began(inner):
+                inner.close()
+
+
+def _never_began(value: object) -> TypeGuard[CoroutineType[object, object, object]]:
+    return inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == inspect.CORO_CREATED
+
+
 class SimulatedLoop(asyncio.AbstractEventLoop):
     """The event loop of one simulation."""
 
@@ -68,6 +91,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._running = False
         self._stopping = False
         self._closed = False
+        self.interrupts: deque[Callable[[], object]] = deque()
+        """Handlers of signals that arrived: they are called between two callbacks."""
         self.callbacks = 0
         """How many callbacks have run."""
         self.problems: list[str] = []
@@ -152,6 +177,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
         Raises:
             SimulationError: nothing can happen any more, or no time passes.
+            KeyboardInterrupt: a handler in `interrupts` raised it.
         """
         task = self.create_task(future)
         asyncio.events._set_running_loop(self)
@@ -166,6 +192,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def _step(self) -> None:
         """Run the callbacks that are ready; without any, move to the next timer first."""
+        while self.interrupts:
+            self.interrupts.popleft()()
         ready, timers = self._ready, self._timers
         if not ready:
             self._advance()
@@ -207,26 +235,53 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """Cancel all tasks of processes, dead ones too, and let them end, within a limit.
 
         The caller has made sure that none of it has an effect.
+
+        Raises:
+            KeyboardInterrupt: it was raised meanwhile; the tasks have ended nevertheless.
         """
         for owner in owners:
             self.resume(owner)
-        tasks = [task for task in asyncio.all_tasks(self) if not task.done()]
-        for task in tasks:
-            task.cancel()
+        self._standstill = 0
         asyncio.events._set_running_loop(self)
+        interrupted: KeyboardInterrupt | None = None
+        deadline, last = self._now + FINISH_SECONDS_MAX, self.callbacks + FINISH_CALLBACKS_MAX
+        cancelled: set[asyncio.Task[object]] = set()
+        left: list[asyncio.Task[object]] = []
         try:
-            deadline, last = self._now + FINISH_SECONDS_MAX, self.callbacks + FINISH_CALLBACKS_MAX
-            while not all(task.done() for task in tasks):
+            for step in itertools.count():
+                while left and left[-1].done():
+                    left.pop()
+                # Tasks that are cancelled may start others, and wait for them.
+                if not left or step % _STEPS_BETWEEN_LOOKS == 0:
+                    left = self._cancel_all(cancelled)
+                if not left:
+                    break
                 if not self._ready and (not self._timers or self._timers[0][0] > deadline):
                     break
                 if self.callbacks > last:
                     break
-                self._step()
+                try:
+                    self._step()
+                except KeyboardInterrupt as error:
+                    interrupted = error
+                except SimulationError:
+                    break
         finally:
             asyncio.events._set_running_loop(None)
-        for task in tasks:
-            if not task.done():
+            for task in asyncio.all_tasks(self):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
+        if interrupted is not None:
+            raise interrupted
+
+    def _cancel_all(self, cancelled: set[asyncio.Task[object]]) -> list[asyncio.Task[object]]:
+        """Cancel the tasks that are not in `cancelled`, and add them; return all that have not ended."""
+        left = sorted((task for task in asyncio.all_tasks(self) if not task.done()), key=hash)
+        for task in left:
+            if task not in cancelled:
+                _close_what_never_began(task)
+                task.cancel()
+        cancelled.update(left)
+        return left
 
     def resume(self, owner: Owner) -> None:
         """Let a frozen process go on with what became ready meanwhile."""

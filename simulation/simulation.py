@@ -18,7 +18,7 @@ from machinery.client.api_client import Client, connect
 from machinery.process import component, run_files
 from machinery.runtime import host
 from machinery.runtime.call_faults import FAULTS
-from simulation import logs, per_process
+from simulation import interrupts, logs, per_process
 from simulation.clock import SimulatedClock
 from simulation.etcd.service import EtcdService
 from simulation.etcd.store import Store
@@ -95,7 +95,7 @@ class Simulation:
         # Cycles are collected between simulations: when they are within one depends on the whole interpreter.
         gc.disable()
         try:
-            with per_process.installed():
+            with interrupts.deferred(self.loop.interrupts), per_process.installed():
                 try:
                     return self._spawn("user").context.run(self.loop.run_until_complete, driver())
                 finally:
@@ -228,5 +228,7 @@ class Simulation:
         """End what is left, without any effect on the network, the files and the history."""
         self.network.close()
         self.files.close()
-        self.loop.finish(self._owners.values())
-        self.loop.close()
+        try:
+            self.loop.finish(self._owners.values())
+        finally:
+            self.loop.close()

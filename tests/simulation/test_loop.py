@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import signal
 from contextvars import Context
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
+from simulation import interrupts
 from simulation.loop import SimulatedLoop, SimulationError
 from simulation.owner import OWNER, Owner, State
 
@@ -31,6 +35,143 @@ def owned(loop: SimulatedLoop, owner: Owner, ticks: list[float]) -> None:
             ticks.append(-1.0)
 
     loop.create_task(tick(), context=context)
+
+
+def ended(loop: SimulatedLoop, *owners: Owner) -> None:
+    """End a loop as a simulation does; a coroutine that was never awaited would be an error of the test."""
+    try:
+        loop.finish(owners)
+    finally:
+        loop.close()
+        gc.collect()
+
+
+def test_tasks_that_others_start_when_they_are_cancelled_end_too() -> None:
+    loop = make()
+    ends: list[str] = []
+
+    async def second() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ends.append("second")
+
+    async def first() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ends.append("first")
+            started.append(asyncio.ensure_future(second()))
+
+    started: list[asyncio.Future[None]] = []
+
+    async def main() -> None:
+        started.append(loop.create_task(first()))
+        await anyio.sleep(1.0)
+
+    loop.run_until_complete(main())
+    ended(loop)
+    assert ends == ["first"]
+    assert all(task.done() for task in started)
+
+
+def test_a_process_that_dies_before_its_task_began_leaves_no_coroutine() -> None:
+    loop = make()
+    owner = Owner("scheduler", 1)
+    context = Context()
+    context.run(OWNER.set, owner)
+
+    async def body() -> None:
+        raise AssertionError("it must not begin")
+
+    async def process() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(body)
+            owner.state = State.DEAD
+
+    async def main() -> None:
+        loop.create_task(process(), context=context)
+        await anyio.sleep(1.0)
+
+    loop.run_until_complete(main())
+    ended(loop, owner)
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_ctrl_c_interrupts_the_program_and_no_simulated_process(begins: bool) -> None:
+    loop = make()
+    ends: list[str] = []
+
+    async def body() -> None:
+        if begins:
+            await anyio.sleep_forever()
+
+    async def process() -> None:
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(body)
+                signal.raise_signal(signal.SIGINT)
+                ends.append("goes on")
+        except BaseException as error:
+            ends.append(type(error).__name__)
+            raise
+
+    async def main() -> None:
+        loop.create_task(process())
+        await anyio.sleep(1.0)
+
+    with pytest.raises(KeyboardInterrupt), interrupts.deferred(loop.interrupts):
+        loop.run_until_complete(main())
+    assert ends == ["goes on"]
+    ended(loop)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_at_the_end_lets_the_tasks_end_first() -> None:
+    loop = make()
+    ends: list[str] = []
+
+    async def body() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            signal.raise_signal(signal.SIGINT)
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(1.0)
+            ends.append("done")
+
+    async def main() -> None:
+        started.append(loop.create_task(body()))
+        await anyio.sleep(1.0)
+
+    started: list[asyncio.Task[None]] = []
+
+    def run() -> None:
+        with interrupts.deferred(loop.interrupts):
+            loop.run_until_complete(main())
+            ended(loop)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert ends == ["done"]
+
+
+def test_a_standstill_leaves_no_coroutine_that_never_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simulation.loop.STANDSTILL_CALLBACKS_MAX", 100)
+    loop = make()
+
+    async def spin() -> None:
+        while True:
+            await anyio.lowlevel.checkpoint()
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            for _ in range(200):
+                group.start_soon(spin)
+
+    with pytest.raises(SimulationError, match="without time passing"):
+        loop.run_until_complete(main())
+    ended(loop)
 
 
 def test_time_jumps_to_the_next_timer() -> None:
