@@ -13,6 +13,7 @@ from machinery.api import kinds
 from machinery.api.errors import FailpointError, StatusError, is_not_found
 from machinery.api.objects import ObjectKey, get_condition, set_condition
 from machinery.api.pb import core
+from machinery.features.gates import Version
 from machinery.patch.strategic_diff import diff_strategic
 from machinery.runtime.clock import to_time
 from machinery.wire import codec
@@ -22,6 +23,8 @@ from scheduler.framework.types import PodInfo
 from scheduler.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 
 PARALLEL_MAX: Final = 16
+IN_MEMORY_SINCE: Final = Version(1, 36)
+"""Events say whether a victim was only stopped."""
 BEFORE: Final = "scheduler.preempt.before"
 VICTIM_MARKED: Final = "scheduler.preempt.victim.marked"
 VICTIM_AFTER: Final = "scheduler.preempt.victim.after"
@@ -108,10 +111,15 @@ class Evictions:
         return errors[0] if errors else None
 
     def _evict(self, candidate: Candidate, pod: PodInfo, victim: PodInfo) -> IoSteps[None]:
-        """Reject a victim that only waits on Permit or is in PreBind; mark and delete any other."""
+        """Stop a victim that only waits on Permit or is in PreBind; mark and delete any other.
+
+        One whose wait has just ended is not stopped: it is going to be bound.
+        """
+        note = f"Preempted by pod {pod.uid} on node {candidate.node}"
         waiting = self._handle.waiting_pod(victim.uid)
-        if waiting is not None:
-            waiting.reject(self._plugin, "preempted")
+        if waiting is not None and waiting.reject(self._plugin, "preempted"):
+            if self._handle.version >= IN_MEMORY_SINCE:
+                note += " (in kube-scheduler memory)."
         else:
             try:
                 patch = self._mark(pod, victim)
@@ -130,7 +138,7 @@ class Evictions:
                 "Normal",
                 "Preempted",
                 action="Preempting",
-                note=f"Preempted by pod {pod.uid} on node {candidate.node}",
+                note=note,
                 related=pod.pod,
             )
 

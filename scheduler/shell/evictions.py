@@ -28,10 +28,10 @@ class Evictions:
         self, attempt: Attempt, failed: Failed, result: PostFilterResult, group: anyio.abc.TaskGroup
     ) -> Failed:
         """Start or do what PostFilter asks for; return the failure, reworded if that did not work."""
-        if result.candidate is not None:
-            self._deps.metrics.preemption_victims.observe(len(result.candidate.victims))
         if result.follow_up is None:
             return failed
+        if result.candidate is not None:
+            self._deps.metrics.preemption_victims.observe(len(result.candidate.victims))
         if result.background:
             if result.begin is not None:
                 result.begin()

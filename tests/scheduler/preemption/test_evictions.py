@@ -8,6 +8,7 @@ import pytest
 
 from machinery.api import errors, kinds
 from machinery.api.pb import core
+from machinery.features.gates import Version
 from scheduler.framework.algorithm import find_feasible
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.diagnosis import FitError
@@ -164,18 +165,30 @@ async def test_a_deleted_victim_is_no_error() -> None:
     assert not stage.recorder.events
 
 
-async def test_a_victim_that_waits_on_permit_is_rejected_not_deleted() -> None:
+@pytest.mark.parametrize("minor", [35, 36])
+@pytest.mark.parametrize("waits", [True, False])
+async def test_a_victim_that_waits_is_stopped_not_deleted(waits: bool, minor: int) -> None:
+    """It is deleted if its wait is over by now: then nothing stops its binding."""
     rejected: list[tuple[str, str]] = []
 
     class Waiting:
         def reject(self, plugin: str, message: str) -> bool:
             rejected.append((plugin, message))
-            return True
+            return waits
 
-    stage = Stage(pod("a", on="n1"), waiting_pod=lambda uid: Waiting() if uid == "uid-a" else None)
+    stage = Stage(
+        pod("a", on="n1"),
+        waiting_pod=lambda uid: Waiting() if uid == "uid-a" else None,
+        version=Version(1, minor),
+    )
     await stage.run()
     assert rejected == [("DefaultPreemption", "preempted")]
-    assert not stage.api.requests
+    deleted = [("patch/status", "default/a"), ("delete", "default/a")]
+    assert stage.asked() == ([] if waits else deleted)
+    ending = " (in kube-scheduler memory)." if waits and minor == 36 else ""
+    assert stage.recorder.events == [
+        ("a", "Preempted", "Preempting", f"Preempted by pod uid-vip on node n1{ending}")
+    ]
 
 
 async def test_synchronous_preemption_returns_the_first_error() -> None:
