@@ -26,11 +26,12 @@ from autoscaler.steps.scale_up import scale_up
 from autoscaler.steps.scale_up_to_node_group_min_size import scale_up_to_node_group_min_size
 from autoscaler.steps.update_soft_deletion_taints import update_soft_deletion_taints
 from autoscaler.steps.write_status import write_status
+from machinery.runtime.clock import Moment
 
 
 def run_once(state: AutoscalerState) -> Orders[LoopResult]:
     """Run one loop. A failure that ends it early is in the result."""
-    result = LoopResult(at=state.clock.now(), activities={"main"})
+    result = LoopResult(at=Moment.of(state.clock), activities={"main"})
     try:
         yield from _run_steps(state, result)
     except LoopError as error:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from autoscaler.orders import ErrorType
 from autoscaler.planning.events import Events
 from autoscaler.planning.scale_up import ScaleUpPlan, ScaleUpResult
-from machinery.runtime.clock import Clock
+from machinery.runtime.clock import Clock, Moment
 
 
 class ScaleDownResult(StrEnum):
@@ -28,7 +28,8 @@ class ScaleDownResult(StrEnum):
 class LoopResult:
     """The result of a loop, for the log, the status, the metrics and the tests."""
 
-    at: float
+    at: Moment
+    """When the cluster was read."""
     scale_up: ScaleUpPlan = field(default_factory=lambda: ScaleUpPlan(result=ScaleUpResult.NOT_TRIED))
     scale_down: ScaleDownResult = ScaleDownResult.NOT_TRIED
     empty: list[str] = field(default_factory=list)

@@ -36,7 +36,7 @@ class AutoscalerState:
         listers: Listers | None = None,
     ) -> None:
         self.options, self.gates, self.clock, self.rng = options, gates, clock, rng
-        self.started_at = clock.now()
+        self.started_at = clock.monotonic()
         self.is_cleaned_up = False
         """Whether the taints that an earlier process left behind have been removed."""
         self.view = CloudView()

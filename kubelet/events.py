@@ -12,15 +12,7 @@ from dataclasses import dataclass
 from kubelet.resources.pod_resources import PodResources
 from kubelet.runtime.sandbox import PodSandbox
 from machinery.api.pb import core
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A point in time: `now` in seconds since the epoch, `monotonic` in seconds that never go back."""
-
-    now: float
-    monotonic: float
-
+from machinery.runtime.clock import Moment as Moment
 
 # From the API server
 

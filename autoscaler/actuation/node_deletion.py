@@ -44,7 +44,7 @@ class NodeDeletion:
         self._log: tuple[Event, ...] = ()
         self._events = Events()
         self._pods: tuple[core.Pod, ...] = ()  # on the node; once evicted, those that must terminate
-        self._deadline = 0.0  # of the present state, in seconds since the epoch
+        self._deadline = 0.0  # of the present state, in seconds of `Clock.monotonic`
         self._error = ""
         self._effects: Mapping[Effect, Callable[[], Orders[Event | None]]] = {
             Effect.WAIT_AFTER_TAINT: self._wait_after_taint,
@@ -139,7 +139,7 @@ class NodeDeletion:
 
     def _delete(self) -> Orders[Event | None]:
         failure = yield from DeleteNodes(self._group, (self._name,))
-        now = self._clock.now()
+        now = self._clock.monotonic()
         if failure is None:
             self._autoscaler.registry.register_scale_down(self._group, now)
             self._autoscaler.cooldowns.group_deleted(self._group, now)

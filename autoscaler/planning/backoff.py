@@ -13,7 +13,7 @@ from machinery.runtime.backoff import ExponentialBackoff
 
 @dataclass(frozen=True, slots=True)
 class GroupBackoff:
-    """The last back-off of a group: its duration in seconds, its times in seconds since the epoch."""
+    """The last back-off of a group: duration in seconds, times in seconds of `Clock.monotonic`."""
 
     failures: int
     """Failures in a row."""

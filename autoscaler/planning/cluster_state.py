@@ -1,6 +1,7 @@
 """State of the cluster's node groups over time: readiness, scale-up requests, incorrect sizes. Pure.
 
-Source: cluster-autoscaler 1.36, clusterstate. Times in seconds since the epoch.
+Source: cluster-autoscaler 1.36, clusterstate. Times are seconds of `Clock.monotonic`, except in `updated_at`
+and in time stamps of nodes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from autoscaler.planning.events import Events
 from autoscaler.planning.observation import DELETING, CloudView, Instance, NodeGroup
 from autoscaler.planning.scale_up_requests import Event, Occurrence, ScaleUpRequest, ScaleUpRequests
 from machinery.api.pb import core
-from machinery.runtime.clock import from_time
+from machinery.runtime.clock import Moment, from_time
 from machinery.wire.scalars import format_duration
 
 SCALE_DOWN_EXPECTED_SECONDS = 300.0
@@ -67,6 +68,7 @@ class ClusterStateRegistry:
         self.readiness: dict[str, Readiness] = {}
         self.total_readiness = Readiness()
         self.updated_at: float | None = None
+        """In seconds since the epoch."""
         self.ranges: dict[str, AcceptableRange] = {}
         self.incorrect_sizes: dict[str, IncorrectSize] = {}
         self.unregistered: dict[str, float] = {}
@@ -78,10 +80,10 @@ class ClusterStateRegistry:
 
     # Updates
 
-    def update_nodes(self, nodes: Iterable[core.Node], view: CloudView, now: float, events: Events) -> None:
+    def update_nodes(self, nodes: Iterable[core.Node], view: CloudView, at: Moment, events: Events) -> None:
         """Begin a loop with these nodes and node groups; add events about failures."""
         all_nodes = list(nodes)
-        self.updated_at = now
+        self.updated_at, now = at.now, at.monotonic
         self._node_count = len(all_nodes)
         registered = {node.spec.providerID or node.metadata.name for node in all_nodes}
         unregistered = {
@@ -91,14 +93,14 @@ class ClusterStateRegistry:
             if instance.id not in registered and instance.state != DELETING and not instance.error_code
         }
         self.unregistered = {name: self.unregistered.get(name, now) for name in sorted(unregistered)}
-        self._update_readiness(all_nodes, view, now)
+        self._update_readiness(all_nodes, view, at)
         self.recalculate(view)
         self._update_requests(now, events)
         self._handle_creation_errors(view, now, events)
         self.recalculate(view)
         self._update_incorrect_sizes(view, now)
 
-    def _update_readiness(self, nodes: list[core.Node], view: CloudView, now: float) -> None:
+    def _update_readiness(self, nodes: list[core.Node], view: CloudView, at: Moment) -> None:
         groups: dict[str, Readiness] = {}
         self.total_readiness = Readiness()
         for node in nodes:
@@ -109,17 +111,18 @@ class ClusterStateRegistry:
                 counted.append(groups.setdefault(group, Readiness()))
             for row in counted:
                 row.registered.append(name)
-                self._add_node(row, node, now)
+                self._add_node(row, node, at.now)
         for name, since in self.unregistered.items():
             group = view.group_of_node.get(name)
             if group is None:
                 continue
             for row in (self.total_readiness, groups.setdefault(group, Readiness())):
-                late = since + self._options.max_node_provision_time < now
+                late = since + self._options.max_node_provision_time < at.monotonic
                 (row.long_unregistered if late else row.unregistered).append(name)
         self.readiness = groups
 
     def _add_node(self, row: Readiness, node: core.Node, now: float) -> None:
+        """Add a node to the list of its state; `now` in seconds since the epoch."""
         name = node.metadata.name
         # External providers do not report whether an instance still exists: as upstream, the taint decides.
         if taints.has_to_be_deleted(node):

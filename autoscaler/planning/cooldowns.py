@@ -1,6 +1,6 @@
 """Delays of scale-down after a scale-up, a deletion or a failure. Pure.
 
-Times are seconds since the epoch. Source: cluster-autoscaler 1.36, static autoscaler and
+Times are seconds of `Clock.monotonic`. Source: cluster-autoscaler 1.36, static autoscaler and
 ScaleDownCandidatesDelayProcessor.
 """
 

@@ -57,7 +57,7 @@ def has_scale_down_disabled(node: core.Node) -> bool:
 
 def _reason(options: Options, inputs: ScaleDownInput, node: core.Node) -> Reason | None:
     """Return why a node is not eligible whatever its utilization, or None."""
-    if taints.is_being_deleted(node, inputs.now):
+    if taints.is_being_deleted(node, inputs.at.now):
         return Reason.CURRENTLY_BEING_DELETED
     if has_scale_down_disabled(node):
         return Reason.SCALE_DOWN_DISABLED
@@ -83,7 +83,7 @@ def _utilization(options: Options, inputs: ScaleDownInput, info: NodeInfo) -> Ut
         return device_utilization(slices, [claim for pod in pods for claim in devices.claims_of(pod)])
     return utilization(
         info,
-        inputs.now,
+        inputs.at.now,
         skip_daemons=options.ignore_daemonsets_utilization,
         skip_mirrors=options.ignore_mirror_pods_utilization,
     )

@@ -10,7 +10,7 @@ from machinery.api.pb import core
 class Nominations:
     """Record when each (pod, node) pair was first seen, since `status.nominatedNodeName` has no timestamp.
 
-    `timeout` in seconds: `--nomination-timeout`.
+    `timeout` in seconds: `--nomination-timeout`; `now` in seconds of `Clock.monotonic`.
     """
 
     def __init__(self, timeout: float) -> None:

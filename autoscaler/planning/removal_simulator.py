@@ -26,7 +26,7 @@ def drain_context(options: Options, inputs: ScaleDownInput, budgets: RemainingPd
         budgets=budgets,
         controllers=inputs.observation.controllers,
         binding=inputs.binding,
-        now=inputs.now,
+        now=inputs.at.now,
     )
 
 
@@ -52,7 +52,7 @@ class RemovalSimulator:
         removed: list[NodeToBeRemoved] = []
         budgets = RemainingPdbTracker(inputs.observation.budgets)
         destinations = {node.metadata.name for node in inputs.nodes} - inputs.deletions.nodes()
-        recheck_after = inputs.now + self._options.unremovable_node_recheck_timeout
+        recheck_after = inputs.at.monotonic + self._options.unremovable_node_recheck_timeout
         for node in eligible:
             if len(removed) >= nodes_max:
                 break
@@ -99,7 +99,7 @@ class RemovalSimulator:
             inputs.snapshot.remove_node(name)
             copy = core.Node()
             copy.CopyFrom(node)
-            copy.spec.taints.add(key=taints.TO_BE_DELETED, value=str(int(inputs.now)), effect="NoSchedule")
+            copy.spec.taints.add(key=taints.TO_BE_DELETED, value=str(int(inputs.at.now)), effect="NoSchedule")
             inputs.snapshot.add_node(NodeInfo(name, copy))
             unschedulable = inputs.snapshot.try_schedule_pods(
                 pods,

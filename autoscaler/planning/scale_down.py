@@ -46,6 +46,7 @@ class ScaleDownPlanner:
         self.unremovable = UnremovableNodes()
         self.utilization: dict[str, Utilization] = {}
         self.updated_at: float | None = None
+        """In seconds since the epoch."""
         self.refused_by_quota: Counter[str] = Counter()
         """Nodes that a lower limit of the cluster keeps in this loop, by resource."""
 
@@ -55,9 +56,9 @@ class ScaleDownPlanner:
 
     def update_cluster_state(self, inputs: ScaleDownInput, candidates: Sequence[core.Node]) -> None:
         """Find which candidates are unneeded. The snapshot is the same afterwards."""
-        self.updated_at = inputs.now
+        self.updated_at = inputs.at.now
         self.refused_by_quota = Counter()
-        self.unremovable.update(inputs.snapshot.names(), inputs.now)
+        self.unremovable.update(inputs.snapshot.names(), inputs.at.monotonic)
         with inputs.snapshot.fork():
             eligible, self.utilization = filter_out_unremovable(
                 self._options, inputs, self._sorted(inputs, candidates), self.unremovable
@@ -66,7 +67,7 @@ class ScaleDownPlanner:
                 inputs, eligible, self.utilization, self.unremovable, self._unneeded_nodes_limit()
             )
         self._hints.drop_old()
-        self.unneeded_nodes.update(removals, inputs.now)
+        self.unneeded_nodes.update(removals, inputs.at.monotonic)
 
     def clean_up_unneeded_nodes(self) -> None:
         """Drop all unneeded nodes: in an unhealthy cluster their times start again."""

@@ -10,11 +10,12 @@ from autoscaler.planning.observation import CloudView, Observation
 from autoscaler.planning.snapshot import ClusterSnapshot
 from autoscaler.planning.utilization import Utilization
 from machinery.api.pb import core
+from machinery.runtime.clock import Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleDownInput:
-    """The cluster in this loop; `now` in seconds since the epoch."""
+    """The cluster in this loop."""
 
     snapshot: ClusterSnapshot
     observation: Observation
@@ -26,7 +27,7 @@ class ScaleDownInput:
     """Registered nodes without upcoming ones."""
     binding: frozenset[str] = frozenset()
     """UIDs of nominated pods that block the removal of their node (`fixed` only)."""
-    now: float
+    at: Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from autoscaler.planning.quotas import MaxQuota
 from autoscaler.planning.snapshot import ClusterSnapshot
 from autoscaler.planning.template_node import TemplateNode
 from machinery.api.pb import core
+from machinery.runtime.clock import Moment
 from scheduler.framework.types import NodeInfo
 
 MAX_SIZE_REACHED = "max node group size reached"
@@ -86,13 +87,13 @@ class ScaleUpInput:
     templates: Mapping[str, TemplateNode]
     nodes: Sequence[core.Node]
     rng: random.Random
-    now: float
+    at: Moment
 
 
 def plan_scale_up(inputs: ScaleUpInput, pods: Sequence[core.Pod]) -> ScaleUpPlan:
     """Plan a scale-up for these pods."""
     groups = equivalence_groups(pods)
-    quota = MaxQuota(inputs.options, inputs.nodes, inputs.now)
+    quota = MaxQuota(inputs.options, inputs.nodes, inputs.at.now)
     skipped: dict[str, tuple[str, ...]] = {}
     valid: list[NodeGroup] = []
     for group in inputs.view.groups.values():
@@ -156,7 +157,7 @@ def _choose(
 
 def plan_scale_up_to_min_size(inputs: ScaleUpInput) -> ScaleUpPlan:
     """Plan a scale-up of the groups that are below their minimum size."""
-    quota = MaxQuota(inputs.options, inputs.nodes, inputs.now)
+    quota = MaxQuota(inputs.options, inputs.nodes, inputs.at.now)
     scale_ups = []
     for group in inputs.view.groups.values():
         if group.target >= group.min or _not_ready_reason(inputs, group):
@@ -175,7 +176,7 @@ def plan_scale_up_to_min_size(inputs: ScaleUpInput) -> ScaleUpPlan:
 def _not_ready_reason(inputs: ScaleUpInput, group: NodeGroup) -> str:
     if not inputs.registry.is_node_group_healthy(group.id):
         return NOT_READY
-    return BACKOFF if inputs.registry.backoff.status(group.id, inputs.now) is not None else ""
+    return BACKOFF if inputs.registry.backoff.status(group.id, inputs.at.monotonic) is not None else ""
 
 
 def _skip_reason(inputs: ScaleUpInput, group: NodeGroup, quota: MaxQuota) -> str:

@@ -76,7 +76,7 @@ class InvalidTransitionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ScaleUpRequest:
-    """Nodes that have been requested; times in seconds since the epoch."""
+    """Nodes that have been requested; times in seconds of `Clock.monotonic`."""
 
     increase: int
     requested_at: float
@@ -85,7 +85,10 @@ class ScaleUpRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occurrence:
-    """An event of a group: how many nodes it is about, and the error of a failure."""
+    """An event of a group: how many nodes it is about, and the error of a failure.
+
+    `now` in seconds of `Clock.monotonic`.
+    """
 
     event: Event
     now: float

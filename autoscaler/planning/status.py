@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from autoscaler.planning.backoff import GroupBackoff
 from autoscaler.planning.cluster_state import AcceptableRange, ClusterStateRegistry, Readiness
 from autoscaler.planning.observation import CloudView, NodeGroup
-from machinery.runtime.clock import rfc3339, rfc3339_micro
+from machinery.runtime.clock import Moment, rfc3339, rfc3339_micro
 
 ERROR_CHARACTERS_MAX = 500
 TRUNCATED = "<truncated>"
@@ -57,12 +57,12 @@ class StatusBuilder:
     _since: dict[tuple[str, str], tuple[str, float | None]] = field(default_factory=dict)
 
     def build(
-        self, registry: ClusterStateRegistry, view: CloudView, candidates: ScaleDownCandidates, now: float
+        self, registry: ClusterStateRegistry, view: CloudView, candidates: ScaleDownCandidates, at: Moment
     ) -> Mapping[str, object]:
         """Return the status after a loop."""
         by_group = Counter(view.group_of_node.get(name, "") for name in candidates.nodes)
         groups = [
-            self._group(registry, group, by_group[group.id], candidates.planned_at, now)
+            self._group(registry, group, by_group[group.id], candidates.planned_at, at)
             for group in view.groups.values()
         ]
         scaling = any(map(registry.is_scaling_up, view.groups))
@@ -72,7 +72,7 @@ class StatusBuilder:
         scale_down = self._scale_down("", len(candidates.nodes), candidates.planned_at)
         return _without_empty(
             {
-                "time": timestamp(now),
+                "time": timestamp(at.now),
                 "autoscalerStatus": "Running",
                 "clusterWide": {"health": health, "scaleUp": scale_up, "scaleDown": scale_down},
                 "nodeGroups": groups,
@@ -86,14 +86,14 @@ class StatusBuilder:
         group: NodeGroup,
         candidates: int,
         planned_at: float | None,
-        now: float,
+        at: Moment,
     ) -> _Condition:
         """Return the status of a group; a group without nodes was never probed."""
         probed = registry.updated_at if group.id in registry.readiness else None
         row = registry.readiness.get(group.id, Readiness())
         healthy = registry.is_node_group_healthy(group.id)
         target = registry.ranges.get(group.id, AcceptableRange(0, 0, 0)).target
-        backoff = registry.backoff.status(group.id, now)
+        backoff = registry.backoff.status(group.id, at.monotonic)
         if registry.is_scaling_up(group.id):
             status = "InProgress"
         elif not healthy:

@@ -24,7 +24,7 @@ class _Unneeded:
 
 
 class UnneededNodes:
-    """Keep since when (seconds since the epoch) each node is unneeded without interruption."""
+    """Keep since when (seconds of `Clock.monotonic`) each node is unneeded without interruption."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -62,7 +62,7 @@ class UnneededNodes:
         keeps. The reasons of nodes that may not be deleted are added to `unremovable`.
         """
         sizes = {group.id: group.target for group in inputs.view.groups.values()}
-        quota = MinQuota(self._options, inputs.snapshot.nodes(), inputs.now)
+        quota = MinQuota(self._options, inputs.snapshot.nodes(), inputs.at.now)
         empty: list[NodeToBeRemoved] = []
         drain: list[NodeToBeRemoved] = []
         by_time = sorted(self._nodes.items(), key=lambda item: (item[1].since, item[0]))
@@ -89,9 +89,9 @@ class UnneededNodes:
         if group is None:
             return Reason.NOT_AUTOSCALED
         if readiness.is_ready(node):
-            if not entry.since + self._options.scale_down_unneeded_time < inputs.now:
+            if not entry.since + self._options.scale_down_unneeded_time < inputs.at.monotonic:
                 return Reason.NOT_UNNEEDED_LONG_ENOUGH
-        elif not entry.since + self._options.scale_down_unready_time < inputs.now:
+        elif not entry.since + self._options.scale_down_unready_time < inputs.at.monotonic:
             return Reason.NOT_UNREADY_LONG_ENOUGH
         if sizes[group.id] - inputs.deletions.count(group.id) <= group.min:
             return Reason.MIN_SIZE_REACHED

@@ -39,7 +39,10 @@ class Unremovable:
 
 
 class UnremovableNodes:
-    """The reasons of this loop, and the nodes that are not simulated again for a while."""
+    """The reasons of this loop, and the nodes that are not simulated again for a while.
+
+    Times are seconds of `Clock.monotonic`.
+    """
 
     def __init__(self) -> None:
         self.reasons: dict[str, Unremovable] = {}

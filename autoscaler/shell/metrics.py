@@ -156,9 +156,9 @@ class Metrics:
             self.duration.labels(function).observe(duration)
             self.duration_quantiles.labels(function).observe(duration)
         for activity in result.activities:
-            self.last_activity.labels(activity).set(int(result.at))
+            self.last_activity.labels(activity).set(int(result.at.now))
         self._cluster(state, result, observation)
-        self._groups(state, result.at)
+        self._groups(state, result.at.monotonic)
         self._scale_up(state, result)
         self._scale_down(state, result)
         if result.error:
@@ -178,7 +178,7 @@ class Metrics:
             self.nodes.labels(name).set(0 if empty else len(rows))
         self.unschedulable.labels("unschedulable").set(result.unschedulable_pods)
         self.unschedulable.labels("scheduler_unprocessed").set(result.unprocessed_pods)
-        used = quotas.total_resources(observation.nodes, result.at)
+        used = quotas.total_resources(observation.nodes, result.at.now)
         self.cores.set(used[quotas.CPU])
         self.memory.set(used[quotas.MEMORY])
         self._limits(state.options)

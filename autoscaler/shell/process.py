@@ -190,7 +190,7 @@ class _LoopRunner:
         planner = state.planner
         return JSONResponse(
             {
-                "at": rfc3339(last.at) if last is not None else "",
+                "at": rfc3339(last.at.now) if last is not None else "",
                 "compat": state.options.compat.value,
                 "error": last.error if last is not None else "",
                 "scaleUp": str(last.scale_up.result) if last is not None else "",

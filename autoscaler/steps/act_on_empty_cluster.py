@@ -27,7 +27,7 @@ def act_on_empty_cluster(state: AutoscalerState, observation: Observation, resul
     if not result.empty_cluster:
         return False
     state.planner.clean_up_unneeded_nodes()
-    if result.empty_cluster == NO_NODES or state.started_at + NODES_NOT_READY_SECONDS < result.at:
+    if result.empty_cluster == NO_NODES or state.started_at + NODES_NOT_READY_SECONDS < result.at.monotonic:
         result.events.status("Warning", "ClusterUnhealthy", result.empty_cluster)
     return True
 

@@ -13,7 +13,7 @@ from machinery.api.pb import core
 
 def add_upcoming_nodes(state: AutoscalerState, context: LoopContext) -> None:
     """Add a placeholder for each upcoming node, and remove the upcoming nodes that have registered."""
-    counts, registered = state.registry.upcoming_nodes(state.view.groups, context.result.at)
+    counts, registered = state.registry.upcoming_nodes(state.view.groups, context.result.at.monotonic)
     placeholders: dict[str, list[str]] = {}
     for group, count in counts.items():
         template = context.templates.get(group)

@@ -20,11 +20,11 @@ class UnneededNodesResult:
 
 def find_unneeded(state: AutoscalerState, context: LoopContext) -> UnneededNodesResult:
     """Update the unneeded nodes. Nodes of groups whose scale-down is delayed are no candidates."""
-    view, now = state.view, context.result.at
+    view, at = state.view, context.result.at
     candidates = [
         node
         for node in scale_down_candidates(view, context.nodes)
-        if not state.cooldowns.delays(view.group_of_node[node.metadata.name], now)
+        if not state.cooldowns.delays(view.group_of_node[node.metadata.name], at.monotonic)
     ]
     inputs = ScaleDownInput(
         snapshot=context.snapshot,
@@ -33,7 +33,7 @@ def find_unneeded(state: AutoscalerState, context: LoopContext) -> UnneededNodes
         deletions=context.deletions,
         nodes=context.nodes,
         binding=context.binding,
-        now=now,
+        at=at,
     )
     with context.result.timed("findUnneeded", state.clock):
         state.planner.update_cluster_state(inputs, candidates)

@@ -18,7 +18,8 @@ def fix_node_group_size(state: AutoscalerState, context: LoopContext) -> Orders[
         size = state.registry.incorrect_sizes.get(group.id)
         if size is None:
             continue
-        if not size.first_observed + state.options.max_node_provision_time < context.result.at:
+        late_at = size.first_observed + state.options.max_node_provision_time
+        if not late_at < context.result.at.monotonic:
             continue
         delta = size.current - size.expected
         if delta < 0:

@@ -34,8 +34,8 @@ def initialize_cluster_snapshot(
     without_node = [pod for pod in nominated if not snapshot.force_add_pod(pod, pod.status.nominatedNodeName)]
     binding: frozenset[str] = frozenset()
     if options.compat is Compat.FIXED:
-        state.nominations.update(nominated, result.at)
-        binding = state.nominations.binding(result.at)
+        state.nominations.update(nominated, result.at.monotonic)
+        binding = state.nominations.binding(result.at.monotonic)
         # H4: a pod nominated to a node that does not exist is pending. If the node has yet to register, the
         # pod fits on the group's upcoming node.
         pods.unschedulable += without_node
@@ -44,7 +44,9 @@ def initialize_cluster_snapshot(
         deletions=deletions,
         pods=pods,
         snapshot=snapshot,
-        templates=state.templates.process(state.view, nodes, snapshot, observation.daemon_sets, result.at),
+        templates=state.templates.process(
+            state.view, nodes, snapshot, observation.daemon_sets, result.at.now
+        ),
         nodes=nodes,
         ready=[node for node in nodes if is_ready_and_schedulable(node)],
         result=result,

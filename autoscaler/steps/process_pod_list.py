@@ -31,7 +31,7 @@ def process_pod_list(state: AutoscalerState, context: LoopContext) -> list[core.
     pending = snapshot.try_schedule_pods(pending, state.pending_hints, lambda _: True, break_on_failure=False)
     state.pending_hints.drop_old()
     pending = [pod for pod in pending if not pods.is_daemon(pod)]
-    return filter_out_young_pods(pending, options.new_pod_scale_up_delay, context.result.at)
+    return filter_out_young_pods(pending, options.new_pod_scale_up_delay, context.result.at.now)
 
 
 def _filter_out_nominated(pending: Iterable[core.Pod], snapshot: ClusterSnapshot) -> list[core.Pod]:

@@ -11,7 +11,7 @@ from autoscaler.planning.readiness import filter_out_unready
 from autoscaler.result import LoopResult
 from autoscaler.state import AutoscalerState
 from machinery.api.pb import core
-from machinery.runtime.clock import from_time
+from machinery.runtime.clock import Moment, from_time
 
 
 def refresh(state: AutoscalerState, result: LoopResult) -> Orders[tuple[Observation, NodeDeletionTracker]]:
@@ -25,7 +25,7 @@ def refresh(state: AutoscalerState, result: LoopResult) -> Orders[tuple[Observat
     observation = yield from Observe()
     if isinstance(observation, Failure):
         raise LoopError(observation)
-    result.at = state.clock.now()  # the order may have been delayed
+    result.at = Moment.of(state.clock)  # the order may have been delayed
     deletions = state.deletions.snapshot()
     with result.timed("cloudProviderRefresh", state.clock):
         view = yield from RefreshCloudProvider(observation.nodes)
@@ -33,7 +33,7 @@ def refresh(state: AutoscalerState, result: LoopResult) -> Orders[tuple[Observat
         raise LoopError(view)
     state.view = view
     state.devices.refresh()
-    nodes = filter_out_unready(observation.nodes, lambda node: _lacks_devices(state, node, result.at))
+    nodes = filter_out_unready(observation.nodes, lambda node: _lacks_devices(state, node, result.at.now))
     return replace(observation, nodes=nodes), deletions
 
 

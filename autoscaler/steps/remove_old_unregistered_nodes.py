@@ -9,7 +9,7 @@ from autoscaler.state import AutoscalerState
 
 def remove_old_unregistered_nodes(state: AutoscalerState, context: LoopContext) -> Orders[None]:
     """Delete these instances, but none below the minimum size of their group."""
-    now, limit = context.result.at, state.options.max_node_provision_time
+    now, limit = context.result.at.monotonic, state.options.max_node_provision_time
     events = context.result.events
     for group in list(state.view.groups.values()):
         since = state.registry.unregistered

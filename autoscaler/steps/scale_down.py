@@ -17,7 +17,7 @@ from autoscaler.steps.find_unneeded import UnneededNodesResult
 def scale_down(state: AutoscalerState, context: LoopContext, unneeded: UnneededNodesResult) -> Orders[None]:
     """Start deletions, unless scale-down is in cooldown."""
     result = context.result
-    result.in_cooldown = context.is_scale_down_disabled or state.cooldowns.active(result.at)
+    result.in_cooldown = context.is_scale_down_disabled or state.cooldowns.active(result.at.monotonic)
     if result.in_cooldown:
         result.scale_down = ScaleDownResult.IN_COOLDOWN
         return
@@ -33,7 +33,7 @@ def scale_down(state: AutoscalerState, context: LoopContext, unneeded: UnneededN
 
 
 def _start(state: AutoscalerState, context: LoopContext, nodes: NodesToDelete) -> Orders[None]:
-    result, now = context.result, context.result.at
+    result, now = context.result, context.result.at.monotonic
     error = yield from start_deletion(state, nodes, result.events)
     if error:
         state.cooldowns.deletion_failed(now)

@@ -25,7 +25,7 @@ def scale_up(state: AutoscalerState, context: LoopContext, pending: list[core.Po
         result.scale_up = ScaleUpPlan(result=ScaleUpResult.NOT_NEEDED)
     elif options.max_nodes_total and len(context.ready) >= options.max_nodes_total:
         _report_limited(state, context, pending)
-    elif not options.bypassed_scheduler_names and all_pods_are_new(pending, result.at):
+    elif not options.bypassed_scheduler_names and all_pods_are_new(pending, result.at.now):
         context.is_scale_down_disabled = True
         result.scale_up = ScaleUpPlan(result=ScaleUpResult.IN_COOLDOWN)
     else:
@@ -51,7 +51,7 @@ def scale_up_input(state: AutoscalerState, context: LoopContext) -> ScaleUpInput
         templates=context.templates,
         nodes=context.snapshot.nodes(),
         rng=state.rng,
-        now=context.result.at,
+        at=context.result.at,
     )
 
 
@@ -66,12 +66,12 @@ def execute_scale_up(state: AutoscalerState, context: LoopContext, plan: ScaleUp
         if failure is not None:
             _fail(state, context, info, failure, plan)
             return
-        state.registry.register_scale_up(group.id, info.delta, context.result.at)
-        state.cooldowns.group_scaled_up(group.id, state.clock.now())
+        state.registry.register_scale_up(group.id, info.delta, context.result.at.monotonic)
+        state.cooldowns.group_scaled_up(group.id, state.clock.monotonic())
         state.view = state.view.with_target(group.id, info.new_size)
         events.status("Normal", "ScaledUpGroup", f"Scale-up: group {group.id} size set to {sizes}")
     state.registry.recalculate(state.view)
-    state.cooldowns.scaled_up(context.result.at)
+    state.cooldowns.scaled_up(context.result.at.monotonic)
     infos = " ".join(map(str, plan.scale_ups))
     for pod in plan.triggered:
         events.about(pod, "Normal", "TriggeredScaleUp", f"pod triggered scale-up: [{infos}]")
@@ -81,10 +81,10 @@ def _fail(
     state: AutoscalerState, context: LoopContext, info: ScaleUpInfo, failure: Failure, plan: ScaleUpPlan
 ) -> None:
     """Back the group off; what was increased before stays in the plan."""
-    group = info.group.id
+    group, now = info.group.id, context.result.at.monotonic
     text = f"Scale-up failed for group {group}: {failure}"
     context.result.events.status("Warning", "FailedToScaleUpGroup", text)
-    state.registry.register_failed_scale_up(group, info.delta, failure.message, context.result.at)
+    state.registry.register_failed_scale_up(group, info.delta, failure.message, now)
     state.registry.recalculate(state.view)
     plan.result = ScaleUpResult.ERROR
     plan.error = f"failed to increase node group size: {failure}"

@@ -25,6 +25,6 @@ def update_soft_deletion_taints(state: AutoscalerState, context: LoopContext) ->
         if has_deletion_candidate(node) and name not in unneeded:
             changes.append(CleanDeletionCandidate(name))
         elif name in unneeded and not has_deletion_candidate(node):
-            changes.append(TaintDeletionCandidate(name, context.result.at))
+            changes.append(TaintDeletionCandidate(name, context.result.at.now))
     for change in changes[: max(state.options.max_bulk_soft_taint_count, 0)]:
         yield from change

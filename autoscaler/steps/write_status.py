@@ -13,16 +13,17 @@ STATUS_SECONDS_MIN = 1.0
 
 def write_status(state: AutoscalerState, result: LoopResult) -> Orders[None]:
     """Write the status of the cluster as this loop found it; a failure is in the result."""
-    now = result.at
-    if not state.options.write_status_configmap or now - state.status_written_at < STATUS_SECONDS_MIN:
+    at = result.at
+    since = at.monotonic - state.status_written_at
+    if not state.options.write_status_configmap or since < STATUS_SECONDS_MIN:
         return
-    state.status_written_at = now
+    state.status_written_at = at.monotonic
     if result.empty_cluster:
-        document = initializing(now, result.empty_cluster)
+        document = initializing(at.now, result.empty_cluster)
     else:
         planner = state.planner
         candidates = ScaleDownCandidates(nodes=planner.unneeded(), planned_at=planner.updated_at)
-        document = state.status.build(state.registry, state.view, candidates, now)
-    failure = yield from WriteStatus(document, now)
+        document = state.status.build(state.registry, state.view, candidates, at)
+    failure = yield from WriteStatus(document, at.now)
     if failure is not None:
         result.status_error = failure.message

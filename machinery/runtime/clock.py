@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -37,6 +38,23 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Wait; zero or less yields to other tasks once."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A point in time: `now` in seconds since the epoch, `monotonic` in seconds that never go back.
+
+    Time stamps of API objects are compared with `now`; how long ago this process did something is a
+    difference of `monotonic`, which a jump of the machine's clock does not change. Source: Go's time.Now().
+    """
+
+    now: float
+    monotonic: float
+
+    @classmethod
+    def of(cls, clock: Clock) -> Moment:
+        """Return the present moment."""
+        return cls(clock.now(), clock.monotonic())
 
 
 class SystemClock:

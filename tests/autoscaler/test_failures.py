@@ -71,7 +71,7 @@ async def test_a_failure_after_a_success_doubles_the_back_off() -> None:
     world.failed_instances["ng1"] = [failed("m3")]
     await world.clock.advance(10.0)
     await it.run_once()
-    failure = it.state.registry.backoff.status("ng1", world.clock.now())
+    failure = it.state.registry.backoff.status("ng1", world.clock.monotonic())
     assert failure is not None
     assert failure.duration == 600.0
 
@@ -84,7 +84,7 @@ async def test_an_instance_that_failed_before_a_restart_is_deleted_without_a_bac
     await it.run_once()
     assert world.cloud_deleted == ["m2"]
     assert messages(world, "ScaleUpFailed") == []
-    assert it.state.registry.backoff.status("ng1", world.clock.now()) is None
+    assert it.state.registry.backoff.status("ng1", world.clock.monotonic()) is None
     pod(world, "a", "1500m", unschedulable=True)
     await world.clock.advance(10.0)
     await it.run_once()
@@ -122,7 +122,7 @@ async def test_the_back_off_after_a_refused_increase_has_the_prefix_of_the_error
     it = autoscaler(world, Compat.V1_36)
     await it.run_once()
     assert messages(world, "FailedToScaleUpGroup") == ["Scale-up failed for group ng1: no capacity"]
-    failure = it.state.registry.backoff.status("ng1", world.clock.now())
+    failure = it.state.registry.backoff.status("ng1", world.clock.monotonic())
     assert failure is not None
     assert failure.error_message == "failed to increase node group size: no capacity"
     assert failure.error_code == "cloudProviderError"

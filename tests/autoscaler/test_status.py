@@ -15,7 +15,7 @@ from autoscaler.planning.status import (
     initializing,
     timestamp,
 )
-from machinery.runtime.clock import FakeClock, rfc3339
+from machinery.runtime.clock import FakeClock, Moment, rfc3339
 from tests.autoscaler.builders import add_group, autoscaler, new_world, node, pod
 from tests.autoscaler.harness import Harness
 from tests.autoscaler.world import World
@@ -38,7 +38,7 @@ def document(builder: StatusBuilder, it: Harness, world: World) -> Any:
         nodes=it.state.planner.unneeded(), planned_at=it.state.planner.updated_at
     )
     text = yaml.safe_dump(
-        dict(builder.build(it.state.registry, it.state.view, candidates, world.clock.now()))
+        dict(builder.build(it.state.registry, it.state.view, candidates, Moment.of(world.clock)))
     )
     return yaml.safe_load(text)
 
@@ -142,7 +142,7 @@ async def test_a_long_error_is_truncated() -> None:
     world = new_world(FakeClock(), target=0)
     it, builder = autoscaler(world, Compat.V1_36), StatusBuilder()
     await it.run_once()
-    it.state.registry.backoff.backoff("ng1", world.clock.now(), code="x", message="a" * 600)
+    it.state.registry.backoff.backoff("ng1", world.clock.monotonic(), code="x", message="a" * 600)
     (group,) = document(builder, it, world)["nodeGroups"]
     message = group["scaleUp"]["backoffInfo"]["errorMessage"]
     assert message == "a" * (ERROR_CHARACTERS_MAX - 11) + "<truncated>"
@@ -152,7 +152,7 @@ async def test_an_unhealthy_group_has_no_backoff_info() -> None:
     world = new_world(FakeClock(), target=9)
     node(world, "n1")
     it, builder = autoscaler(world, Compat.V1_36), StatusBuilder()
-    it.state.registry.backoff.backoff("ng1", world.clock.now(), code="x", message="y")
+    it.state.registry.backoff.backoff("ng1", world.clock.monotonic(), code="x", message="y")
     await it.run_once()
     (group,) = document(builder, it, world)["nodeGroups"]
     assert group["health"]["status"] == "Unhealthy"

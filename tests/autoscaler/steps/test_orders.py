@@ -35,7 +35,7 @@ from autoscaler.steps.scale_down import scale_down
 from autoscaler.steps.scale_up import scale_up
 from autoscaler.steps.scale_up_to_node_group_min_size import scale_up_to_node_group_min_size
 from autoscaler.steps.update_soft_deletion_taints import update_soft_deletion_taints
-from machinery.runtime.clock import FakeClock
+from machinery.runtime.clock import FakeClock, Moment
 from tests.autoscaler.builders import add_group, autoscaler, new_world, node, pod
 from tests.autoscaler.world import World
 
@@ -46,10 +46,15 @@ async def begin(world: World, **flags: Any) -> tuple[AutoscalerState, LoopContex
     """Return the state and the context of a loop whose steps up to the snapshot have run."""
     state = autoscaler(world, Compat.V1_36, **flags).state
     state.view = await world.refresh(())
-    now = world.clock.now()
-    context = initialize_cluster_snapshot(state, world.observe(), state.deletions, LoopResult(at=now))
-    state.registry.update_nodes(context.observation.nodes, state.view, now, context.result.events)
+    at = Moment.of(world.clock)
+    context = initialize_cluster_snapshot(state, world.observe(), state.deletions, LoopResult(at=at))
+    state.registry.update_nodes(context.observation.nodes, state.view, at, context.result.events)
     return state, context
+
+
+def later(context: LoopContext, seconds: float) -> Moment:
+    at = context.result.at
+    return Moment(at.now + seconds, at.monotonic + seconds)
 
 
 def orders_with(step: Generator[Order[Any], Any, Any], *results: object) -> list[Order[Any]]:
@@ -84,7 +89,9 @@ async def test_a_scale_up_ends_at_the_first_refusal() -> None:
     assert plan.result is ScaleUpResult.ERROR
     assert [info.group.id for info in plan.scale_ups] == ["ng1"], "what was done stays in the plan"
     backoff = state.registry.backoff
-    backed_off = [name for name in state.view.groups if backoff.status(name, world.clock.now()) is not None]
+    backed_off = [
+        name for name in state.view.groups if backoff.status(name, world.clock.monotonic()) is not None
+    ]
     assert backed_off == ["ng2"]
 
 
@@ -95,7 +102,7 @@ async def started_deletions(*results: object) -> tuple[list[Order[Any]], LoopRes
         node(world, name)
     state, context = await begin(world)
     find_unneeded(state, context)
-    context.result.at += 61.0
+    context.result.at = later(context, 61.0)
     orders = orders_with(scale_down(state, context, find_unneeded(state, context)), *results)
     return orders, context.result, state
 
@@ -160,7 +167,7 @@ async def test_unregistered_nodes_are_deleted_down_to_the_minimum() -> None:
     world = new_world(FakeClock(), target=3, minimum=1)
     world.extra_instances["ng1"] = ["a", "b", "c"]
     state, context = await begin(world)
-    context.result.at += 901.0
+    context.result.at = later(context, 901.0)
     assert list(remove_old_unregistered_nodes(state, context)) == [DeleteNodes("ng1", ("a", "b"))]
     assert state.view.groups["ng1"].target == 1
 
@@ -169,7 +176,7 @@ async def test_a_target_without_nodes_is_decreased() -> None:
     world = new_world(FakeClock(), target=3)
     node(world, "n1")
     state, context = await begin(world)
-    context.result.at += 901.0
+    context.result.at = later(context, 901.0)
     assert list(fix_node_group_size(state, context)) == [DecreaseTargetSize("ng1", -2)]
 
 
