@@ -38,10 +38,8 @@ def admit(
     node: NodeState, record: PodRecord, resources: PodResources, operation: Operation, others: list[PodRecord]
 ) -> Verdict:
     """Decide whether `record` may have `resources` beside the active `others`: all of it or nothing."""
-    if operation == "resize" and (refusal := infeasible(node, record)) is not None:
-        return Verdict(admitted=False, reason="Infeasible", message=refusal.message, detail=refusal.detail)
-    if os_failure := _os_failure(node, record.pod):
-        return os_failure
+    if refusal := _refusal(node, record, operation):
+        return refusal
     beside = [other for other in others if other.uid != record.uid]
     failures = predicates.failures(node, record.pod, node.requests(record, resources), beside)
     if not failures:
@@ -57,6 +55,17 @@ def admit(
         first = recovery.failures[0]
         return Verdict(admitted=False, reason=first.reason, message=first.message)
     return Verdict(admitted=True, victims=recovery.victims, signal=recovery.signal)
+
+
+def fails_on_labels_alone(
+    node: NodeState, record: PodRecord, resources: PodResources, operation: Operation, others: list[PodRecord]
+) -> bool:
+    """Return whether the node's labels are the only reason to refuse an admission."""
+    if predicates.matches_affinity(node, record.pod) or _refusal(node, record, operation):
+        return False
+    beside = [other for other in others if other.uid != record.uid]
+    failures = predicates.failures(node, record.pod, node.requests(record, resources), beside)
+    return all(failure.reason == predicates.NODE_AFFINITY for failure in failures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +124,13 @@ def _victim_requests(node: NodeState, record: PodRecord) -> Resources:
         if requests.get(name, 0):
             requests[name] += amount(name, quantity)
     return requests
+
+
+def _refusal(node: NodeState, record: PodRecord, operation: Operation) -> Verdict | None:
+    """Return the refusal for a reason other than the node's room and labels."""
+    if operation == "resize" and (refusal := infeasible(node, record)) is not None:
+        return Verdict(admitted=False, reason="Infeasible", message=refusal.message, detail=refusal.detail)
+    return _os_failure(node, record.pod)
 
 
 def _os_failure(node: NodeState, pod: core.Pod) -> Verdict | None:

@@ -24,6 +24,7 @@ _RESOURCE_REASONS = {
     "pods": "OutOfpods",
 }
 _FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+NODE_AFFINITY = "NodeAffinity"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +42,8 @@ class Failure:
 def failures(node: NodeState, pod: core.Pod, requests: Resources, others: list[PodRecord]) -> list[Failure]:
     """Return the predicates that the pod fails with these requests beside these others."""
     failed = list(_shortages(node, requests, others))
-    if not _matches_affinity(node, pod):
-        failed.append(_predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"))
+    if not matches_affinity(node, pod):
+        failed.append(_predicate(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector"))
     if pod.spec.nodeName and pod.spec.nodeName != node.node.metadata.name:
         failed.append(_predicate("NodeName", "node(s) didn't match the requested node name"))
     if _ports_taken(pod, others):
@@ -86,7 +87,8 @@ def _shortages(node: NodeState, requests: Resources, others: list[PodRecord]) ->
             yield insufficient(name, asked=asked, used=used, capacity=capacity)
 
 
-def _matches_affinity(node: NodeState, pod: core.Pod) -> bool:
+def matches_affinity(node: NodeState, pod: core.Pod) -> bool:
+    """Return whether the node has the labels (and the name) that the pod requires."""
     spec = pod.spec
     if not spec.nodeSelector and not spec.HasField("affinity"):
         return True

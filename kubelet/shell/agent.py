@@ -24,7 +24,7 @@ from kubelet.shell.checkpoint_file import CheckpointFile
 from kubelet.shell.checkpointer import Checkpointer
 from kubelet.shell.timers import Timers
 from kubelet.sync_loop import handle
-from machinery.api.objects import key_of
+from machinery.api.objects import key_of, resource_version_of
 from machinery.api.pb import core
 from machinery.events.recorder import EventRecorder
 from machinery.process.component import Fatal
@@ -43,6 +43,8 @@ class Environment:
     """A second one for what happens most: however many pods start, a resize's event does not wait behind."""
     enqueue: Callable[[str, str], None]
     """Queues a pod (node, uid) for the pod worker."""
+    retry: Callable[[str], None]
+    """Queues the periodic retry of a node's pending resizes."""
     disk: anyio.CapacityLimiter
 
 
@@ -113,7 +115,7 @@ class Agent:
 
     def moment(self) -> events.Moment:
         """Return the present time."""
-        return events.Moment(self.env.clock.now(), self.env.clock.monotonic())
+        return events.Moment.of(self.env.clock)
 
     # Events
 
@@ -122,8 +124,16 @@ class Agent:
         self.handle(events.PodsObserved(changes=tuple(changes), at=self.moment()))
 
     def node_changed(self, node: core.Node) -> None:
-        """Take the node object as the API has it now."""
-        self.handle(events.NodeChanged(node=node))
+        """Take the node object as the API has it; one that is older than the cached one is dropped.
+
+        Source: kubelet 1.36, getCachedNode.
+        """
+        if resource_version_of(node) >= resource_version_of(self.node.node):
+            self.handle(events.NodeChanged(node=node))
+
+    def retry(self) -> None:
+        """Retry the pending resizes."""
+        self.handle(events.RetryDue(at=self.moment()))
 
     def sync(self, uid: str) -> PodInstruction | None:
         """Begin a sync of a pod; return the first instruction that wants an answer."""
@@ -174,7 +184,7 @@ class Agent:
 
         def due() -> None:
             if number == self._retry_number and not self.stopped:
-                self.handle(events.RetryDue(at=self.moment()))
+                self.env.retry(self.name)
 
         if self.node.queue:
             self.env.timers.after(seconds, due)

@@ -25,6 +25,7 @@ from kubelet.shell import metrics, node_endpoints
 from kubelet.shell.agent import Agent, Environment
 from kubelet.shell.checkpoint_file import CheckpointFile
 from kubelet.shell.cloud import CloudInstance, CloudWatcher, Provider, node_name
+from kubelet.shell.fresh_node import refresh_node
 from kubelet.shell.pod_worker import PodWorker
 from kubelet.shell.points import ADMIT_BEFORE
 from kubelet.shell.registration import Registrar, attempt
@@ -129,10 +130,13 @@ class Kubelet:
             recorder=self.recorder,
             container_recorder=self.container_recorder,
             enqueue=lambda node, uid: self.queue.add((node, uid)),
+            retry=self._retry_due,
             disk=anyio.CapacityLimiter(DISK_THREADS_MAX),
         )
         self._inbox: dict[str, tuple[str, core.Pod | None]] = {}
         """What the watch brought and is still to be handled: the newest of each pod, by uid."""
+        self._retries: dict[str, None] = {}
+        """The nodes whose pending resizes are to be retried, in order."""
         self._arrived = anyio.Event()
         self._dispatching = TimedWork(clock, DISPATCH_SECONDS_MAX, "sync Loop took longer than expected")
         self._beats = anyio.CapacityLimiter(BEATS_MAX)
@@ -211,8 +215,10 @@ class Kubelet:
 
     async def _run_node(self, agent: Agent) -> None:
         """Register and begin to run one node."""
-        node = await self.registrar.register(agent)
-        agent.node_changed(self.node_objects.get(agent.name) or node)
+        agent.node_changed(await self.registrar.register(agent))
+        await refresh_node(self.client, agent, self.pods.by_index("node", agent.name))
+        if (node := self.node_objects.get(agent.name)) is not None:
+            agent.node_changed(node)
         self.agents[agent.name] = agent
         agent.begin(self.pods.by_index("node", agent.name))
         self._start_beats(agent)
@@ -319,12 +325,15 @@ class Kubelet:
             await self._arrived.wait()
             self._arrived = anyio.Event()
             inbox, self._inbox = self._inbox, {}
+            retries, self._retries = self._retries, {}
             by_node: dict[str, list[tuple[str, core.Pod | None]]] = {}
             for uid, (node, pod) in inbox.items():
                 by_node.setdefault(node, []).append((uid, pod))
             with self._dispatching:
                 for node, changes in by_node.items():
                     await self._hand_over(node, changes)
+                for node in retries:
+                    await self._retry(node)
 
     async def _hand_over(self, node: str, changes: list[tuple[str, core.Pod | None]]) -> None:
         agent = self.agents.get(node)
@@ -338,7 +347,21 @@ class Kubelet:
             self.process.log.warning("Admission failed, will retry", node=node, error=str(error))
             self.timers.after(DISPATCH_RETRY_SECONDS, lambda: self._put_back(node, changes))
             return
-        agent.observe(changes)
+        await refresh_node(self.client, agent, [pod for _, pod in changes if pod is not None])
+        if not agent.stopped:
+            agent.observe(changes)
+
+    def _retry_due(self, node: str) -> None:
+        self._retries[node] = None
+        self._arrived.set()
+
+    async def _retry(self, node: str) -> None:
+        agent = self.agents.get(node)
+        if agent is None:
+            return
+        await refresh_node(self.client, agent)
+        if not agent.stopped:
+            agent.retry()
 
     def _put_back(self, node: str, changes: list[tuple[str, core.Pod | None]]) -> None:
         """Put changes back, unless newer ones have come in the meantime."""

@@ -1,0 +1,34 @@
+"""Whether the cached node object may be too old for the admissions that are due. Pure.
+
+Source: kubelet 1.36, predicateAdmitHandler.generalFilter: where the node's labels are the only failure, the
+kubelet reads the node from the API server and checks once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubelet.allocation import predicates
+from kubelet.allocation.admission import fails_on_labels_alone
+from kubelet.node.state import NodeState
+from kubelet.pods.record import TERMINAL_PHASES, PodRecord
+from machinery.api.pb import core
+
+
+def wants_fresh_node(node: NodeState, pods: Iterable[core.Pod]) -> bool:
+    """Return whether one of these pods, or a pending resize, fails on the node's labels alone.
+
+    Of pods that the node has admitted only the resizes count.
+    """
+    queued = [record.pod for uid in node.queue if (record := node.pods.get(uid)) is not None]
+    mismatched = [pod for pod in (*pods, *queued) if not predicates.matches_affinity(node, pod)]
+    return any(_fails_on_labels(node, pod) for pod in mismatched if pod.status.phase not in TERMINAL_PHASES)
+
+
+def _fails_on_labels(node: NodeState, pod: core.Pod) -> bool:
+    record = PodRecord(pod, node.desired_of(pod))
+    if record.uid not in node.pods:
+        return fails_on_labels_alone(node, record, node.allocated(record), "add", node.active_pods())
+    if not node.features.resize or not node.differs(record):
+        return False
+    return fails_on_labels_alone(node, record, record.desired, "resize", node.active_pods())

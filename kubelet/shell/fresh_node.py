@@ -1,0 +1,28 @@
+"""Reads a node object from the API server where the cached one may be too old for an admission."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubelet.allocation.stale_node import wants_fresh_node
+from kubelet.shell.agent import Agent
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
+from machinery.client.api_client import Client
+from machinery.runtime import logs
+
+
+async def refresh_node(client: Client, agent: Agent, pods: Iterable[core.Pod] = ()) -> None:
+    """Read the node if an admission of these pods, or a pending resize, fails on its labels alone.
+
+    Without an answer (within `api_client.UNARY_SECONDS_MAX`) the cached node stays.
+    """
+    if not wants_fresh_node(agent.node, pods):
+        return
+    try:
+        node = await client.get(kinds.NODE, agent.name)
+    except StatusError as error:
+        logs.get().warning("Failed to synchronously fetch node info", node=agent.name, error=str(error))
+        return
+    agent.node_changed(node)
