@@ -49,10 +49,19 @@ def start(p: Pass) -> Trigger | PodInstruction | None:
 
 
 def restart(p: Pass) -> PodInstruction | None:
-    """Start crashed containers again, once their back-off is over."""
+    """Start crashed containers again, once their back-off is over.
+
+    A container whose allocation has changed starts at once. Source: kubelet 1.36, GetBackoffKey: the
+    resources are part of the back-off's key.
+    """
     record, crashed = p.record, sandbox(p).crashed
     if not crashed:
         return None
+    allocated = p.node.allocated(record)
+    resized = tuple(one.name for one in crashed if not one.resources.same(allocated.of(one.name)))
+    if resized:
+        p.forget(Step.PROBE)
+        return instructions.StartCrashedContainers(record.uid, resized, allocated)
     names = tuple(container.name for container in crashed)
     until = max(one.last_finished + crash_loop.seconds(one.crashes) for one in crashed)
     begins = p.due(Step.RESTART) is None
@@ -61,7 +70,7 @@ def restart(p: Pass) -> PodInstruction | None:
             p.out.append(RecordContainerEvents(tuple(container_events.backing_off(record.pod, names))))
         return None
     p.forget(Step.PROBE)
-    return instructions.StartCrashedContainers(record.uid, names, p.node.allocated(record))
+    return instructions.StartCrashedContainers(record.uid, names, allocated)
 
 
 def probe(p: Pass) -> PodInstruction | None:

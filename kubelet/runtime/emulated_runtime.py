@@ -55,8 +55,8 @@ class EmulatedRuntime:
         match call:
             case instructions.StartContainers(_, pod, resources):
                 return change.start(sandbox, resources, ip=self._address(pod), now=now)
-            case instructions.StartCrashedContainers(_, _, resources):
-                return change.rerun(sandbox, resources, now=now)
+            case instructions.StartCrashedContainers(_, names, resources):
+                return change.rerun(sandbox, names, resources, now=now)
             case instructions.StartEphemeralContainers(_, names):
                 return change.debug(sandbox, names, now=now)
             case instructions.ProbeContainers():

@@ -161,6 +161,7 @@ def restart(
                 last_started=container.started,
                 last_finished=now,
                 last_exit_code=0,
+                crashes=0,
             )
             rows.append(replace(_run(sandbox.uid, ended, resources, now), ready=container.ready))
         else:
@@ -193,23 +194,32 @@ def crash(sandbox: PodSandbox, *, now: float, exit_code: int) -> PodSandbox:
     return replace(sandbox, containers=tuple(rows))
 
 
-def rerun(sandbox: PodSandbox, resources: PodResources, *, now: float) -> PodSandbox:
-    """Start crashed containers again, with these resources."""
+def rerun(sandbox: PodSandbox, names: tuple[str, ...], resources: PodResources, *, now: float) -> PodSandbox:
+    """Start crashed containers again, with these resources; where they are new, the back-off begins again."""
+
+    def started(container: Container) -> Container:
+        same = container.resources.same(resources.of(container.name))
+        again = replace(container, restarts=container.restarts + 1, crashes=container.crashes if same else 1)
+        return _run(sandbox.uid, again, resources, now)
+
     rows = (
-        _run(sandbox.uid, replace(container, restarts=container.restarts + 1), resources, now)
-        if container.crashed
-        else container
+        started(container) if container.crashed and container.name in names else container
         for container in sandbox.containers
     )
     return replace(sandbox, containers=tuple(rows))
 
 
 def with_resources(sandbox: PodSandbox, resources: Mapping[str, Requirements]) -> PodSandbox:
-    """Return the sandbox with other resources in force for some containers, without a restart."""
+    """Return the sandbox with other resources in force for some containers, without a restart.
+
+    Their back-off begins again at the next crash.
+    """
     return replace(
         sandbox,
         containers=tuple(
-            replace(container, resources=resources.get(container.name, container.resources))
+            replace(container, resources=resources[container.name], crashes=0)
+            if container.name in resources
+            else container
             for container in sandbox.containers
         ),
     )

@@ -36,7 +36,7 @@ def write_resources(
     for row in rows:
         container = sandbox.get(row.name)
         own = allocated.get(row.name)
-        if container is None or own is None or container.state == "waiting":
+        if container is None or own is None or (container.state == "waiting" and not container.crashed):
             continue
         own.requests.write(row.allocatedResources)
         container.resources.write(row.resources)

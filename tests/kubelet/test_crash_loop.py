@@ -53,7 +53,7 @@ def test_a_crash_and_the_restart_after_it() -> None:
     sandbox = runtime.crash(started(pod), now=NOW + 1, exit_code=3)
     assert [container.name for container in sandbox.crashed] == ["main"], "the sidecar goes on"
     assert sandbox.running
-    sandbox = runtime.rerun(sandbox, resources, now=NOW + 1)
+    sandbox = runtime.rerun(sandbox, ("main",), resources, now=NOW + 1)
     sandbox = runtime.crash(sandbox, now=NOW + 2, exit_code=4)
     seen = status(pod, sandbox)
     (row,) = seen.containerStatuses
@@ -71,7 +71,7 @@ def test_a_crash_and_the_restart_after_it() -> None:
 def test_a_container_that_ran_for_long_begins_again() -> None:
     pod = a_pod()
     sandbox = runtime.crash(started(pod), now=NOW + 1, exit_code=0)
-    sandbox = runtime.rerun(sandbox, desired_resources(pod), now=NOW + 1)
+    sandbox = runtime.rerun(sandbox, ("main",), desired_resources(pod), now=NOW + 1)
     sandbox = runtime.crash(sandbox, now=NOW + 2 + crash_loop.CALM_SECONDS, exit_code=0)
     assert [container.crashes for container in sandbox.crashed] == [1]
 

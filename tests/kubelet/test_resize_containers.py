@@ -114,3 +114,87 @@ def test_without_the_gate_an_init_container_is_not_resized() -> None:
     show(here, resized(here.api["a"], "setup", cpu="3"))
     assert here.node.allocations[uid("a")].get("setup") is None
     assert reasons(here) == []
+
+
+def crash_looping(*, restarts_for: tuple[str, ...] = ()) -> Executor:
+    """Return a kubelet whose pod a has crashed twice and waits for 10 s."""
+    here = Executor(node_object(cpu="4", memory="8Gi", pods="10"))
+    here.list_pods()
+    pod = new_pod("a", container("main", cpu="1", memory="1Gi", restarts_for=restarts_for))
+    pod.metadata.annotations.update({"nominee.dev/run-duration": "5s", "nominee.dev/exit-code": "1"})
+    show(here, pod)
+    for _ in range(2):
+        here.pass_time(5.0)
+        here.work()
+    assert main(here).state.waiting.reason == "CrashLoopBackOff"
+    return here
+
+
+def main(here: Executor) -> core.ContainerStatus:
+    return here.api["a"].status.containerStatuses[0]
+
+
+def test_a_container_in_its_back_off_shows_its_resources() -> None:
+    """The scheduler counts a pod by what its container statuses say, also while it crashes."""
+    row = main(crash_looping())
+    assert row.allocatedResources["cpu"].string == "1"
+    assert {name: one.string for name, one in row.resources.requests.items()} == {"cpu": "1", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize("restarts_for", [(), ("cpu",)])
+def test_a_resize_ends_the_back_off(restarts_for: tuple[str, ...]) -> None:
+    """kubelet 1.36, GetBackoffKey: the container's resources are part of the back-off's key."""
+    here = crash_looping(restarts_for=restarts_for)
+    show(here, resized(here.api["a"], "main", cpu="2"))
+    row = main(here)
+    assert (row.state.HasField("running"), row.restartCount) == (True, 2)
+    assert row.resources.requests["cpu"].string == "2"
+    assert reasons(here)[-2:] == ["ResizeStarted", "ResizeCompleted"]
+    here.pass_time(5.0)
+    here.work()
+    assert "back-off 10s" in main(here).state.waiting.message, "the back-off begins again"
+
+
+def test_a_resize_that_does_not_fit_leaves_the_back_off() -> None:
+    here = crash_looping()
+    show(here, resized(here.api["a"], "main", cpu="8"))
+    assert reasons(here)[-1] == "ResizeDeferred"
+    assert (main(here).state.waiting.reason, main(here).restartCount) == ("CrashLoopBackOff", 1)
+    here.pass_time(9.0)
+    here.work()
+    assert main(here).state.waiting.reason == "CrashLoopBackOff"
+    here.pass_time(1.0)
+    here.work()
+    assert main(here).state.HasField("running")
+
+
+def test_a_resize_of_one_container_leaves_the_back_off_of_another() -> None:
+    here = Executor(node_object(cpu="4", memory="8Gi", pods="10"))
+    here.list_pods()
+    pod = new_pod("a", container("main", cpu="1"), container("other", cpu="1"))
+    pod.metadata.annotations.update({"nominee.dev/run-duration": "5s", "nominee.dev/exit-code": "1"})
+    show(here, pod)
+    for _ in range(2):
+        here.pass_time(5.0)
+        here.work()
+    here.pass_time(2.0)
+    show(here, resized(here.api["a"], "main", cpu="2"))
+    states = [row.restartCount for row in here.api["a"].status.containerStatuses]
+    assert states == [2, 1]
+    here.pass_time(8.0)
+    here.work()
+    assert here.api["a"].status.containerStatuses[1].restartCount == 2
+
+
+@pytest.mark.parametrize("restarts_for", [(), ("cpu",)])
+def test_a_crash_after_a_resize_is_the_first_one(restarts_for: tuple[str, ...]) -> None:
+    here = crash_looping(restarts_for=restarts_for)
+    here.pass_time(10.0)
+    here.work()
+    restarts = main(here).restartCount
+    show(here, resized(here.api["a"], "main", cpu="2"))
+    here.pass_time(5.0)
+    here.work()
+    row = main(here)
+    assert row.state.HasField("running"), "the first restart is at once"
+    assert row.restartCount == restarts + 1 + bool(restarts_for)
