@@ -34,6 +34,7 @@ class SyncCause(StrEnum):
     RESIZE = "its pending resize was tried"
     NODE_POLICY = "the node's preemption policy changed"
     EXITED = "its containers exited"
+    RESTARTED = "containers were restarted for a resize"
 
 
 # Node instructions

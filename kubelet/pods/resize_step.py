@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from kubelet.allocation import manager
-from kubelet.instructions import Actuate, Actuated, PodInstruction, SyncLater
+from kubelet.instructions import Actuate, Actuated, PodInstruction, QueueSync, SyncCause, SyncLater
 from kubelet.node.state import NodeState
+from kubelet.options import Delays
 from kubelet.pods.record import PodRecord
 from kubelet.pods.states import Step
 from kubelet.pods.step import Pass
@@ -35,7 +36,8 @@ def resize(p: Pass) -> PodInstruction | None:
     record, sync = p.record, p.record.sync
     allocated = p.node.allocated(record)
     if sync.calls and sync.actuates is allocated:
-        sync.calls = sync.calls[1:]  # the first one is done
+        _called(p, sync.calls[0])
+        sync.calls = sync.calls[1:]
         if sync.calls:
             return _next_call(p, first=False)
         _ended(p, success=True)
@@ -47,15 +49,24 @@ def resize(p: Pass) -> PodInstruction | None:
     if sync.actuates is not allocated:
         sync.actuates = allocated
         p.forget(Step.RESIZE)
-    if p.waits(Step.RESIZE, p.node.settings.delays.of(record.pod).actuation):
+    delays = p.node.settings.delays.of(record.pod)
+    if p.waits(Step.RESIZE, delays.actuation):
         return None
     plan = plan_of(p.node, record)
     sync.actuation_began = p.at.monotonic
     if plan.error:
         fail(p, plan.error)
         return None
-    sync.calls = _calls(record, plan, allocated)
+    sync.calls = _calls(record, plan, allocated, delays)
     return _next_call(p, first=True)
+
+
+def _called(p: Pass, call: ActuationCall) -> None:
+    """Let the times of restarted containers begin again, with the next sync."""
+    if isinstance(call, RestartContainers):
+        p.forget(Step.PROBE)
+        p.forget(Step.EXIT)
+        p.out.append(QueueSync(p.record.uid, SyncCause.RESTARTED))
 
 
 def _check(p: Pass) -> bool:
@@ -161,12 +172,14 @@ def _pod_level_differs(record: PodRecord, allocated: PodResources) -> bool:
     )
 
 
-def _calls(record: PodRecord, plan: ResizePlan, allocated: PodResources) -> tuple[ActuationCall, ...]:
+def _calls(
+    record: PodRecord, plan: ResizePlan, allocated: PodResources, delays: Delays
+) -> tuple[ActuationCall, ...]:
     calls: list[ActuationCall] = list(plan.calls)
     if record.sandbox is not None and record.sandbox.pod_resources != allocated.pod:
         calls.append(SetPodResources(allocated.pod))
     if plan.restart:
-        calls.append(RestartContainers(plan.restart, allocated))
+        calls.append(RestartContainers(plan.restart, allocated, ready=not delays.ready))
     return tuple(calls)
 
 

@@ -81,10 +81,14 @@ class SetPodResources:
 
 @dataclass(frozen=True, slots=True)
 class RestartContainers:
-    """Kill these containers and start them again, with what they are allocated."""
+    """Kill these containers and start them again, with what they are allocated.
+
+    `ready`: they are ready as they were; otherwise they are probed first.
+    """
 
     names: tuple[str, ...]
     resources: PodResources
+    ready: bool = True
 
 
 ActuationCall = Call | SetPodResources | RestartContainers

@@ -89,8 +89,8 @@ def _actuate(sandbox: PodSandbox, actuate: Actuate, now: float) -> PodSandbox:
     match actuate.call:
         case SetPodResources(resources):
             return change.with_pod_resources(sandbox, resources)
-        case RestartContainers(names, resources):
-            return change.restart(sandbox, names, resources, now=now)
+        case RestartContainers(names, resources, ready):
+            return change.restart(sandbox, names, resources, now=now, ready=ready)
         case Call(call="container", container=name, resource=resource, allocated=allocated) if allocated:
             container = sandbox.get(name)
             if container is None:

@@ -148,9 +148,9 @@ def become_ready(sandbox: PodSandbox) -> PodSandbox:
 
 
 def restart(
-    sandbox: PodSandbox, names: tuple[str, ...], resources: PodResources, *, now: float
+    sandbox: PodSandbox, names: tuple[str, ...], resources: PodResources, *, now: float, ready: bool = True
 ) -> PodSandbox:
-    """Kill some containers and start them again, with these resources."""
+    """Kill some containers and start them again, with these resources; with `ready` as ready as they were."""
     rows = []
     for container in sandbox.containers:
         if container.name in names and container.state == "running":
@@ -163,7 +163,7 @@ def restart(
                 last_exit_code=0,
                 crashes=0,
             )
-            rows.append(replace(_run(sandbox.uid, ended, resources, now), ready=container.ready))
+            rows.append(replace(_run(sandbox.uid, ended, resources, now), ready=ready and container.ready))
         else:
             rows.append(container)
     return replace(sandbox, containers=tuple(rows))

@@ -198,3 +198,49 @@ def test_a_crash_after_a_resize_is_the_first_one(restarts_for: tuple[str, ...]) 
     row = main(here)
     assert row.state.HasField("running"), "the first restart is at once"
     assert row.restartCount == restarts + 1 + bool(restarts_for)
+
+
+def restarting(**annotations: str) -> Executor:
+    """Return a kubelet whose pod a restarts for a resize of its cpu, and is ready."""
+    here = Executor(node_object(cpu="4", memory="8Gi", pods="10"))
+    here.list_pods()
+    pod = new_pod("a", container("main", cpu="1", restarts_for=("cpu",)))
+    for key, value in annotations.items():
+        pod.metadata.annotations[f"nominee.dev/{key.replace('_', '-')}"] = value
+    show(here, pod)
+    return here
+
+
+def test_a_container_that_restarts_for_a_resize_is_ready_again_after_its_delay() -> None:
+    here = restarting(ready_delay="5s")
+    here.pass_time(5.0)
+    here.work()
+    assert main(here).ready
+    show(here, resized(here.api["a"], "main", cpu="2"))
+    assert (main(here).restartCount, main(here).ready) == (1, False)
+    assert reasons(here)[-1] == "ResizeCompleted", "a resize does not wait for readiness"
+    here.pass_time(4.0)
+    here.work()
+    assert not main(here).ready
+    here.pass_time(1.0)
+    here.work()
+    assert main(here).ready
+
+
+def test_without_a_delay_it_stays_ready() -> None:
+    here = restarting()
+    show(here, resized(here.api["a"], "main", cpu="2"))
+    assert (main(here).restartCount, main(here).ready) == (1, True)
+
+
+def test_a_run_begins_again_with_the_restart_for_a_resize() -> None:
+    here = restarting(run_duration="5s", exit_code="1")
+    here.pass_time(4.0)
+    show(here, resized(here.api["a"], "main", cpu="2"))
+    assert main(here).restartCount == 1
+    here.pass_time(4.0)
+    here.work()
+    assert main(here).restartCount == 1
+    here.pass_time(1.0)
+    here.work()
+    assert main(here).restartCount == 2
