@@ -23,7 +23,7 @@ def report(p: Pass) -> PodInstruction | None:
     base = _newest(record)
     status = build(view(p, base.status), p.node.settings.status)
     presence.fill(status)  # as the API server stores it, so that equal statuses are equal messages
-    patch = None if status == base.status else status_patch(base, status)
+    patch = None if _same_but_probe_times(status, base.status) else status_patch(base, status)
     if sync.last is not None:
         # Before it is written: the watch may be faster.
         sync.last = replace(sync.last, status=base.status if patch is None else status)
@@ -62,6 +62,24 @@ def view(p: Pass, base: core.PodStatus) -> View:
         outcome=record.outcome,
         terminal=record.terminated,
     )
+
+
+def _same_but_probe_times(status: core.PodStatus, base: core.PodStatus) -> bool:
+    """Return whether the statuses are equal, whenever their resize conditions were evaluated.
+
+    A retry that leaves a resize as it is writes nothing. Source: kubelet 1.36, isPodStatusByKubeletEqual.
+    """
+    if status == base:
+        return True
+    probed = {row.type: row.lastProbeTime for row in base.conditions}
+    if all(row.lastProbeTime == probed.get(row.type, row.lastProbeTime) for row in status.conditions):
+        return False
+    same = core.PodStatus()
+    same.CopyFrom(status)
+    for row in same.conditions:
+        if row.type in probed:
+            row.lastProbeTime.CopyFrom(probed[row.type])
+    return same == base
 
 
 def _newest(record: PodRecord) -> core.Pod:

@@ -11,12 +11,14 @@ from kubelet import events, instructions
 from kubelet.features import Features
 from kubelet.instructions import Actuate, PodInstruction, RecordContainerEvents, SyncLater
 from kubelet.node.state import NodeSettings
+from kubelet.node.summary import memory_in_use
 from kubelet.options import Delays
 from kubelet.pods.record import PodRecord
 from kubelet.pods.states import State
 from kubelet.pods.sync import UnexpectedResultError
 from kubelet.resize.actuation import Call, RestartContainers
 from kubelet.runtime import sandbox as runtime
+from machinery.api import objects
 from machinery.api.pb import core
 from tests.kubelet.executor import (
     Executor,
@@ -388,3 +390,48 @@ def test_readiness_is_kept_by_containers_of_a_restarted_kubelet() -> None:
     here.work()
     assert since(here) == []
     assert record(here).sandbox == runtime.become_ready(here.runtime.sandboxes[uid("a")])
+
+
+# Resize conditions
+
+
+def patches(here: Node) -> int:
+    return since(here).count("PatchStatus")
+
+
+def test_a_retry_that_changes_nothing_writes_nothing() -> None:
+    """kubelet 1.36, isPodStatusByKubeletEqual: when a condition was evaluated is no change of it."""
+    here = node(new_pod("a", container("main", cpu="1")))
+    show(here, resized(here.api["a"], "main", cpu="100"))
+    pending = objects.get_condition(here.api["a"].status.conditions, "PodResizePending")
+    assert pending is not None
+    assert pending.reason == "Deferred"
+    assert patches(here) > 0
+    here.pass_time(180.0)
+    here.retry()
+    assert patches(here) == 0
+    here.node_object.status.allocatable["cpu"].string = "50"
+    here.pass_time(180.0)
+    here.retry()
+    assert patches(here) == 1, "another message"
+    again = objects.get_condition(here.api["a"].status.conditions, "PodResizePending")
+    assert again is not None
+    assert "capacity: 50000" in again.message
+    assert again.lastProbeTime.seconds == pending.lastProbeTime.seconds + 360
+    assert again.lastTransitionTime == pending.lastTransitionTime
+
+
+def test_an_actuation_that_fails_again_in_the_same_way_writes_nothing() -> None:
+    pod = new_pod("a", container("main", limits={"memory": "2Gi"}, memory="2Gi"))
+    pod.metadata.annotations["nominee.dev/memory-usage"] = "1Gi"
+    here = node(pod)
+    here.node.settings = replace(here.node.settings, memory_usage=memory_in_use)
+    show(here, resized(here.api["a"], "main", memory="512Mi"))
+    progress = objects.get_condition(here.api["a"].status.conditions, "PodResizeInProgress")
+    assert progress is not None
+    assert progress.reason == "Error"
+    assert patches(here) > 0
+    for _ in range(3):
+        here.pass_time(10.0)
+        here.work()
+    assert patches(here) == 0
