@@ -21,13 +21,34 @@ _TIMES = frozenset(
 )
 
 
+_ENTRIES_MAX = 512
+"""Filled messages that are cached for each type; then all of the type are dropped."""
+_BYTES_MAX = 4 << 10
+"""A larger message is not cached."""
+_CHECKS_MIN = 6
+"""Of a type with fewer fields to look at, looking at them costs less than a look-up."""
+_DISTINCT = frozenset({"k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta"})
+"""Types whose messages all differ."""
+
+
 @dataclass(slots=True)
 class _Plan:
-    scalars: tuple[tuple[str, Any], ...]
-    required: tuple[tuple[str, _Plan], ...]
-    pointers: tuple[tuple[str, _Plan], ...]
-    lists: tuple[tuple[str, _Plan], ...]
-    maps: tuple[tuple[str, _Plan], ...]
+    """The fields of a type that are looked at.
+
+    `filled` has messages to which nothing is to be added; `empty` is what an empty message becomes.
+    """
+
+    scalars: tuple[tuple[str, Any], ...] = ()
+    required: tuple[tuple[str, _Plan], ...] = ()
+    pointers: tuple[tuple[str, _Plan], ...] = ()
+    lists: tuple[tuple[str, _Plan], ...] = ()
+    maps: tuple[tuple[str, _Plan], ...] = ()
+    filled: set[bytes] | None = None
+    empty: bytes | None = None
+
+    @property
+    def checks(self) -> int:
+        return sum(map(len, (self.scalars, self.required, self.pointers, self.lists, self.maps)))
 
 
 def _zero(type_name: str) -> Any:
@@ -47,7 +68,7 @@ def _plan_of(full_name: str) -> _Plan:
     plan = _plans.get(full_name)
     if plan is not None:
         return plan
-    plan = _plans[full_name] = _Plan((), (), (), (), ())  # known before its fields: messages may recurse
+    plan = _plans[full_name] = _Plan()  # known before its fields: messages may recurse
     message = messages().get(full_name)
     if message is None or full_name in _TIMES:
         return plan
@@ -62,29 +83,35 @@ def _plan_of(full_name: str) -> _Plan:
                 scalars.append((field.name, _zero(field.type)))
             continue
         target = (field.name, _plan_of(field.type))
-        if field.label == "repeated":
-            lists.append(target)
-        elif field.label == "map":
-            maps.append(target)
-        elif field.pointer:
-            pointers.append(target)
-        else:
+        if field.label == "optional" and not field.pointer:
             required.append(target)
+        elif field.type not in _TIMES:
+            {"repeated": lists, "map": maps}.get(field.label, pointers).append(target)
     plan.scalars, plan.required, plan.pointers = tuple(scalars), tuple(required), tuple(pointers)
     plan.lists, plan.maps = tuple(lists), tuple(maps)
+    if plan.checks >= _CHECKS_MIN and full_name not in _DISTINCT:
+        plan.filled = set()
     return plan
 
 
 def _fill(message: Any, plan: _Plan) -> None:
+    filled = plan.filled
+    if filled is not None and message.SerializeToString() in filled:
+        return
     has = message.HasField
     for name, zero in plan.scalars:
         if not has(name):
             setattr(message, name, zero)
     for name, inner in plan.required:
         value = getattr(message, name)
-        if not has(name):
+        if has(name):
+            _fill(value, inner)
+        elif inner.empty is not None:
+            value.MergeFromString(inner.empty)
+        else:
             value.SetInParent()
-        _fill(value, inner)
+            _fill(value, inner)
+            inner.empty = value.SerializeToString() or None
     for name, inner in plan.pointers:
         if has(name):
             _fill(getattr(message, name), inner)
@@ -94,6 +121,12 @@ def _fill(message: Any, plan: _Plan) -> None:
     for name, inner in plan.maps:
         for value in getattr(message, name).values():
             _fill(value, inner)
+    if filled is not None:
+        data = message.SerializeToString()
+        if len(data) <= _BYTES_MAX:
+            if len(filled) >= _ENTRIES_MAX:
+                filled.clear()
+            filled.add(data)
 
 
 def fill(message: Message) -> None:
