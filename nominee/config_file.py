@@ -48,8 +48,10 @@ def read_config(path: Path) -> dict[str, Any]:
     """
     import yaml
 
+    from machinery.wire import yaml_text
+
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = yaml_text.parse(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise OptionError(_OPTION, f"{path} cannot be read: {error}") from None
     if not isinstance(document, dict):

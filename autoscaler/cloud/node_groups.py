@@ -24,6 +24,7 @@ import yaml
 from machinery.api.pb import core
 from machinery.resources.pod_resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
 from machinery.resources.quantity import Quantity, QuantityError
+from machinery.wire import yaml_text
 from machinery.wire.codec import DecodeError, from_json
 from machinery.wire.scalars import parse_seconds
 
@@ -87,7 +88,7 @@ def parse(text: str) -> tuple[NodeGroup, ...]:
         NodeGroupError: the document is invalid.
     """
     try:
-        document = yaml.safe_load(text)
+        document = yaml_text.parse(text)
     except yaml.YAMLError as error:
         raise NodeGroupError(f"invalid YAML: {error}") from None
     if document is None:

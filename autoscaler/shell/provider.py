@@ -27,6 +27,7 @@ from machinery.client import credentials, transport
 from machinery.client.unary_call import call_unary
 from machinery.runtime import call_faults
 from machinery.runtime.clock import Clock
+from machinery.wire import yaml_text
 from machinery.wire.scalars import parse_seconds
 
 T = TypeVar("T")
@@ -68,7 +69,7 @@ class CloudConfig:
             ValueError: the file cannot be read, or a field is missing or unknown.
         """
         try:
-            document = yaml.safe_load(path.read_text(encoding="utf-8"))
+            document = yaml_text.parse(path.read_text(encoding="utf-8"))
         except (OSError, yaml.YAMLError) as error:
             raise ValueError(f"{path}: {error}") from None
         if not isinstance(document, dict) or not document.get("address"):

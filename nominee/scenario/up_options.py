@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
-import yaml
-
 from machinery.features.gates import no_effect
+from machinery.wire import yaml_text
 from machinery.wire.scalars import Json
 from nominee.components import COMPONENTS, find_process
 from nominee.scenario.model import ClusterOptions, ComponentOptions
 
 READY_SECONDS_MAX = 90
+_TEXTS_MAX = 64
 
 
 def missing_program(cluster: ClusterOptions) -> str:
@@ -90,9 +92,14 @@ def write(cluster: ClusterOptions, folder: Path) -> Path:
     """Write the files into a folder; return the path of `up.yaml`."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, document in documents(cluster).items():
-        text = yaml.safe_dump(document, sort_keys=False)
-        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(_as_yaml(json.dumps(document)), encoding="utf-8")
     return folder / "up.yaml"
+
+
+@lru_cache(_TEXTS_MAX)
+def _as_yaml(text: str) -> str:
+    """Return a JSON text as YAML. Simulations of a scenario with many seeds write the same each time."""
+    return yaml_text.render(json.loads(text))
 
 
 def arguments_of(cluster: ClusterOptions, component: str, options: ComponentOptions) -> list[str]:
