@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple, cast, get_args
 
 from machinery.features.gate_table import GATES
 
 Stage = Literal["alpha", "beta", "GA"]
+_SETTLED_MAX = 256
+"""Combinations of component, version and overrides that are cached."""
 
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?", re.ASCII)
 _BOOLS = dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True)
@@ -202,6 +204,77 @@ def _join(errors: list[str]) -> GateError:
     return GateError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
 
 
+@lru_cache(_SETTLED_MAX)
+def _settled(
+    component: str, version: Version, overrides: tuple[tuple[str, bool], ...]
+) -> tuple[Mapping[str, bool], tuple[str, ...]]:
+    """Return whether each gate and alias is on, and the warnings. Raises: GateError."""
+    specific, stages, warnings = _check(component, version, dict(overrides))
+    enabled = _effective(version, specific, stages)
+    errors = []
+    for name, gate in gates().items():
+        if not enabled.get(name) or not gate.exists_at(version):
+            continue
+        missing = [need for need in gate.needs if not enabled[need]]
+        if missing:
+            depends = f"depends on features that are disabled: [{' '.join(missing)}]"
+            errors.append(f"{name} is enabled, but {depends}")
+    if errors:
+        raise _join(errors)
+    return enabled, warnings
+
+
+def _check(
+    component: str, version: Version, overrides: Mapping[str, bool]
+) -> tuple[dict[str, bool], dict[Stage, bool], tuple[str, ...]]:
+    """Return overrides by true name, those of whole stages, and warnings; GateError."""
+    specific: dict[str, bool] = {}
+    stages: dict[Stage, bool] = {}
+    errors, warnings = [], []
+    for given, wanted in overrides.items():
+        if given in ("AllAlpha", "AllBeta"):
+            stages["alpha" if given == "AllAlpha" else "beta"] = wanted
+            continue
+        name = aliases().get(given, given)
+        gate = gates().get(name)
+        if gate is None or not gate.exists_at(version):
+            raise GateError(f"unrecognized feature gate: {given}")
+        step = gate.at(version)
+        setting = f"cannot set feature gate {given} to {_go_bool(wanted)}"
+        if step is None:
+            where = f"emulated version {version}, min compatibility version {version.previous}"
+            errors.append(f"{setting}, feature is PreAlpha at {where}")
+        elif step.locked and step.default != wanted:
+            errors.append(f"{setting}, feature is locked to {_go_bool(step.default)}")
+        elif specific.get(name, wanted) != wanted:
+            errors.append(f"{setting}, feature is set to {_go_bool(not wanted)} by its other name")
+        elif step.stage == "GA":
+            pair = f"{given}={_go_bool(wanted)}"
+            warnings.append(f"Setting GA feature gate {pair}. It will be removed in a future release.")
+        if warning := no_effect(component, given):
+            warnings.append(warning)
+        specific[name] = wanted
+    if errors:
+        raise _join(errors)
+    return specific, stages, tuple(warnings)
+
+
+def _effective(
+    version: Version, specific: Mapping[str, bool], stages: Mapping[Stage, bool]
+) -> dict[str, bool]:
+    enabled: dict[str, bool] = {}
+    for name, gate in gates().items():
+        step = gate.at(version)
+        default = step is not None and stages.get(step.stage, step.default)
+        enabled[name] = specific.get(name, default)
+    for name, gate in gates().items():
+        if not gate.exists_at(version):
+            enabled[name] = enabled[gate.merged_into]
+    for alias, name in aliases().items():
+        enabled[alias] = enabled[name]
+    return enabled
+
+
 class Gates:
     """Which features are on in one process. Immutable; `enabled` is one dictionary lookup."""
 
@@ -218,65 +291,7 @@ class Gates:
         self.component = component
         self.version = version
         self.overrides = dict(overrides or {})
-        specific, stages, self.warnings = self._check(self.overrides)
-        self._enabled = self._effective(specific, stages)
-        errors = []
-        for name, gate in gates().items():
-            if not self._enabled.get(name) or not gate.exists_at(version):
-                continue
-            missing = [need for need in gate.needs if not self._enabled[need]]
-            if missing:
-                depends = f"depends on features that are disabled: [{' '.join(missing)}]"
-                errors.append(f"{name} is enabled, but {depends}")
-        if errors:
-            raise _join(errors)
-
-    def _check(
-        self, overrides: Mapping[str, bool]
-    ) -> tuple[dict[str, bool], dict[Stage, bool], tuple[str, ...]]:
-        """Return overrides by true name, those of whole stages, and warnings; GateError."""
-        specific: dict[str, bool] = {}
-        stages: dict[Stage, bool] = {}
-        errors, warnings = [], []
-        for given, wanted in overrides.items():
-            if given in ("AllAlpha", "AllBeta"):
-                stages["alpha" if given == "AllAlpha" else "beta"] = wanted
-                continue
-            name = aliases().get(given, given)
-            gate = gates().get(name)
-            if gate is None or not gate.exists_at(self.version):
-                raise GateError(f"unrecognized feature gate: {given}")
-            step = gate.at(self.version)
-            setting = f"cannot set feature gate {given} to {_go_bool(wanted)}"
-            if step is None:
-                where = f"emulated version {self.version}, min compatibility version {self.version.previous}"
-                errors.append(f"{setting}, feature is PreAlpha at {where}")
-            elif step.locked and step.default != wanted:
-                errors.append(f"{setting}, feature is locked to {_go_bool(step.default)}")
-            elif specific.get(name, wanted) != wanted:
-                errors.append(f"{setting}, feature is set to {_go_bool(not wanted)} by its other name")
-            elif step.stage == "GA":
-                pair = f"{given}={_go_bool(wanted)}"
-                warnings.append(f"Setting GA feature gate {pair}. It will be removed in a future release.")
-            if warning := no_effect(self.component, given):
-                warnings.append(warning)
-            specific[name] = wanted
-        if errors:
-            raise _join(errors)
-        return specific, stages, tuple(warnings)
-
-    def _effective(self, specific: Mapping[str, bool], stages: Mapping[Stage, bool]) -> dict[str, bool]:
-        enabled: dict[str, bool] = {}
-        for name, gate in gates().items():
-            step = gate.at(self.version)
-            default = step is not None and stages.get(step.stage, step.default)
-            enabled[name] = specific.get(name, default)
-        for name, gate in gates().items():
-            if not gate.exists_at(self.version):
-                enabled[name] = enabled[gate.merged_into]
-        for alias, name in aliases().items():
-            enabled[alias] = enabled[name]
-        return enabled
+        self._enabled, self.warnings = _settled(component, version, tuple(self.overrides.items()))
 
     def enabled(self, name: str) -> bool:
         """Return whether a feature is on.

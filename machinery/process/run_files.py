@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from machinery.runtime.clock import Clock, SystemClock
 POLL_SECONDS = 0.02
 REPLICAS_MAX = 5
 """How many processes of a component are looked for."""
+_PATHS_MAX = 256
+"""Paths that are cached: those of all processes are built at each poll."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class RunFile:
     document: Mapping[str, Any]
 
     @staticmethod
+    @lru_cache(_PATHS_MAX)
     def path(directory: Path | str, name: str) -> Path:
         return Path(directory) / "run" / f"{name}.json"
 

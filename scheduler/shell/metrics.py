@@ -323,10 +323,15 @@ class Metrics:
 
     def read(self, sources: Mapping[Read, Callable[[], Values]]) -> None:
         """Report these metrics with what their sources return when they are asked for."""
+        self.registry.register(_Sources(sources))
 
-        class Sources(Collector):
-            def collect(self) -> Iterable[Metric]:
-                for metric, source in sources.items():
-                    yield metric.family(source())
 
-        self.registry.register(Sources())
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sources(Collector):
+    """Metrics that are read when they are asked for."""
+
+    sources: Mapping[Read, Callable[[], Values]]
+
+    def collect(self) -> Iterable[Metric]:
+        for metric, source in self.sources.items():
+            yield metric.family(source())

@@ -58,7 +58,11 @@ class TakenPorts:
         return port in self.range and bool(self.bits >> (port - self.range.first) & 1)
 
     def __iter__(self) -> Iterator[int]:
-        return (port for port in range(self.range.first, self.range.last + 1) if port in self)
+        left = self.bits & ((1 << (self.range.last - self.range.first + 1)) - 1)
+        while left:
+            lowest = left & -left
+            yield self.range.first + lowest.bit_length() - 1
+            left ^= lowest
 
     def with_ports(self, ports: Iterable[int]) -> TakenPorts:
         bits = self.bits

@@ -77,6 +77,14 @@ def test_taken_ports_are_stored_as_upstreams(ports: set[int]) -> None:
     assert set(taken.without(list(ports)[:1])) == ports - set(list(ports)[:1])
 
 
+def test_the_taken_ports_are_in_order_and_within_the_range() -> None:
+    taken = TakenPorts(PORTS).with_ports([32767, 30000, 30500])
+
+    assert list(taken) == [30000, 30500, 32767]
+    assert list(TakenPorts(PortRange(30000, 30500), taken.bits)) == [30000, 30500]
+    assert list(TakenPorts(PORTS)) == []
+
+
 def spec(kind: str = "NodePort", *ports: tuple[int, int, str], **more: object) -> core.ServiceSpec:
     """`ports` are (port, nodePort, protocol)."""
     listed = [{"port": port, "nodePort": node, "protocol": protocol} for port, node, protocol in ports]
