@@ -58,8 +58,29 @@ class SimulatedTask(asyncio.Task[T]):
         # anyio writes it into every cancellation; asyncio's own names the coroutine and its frame.
         return f"<{self.get_name()}>"
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
+
+class SimulatedHandle(asyncio.TimerHandle):
+    """A callback that is ready, or that waits for its time.
+
+    asyncio's own asks the loop for its debug mode each time it is made.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self, when: float, callback: Callable[..., object], args: tuple[object, ...], context: Context
+    ) -> None:
+        self._when = when
+        self._callback: Callable[..., object] | None = callback
+        self._args = args
+        self._context = context
+        self._cancelled = False
+        self._repr = self._source_traceback = None
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback = None
+        self._args = ()
 
 
 def _close_what_never_began(task: asyncio.Task[object]) -> None:
@@ -85,8 +106,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def __init__(self) -> None:
         self._now = 0.0
-        self._ready: deque[asyncio.Handle] = deque()
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._ready: deque[SimulatedHandle] = deque()
+        self._timers: list[tuple[float, int, SimulatedHandle]] = []
         self._numbers = 0
         self._running = False
         self._stopping = False
@@ -112,7 +133,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
         context = copy_context() if context is None else context
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = SimulatedHandle(self._now, callback, args, context)
         self._ready.append(handle)
         return handle
 
@@ -137,14 +158,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(
-            when, callback, args, self, copy_context() if context is None else context
-        )
-        heapq.heappush(self._timers, (when, self.next_number(), handle))
+        # A cancelled timer is dropped when its time comes.
+        handle = SimulatedHandle(when, callback, args, copy_context() if context is None else context)
+        self._numbers += 1
+        heapq.heappush(self._timers, (when, self._numbers, handle))
         return handle
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Do nothing: a cancelled timer is dropped when its time comes."""
 
     # Tasks and futures.
 
@@ -199,21 +217,28 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             self._advance()
         now = self._now
         while timers and timers[0][0] <= now:
-            handle: asyncio.Handle = heapq.heappop(timers)[2]
-            ready.append(handle)
+            ready.append(heapq.heappop(timers)[2])
         started = self.callbacks
-        count = len(ready)
-        while count:
-            count -= 1
+        running = State.RUNNING
+        for _ in range(len(ready)):
             handle = ready.popleft()
-            if handle._cancelled:
+            callback = handle._callback
+            if callback is None:
                 continue
-            owner: Owner | None = handle._context.get(OWNER)  # type: ignore[attr-defined]
-            if owner is not None and owner.state is not State.RUNNING:
+            context = handle._context
+            owner: Owner | None = context.get(OWNER)
+            if owner is not None and owner.state is not running:
                 owner.held.append(handle)
                 continue
             self.callbacks += 1
-            handle._run()
+            try:
+                context.run(callback, *handle._args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001  # as asyncio does
+                self.call_exception_handler(
+                    {"message": f"Exception in callback {callback!r}", "exception": error}
+                )
         self._standstill += self.callbacks - started
         if self._standstill > STANDSTILL_CALLBACKS_MAX:
             raise SimulationError(
@@ -224,7 +249,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def _advance(self) -> None:
         timers = self._timers
-        while timers and timers[0][2].cancelled():
+        while timers and timers[0][2]._cancelled:
             heapq.heappop(timers)
         if not timers:
             raise SimulationError("all tasks wait, and no timer is set")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import enum
 from collections import deque
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simulation.loop import SimulatedHandle
 
 
 class State(enum.Enum):
@@ -29,7 +32,7 @@ class Owner:
         self.name = name
         self.pid = pid
         self.state = State.RUNNING
-        self.held: deque[asyncio.Handle] = deque()
+        self.held: deque[SimulatedHandle] = deque()
 
     def __repr__(self) -> str:
         return f"<{self.name} pid={self.pid} {self.state.name.lower()}>"

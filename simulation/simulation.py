@@ -8,6 +8,7 @@ import importlib
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -49,6 +50,14 @@ LOG_LINES_MAX: Final = 20_000
 READY_SECONDS_MAX: Final = 120.0
 READY_POLL_SECONDS: Final = 0.02
 _FIRST_PID: Final = 100
+_COMMAND_LINES_MAX: Final = 256
+
+
+@lru_cache(_COMMAND_LINES_MAX)
+def _parsed(component_name: str, arguments: tuple[str, ...]) -> click.Context:
+    """Return a component's options, parsed once for all simulations. Raises: ClickException."""
+    command: click.Command = importlib.import_module(MODULES[component_name]).main
+    return command.make_context(component_name, list(arguments))
 
 
 class Simulation:
@@ -148,9 +157,9 @@ class Simulation:
         return started
 
     async def _component(self, started: Started, component_name: str, arguments: Sequence[str]) -> None:
-        command = importlib.import_module(MODULES[component_name]).main
         try:
-            command.main(args=list(arguments), standalone_mode=False)
+            with _parsed(component_name, tuple(arguments)) as context:
+                context.command.invoke(context)
         except click.ClickException as error:
             self.log.append(f"{started.name}: {error.format_message()}")
             status = component.EXIT_USAGE

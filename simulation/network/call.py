@@ -108,12 +108,11 @@ class Call:
         self.ended = False
         self.deadline = None if timeout is None else network.loop.time() + timeout
         self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def link(self) -> str:
+        self.link = self._link_to(target)
         """The name of the connection, for its delays."""
-        client = self.client.name if self.client is not None else ""
-        return f"{client}>{self.server.name if self.server is not None else self.target}"
+
+    def _link_to(self, server: str) -> str:
+        return f"{self.client.name if self.client is not None else ''}>{server}"
 
     def start(self, *, wait_for_ready: bool) -> None:
         """Connect, and let the server begin the call; without a server it fails, or waits for one."""
@@ -129,6 +128,7 @@ class Call:
                 self.network.after_shortest_delay(self.end, REFUSED)
             return
         self.server = server
+        self.link = self._link_to(server.name)
         self.network.after_delay(self.link, server.accept, self)
 
     def _again(self) -> None:

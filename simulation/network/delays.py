@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 
@@ -25,7 +26,8 @@ class Delays:
 
     def draw(self, rng: random.Random) -> float:
         """Draw the delay of one message, in seconds."""
-        seconds = _SHORTEST_SECONDS + rng.expovariate(1.0 / self.mean_seconds)
+        # What rng.expovariate computes.
+        seconds = _SHORTEST_SECONDS - math.log(1.0 - rng.random()) / (1.0 / self.mean_seconds)
         if self.late_share and rng.random() < self.late_share:
             seconds += rng.random() * self.late_seconds
         return seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import Context, copy_context
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias, cast
 
 import anyio
 import grpc
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _STOPPED = Status(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
 _EXHAUSTED = Status(grpc.StatusCode.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!")
+_Handler: TypeAlias = "grpc.RpcMethodHandler[object, object]"
 _Method = Callable[[object, "ServicerContext"], Awaitable[object]]
 """A handler of grpc.aio: a coroutine function, which writes its responses if there are many."""
 
@@ -81,6 +82,7 @@ class SimulatedServer:
         self._interceptors = tuple(interceptors)
         self._calls_max = calls_max
         self._handlers: list[grpc.GenericRpcHandler] = []
+        self._found: dict[str, _Handler | None] = {}
         self._addresses: list[str] = []
         self._context: Context = copy_context()
         self._calls: dict[Call, None] = {}
@@ -189,22 +191,24 @@ class SimulatedServer:
         encode = handler.response_serializer
         return Status(), encode(response) if encode is not None else cast("bytes", response)
 
-    async def _handler_of(self, call: Call) -> grpc.RpcMethodHandler[object, object] | None:
+    async def _handler_of(self, call: Call) -> _Handler | None:
+        """Return the handler of a call's method; generic handlers find it by its path only."""
         details = cast("grpc.HandlerCallDetails", _Details(call.path, call.metadata))
+        if self._interceptors:
+            (interceptor,) = self._interceptors
+            return await interceptor.intercept_service(self._find, details)
+        try:
+            return self._found[call.path]
+        except KeyError:
+            found = self._found[call.path] = await self._find(details)
+            return found
 
-        async def find(
-            details: grpc.HandlerCallDetails,
-        ) -> grpc.RpcMethodHandler[object, object] | None:
-            for each in self._handlers:
-                found = each.service(details)
-                if found is not None:
-                    return cast("grpc.RpcMethodHandler[object, object]", found)
-            return None
-
-        if not self._interceptors:
-            return await find(details)
-        (interceptor,) = self._interceptors
-        return await interceptor.intercept_service(find, details)
+    async def _find(self, details: grpc.HandlerCallDetails) -> _Handler | None:
+        for each in self._handlers:
+            found = each.service(details)
+            if found is not None:
+                return cast("_Handler", found)
+        return None
 
 
 async def _requests(call: Call, handler: grpc.RpcMethodHandler[object, object]) -> AsyncIterator[object]:
