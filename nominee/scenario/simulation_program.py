@@ -24,15 +24,16 @@ def runs(plan: SimulationPlan) -> Iterator[tuple[int, ScenarioResult]]:
     """Play the scenarios; yield seed and result of each run."""
     options = plan.options
     scenarios = [_find(Path(file), name) for file, name in plan.scenarios]
-    frozen = False
     for seed in plan.seeds:
         for scenario in scenarios:
             yield seed, simulate(scenario, seed, overrides=options.overrides, first=options.first)
-            gc.collect()
-            if not frozen:
-                # What the first run has loaded is not looked at again by later collections.
-                gc.freeze()
-                frozen = True
+            between_runs()
+
+
+def between_runs() -> None:
+    """Free what a simulation has left; what it has loaded is not looked at again by later collections."""
+    gc.collect()
+    gc.freeze()
 
 
 def _find(file: Path, name: str) -> Scenario:
@@ -42,6 +43,7 @@ def _find(file: Path, name: str) -> Scenario:
 def main(text: str) -> int:
     """Run a plan; return 0 if everything held, else 1."""
     held = True
+    gc.disable()  # `between_runs` collects
     for seed, result in runs(SimulationPlan.from_json(text)):
         line: dict[str, Json] = {
             "scenario": result.scenario,
