@@ -153,7 +153,13 @@ class Reads:
         if version == "0":
             return self._from_cache(kind, namespace, predicate, limit=0)
         if not version:
-            await self._caught_up()
+            try:
+                await self._caught_up()
+            except StatusError as error:
+                if not errors.is_too_large_resource_version(error):
+                    raise
+                # The cache lags. Source: kube-apiserver 1.36, fallback of ConsistentListFromCache.
+                return await self._newest(kind, namespace, predicate, limit=limit)
             return self._from_cache(kind, namespace, predicate, limit=limit)
         try:
             revision = parse_revision(version)
@@ -163,6 +169,14 @@ class Reads:
         if options.resource_version_match == EXACT or (limit and not options.resource_version_match):
             return await self._exactly(kind, namespace, predicate, revision=revision, limit=limit)
         return self._from_cache(kind, namespace, predicate, limit=limit)
+
+    async def _newest(
+        self, kind: AnyKind, namespace: str, predicate: Predicate | None, *, limit: int
+    ) -> ListPage:
+        try:
+            return await self._from_etcd(kind, namespace, predicate, 0, limit, "")
+        except StorageError as error:
+            raise to_status(error) from error
 
     async def _continued(
         self, kind: AnyKind, namespace: str, options: ListOptions, predicate: Predicate | None

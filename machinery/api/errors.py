@@ -257,12 +257,15 @@ def timeout(message: str, retry_after_seconds: int = 0, *, causes: Iterable[Caus
     )
 
 
+_RESOURCE_VERSION_TOO_LARGE = "ResourceVersionTooLarge"
+
+
 def too_large_resource_version(asked: int, current: int, retry_after_seconds: int = 1) -> StatusError:
     """504: the cache has not yet seen the revision a reader asks for."""
     return timeout(
         f"Too large resource version: {asked}, current: {current}",
         retry_after_seconds,
-        causes=(Cause("ResourceVersionTooLarge", "Too large resource version"),),
+        causes=(Cause(_RESOURCE_VERSION_TOO_LARGE, "Too large resource version"),),
     )
 
 
@@ -304,6 +307,11 @@ def is_invalid(error: BaseException | None) -> TypeGuard[StatusError]:
 def is_gone(error: BaseException | None) -> TypeGuard[StatusError]:
     """Gone or Expired: what was read is compacted, list again."""
     return _is(error, 410, "Gone", "Expired")
+
+
+def is_too_large_resource_version(error: StatusError) -> bool:
+    """Return whether the server's state is older than what was asked for: it lags, or etcd was restored."""
+    return any(cause.reason == _RESOURCE_VERSION_TOO_LARGE for cause in error.causes)
 
 
 def is_too_many_requests(error: BaseException | None) -> TypeGuard[StatusError]:

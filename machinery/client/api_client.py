@@ -155,6 +155,8 @@ class Client:
         self._retired: list[grpc.aio.Channel] = []
         self._closed = False
         self.write_observer: WriteObserver | None = None
+        self.lists_newest_first = False
+        """Whether a reflector's first list is of the newest state, not of any that the server has cached."""
         self._open(address)
 
     def _open(self, address: str) -> None:

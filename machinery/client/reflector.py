@@ -2,7 +2,8 @@
 
 A watch that ends or breaks is resumed from the last revision that was seen, bookmarks included; so nothing is
 missed while an API server restarts. Where that revision is compacted (410) everything is listed again.
-Source: client-go 1.36, tools/cache Reflector.
+Source: client-go 1.36, tools/cache Reflector; its gate WatchListClient decides which state is listed first
+(KEP-3157; this reflector lists where client-go streams).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Generic, Protocol
 
-from machinery.api.errors import StatusError, is_gone, is_retryable
+from machinery.api.errors import StatusError, is_gone, is_retryable, is_too_large_resource_version
 from machinery.api.kinds import Kind, M
 from machinery.client.api_client import Client, WatchEvent
 from machinery.runtime import logs
@@ -24,7 +25,6 @@ WATCH_SECONDS_MIN = 300
 SHORT_WATCH_SECONDS = 1.0
 _BACKOFF = ExponentialBackoff(initial_seconds=0.05, max_seconds=1.0)
 _JITTER = 0.5
-_TOO_LARGE = "ResourceVersionTooLarge"
 
 
 class Sink(Protocol[M]):
@@ -64,8 +64,9 @@ class Reflector(Generic[M]):
         self._rng = rng or random.Random()
         self._retries = Retries(_BACKOFF, jitter=_JITTER, rng=self._rng)
         self._log = logs.get(kind=kind.group_resource)
-        # What the next list asks for: "0" any state at first, then none older than was seen, "" the newest.
-        self._list_from = "0"
+        # What the next list asks for: "0" is any state that the server has cached, "" the newest; after the
+        # first list none that is older than was seen. A process that begins with "0" may go back in time.
+        self._list_from = "" if client.lists_newest_first else "0"
         self.resource_version = ""
         self.lists = 0
         self.watches = 0
@@ -77,21 +78,25 @@ class Reflector(Generic[M]):
                 await self._list()
                 await self._watch()
             except StatusError as error:
-                if is_gone(error) or _is_too_large(error):
-                    self._list_from = ""
+                if _is_out_of_reach(error):
                     self._log.info("Listing again", reason=error.message)
                 else:
                     self._log.warning("Following failed", code=error.code, reason=error.message)
                 await self._pause(error)
 
     async def _list(self) -> None:
-        result = await self._client.list(
-            self._kind,
-            self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            resource_version=self._list_from,
-        )
+        try:
+            result = await self._client.list(
+                self._kind,
+                self._namespace,
+                label_selector=self._label_selector,
+                field_selector=self._field_selector,
+                resource_version=self._list_from,
+            )
+        except StatusError as error:
+            if _is_out_of_reach(error):
+                self._list_from = ""
+            raise
         self.lists += 1
         await self._sink.replace(result.items, result.resource_version)
         self.resource_version = self._list_from = result.resource_version
@@ -103,7 +108,7 @@ class Reflector(Generic[M]):
             try:
                 seen = await self._watch_once()
             except StatusError as error:
-                if not is_retryable(error) or _is_too_large(error):
+                if not is_retryable(error) or is_too_large_resource_version(error):
                     raise
                 # The server is gone, or not yet back: its revisions stay good.
                 self._log.info("Watch broke", code=error.code, reason=error.message)
@@ -139,6 +144,6 @@ class Reflector(Generic[M]):
         await self._clock.sleep(max(self._retries.next_delay(), asked))
 
 
-def _is_too_large(error: StatusError) -> bool:
-    """Return whether the server does not know our revision, because its etcd was restored."""
-    return any(cause.reason == _TOO_LARGE for cause in error.causes)
+def _is_out_of_reach(error: StatusError) -> bool:
+    """Return whether the revision is compacted, or later than the server's state."""
+    return is_gone(error) or is_too_large_resource_version(error)

@@ -47,6 +47,11 @@ SENTENCES: Mapping[str, str] = {
         "A pod does not fit on a node without the CSI driver of its volumes, if the CSIDriver has "
         "preventPodSchedulingIfMissing."
     ),
+    # Clients of the API server
+    "WatchListClient": (
+        "A component that starts lists the newest state, not what the API server has cached, which may be "
+        "older than what it knew before."
+    ),
     # Workloads
     "GenericWorkload": (
         "The API server serves Workloads and PodGroups, and the pods of a PodGroup are scheduled together "

@@ -57,6 +57,8 @@ GATES: tuple[GateRow, ...] = (
     ),
     _row("TaintTolerationComparisonOperators", "apiserver scheduler autoscaler", "alpha 1.35 off"),
     _row("VolumeLimitScaling", "scheduler autoscaler", "alpha 1.35 off; beta 1.37 on"),
+    # Clients of the API server
+    _row("WatchListClient", "scheduler controllers kubelet autoscaler", "beta 1.30 off; beta 1.35 on"),
     # Workloads
     _row("GenericWorkload", "apiserver scheduler", "alpha 1.35 off; beta 1.37 off"),
     _row(

@@ -190,14 +190,22 @@ class Process:
         from machinery.client.credentials import NoCredential
 
         agent = user_agent or f"{self.name}/v{self.version}"
-        if self.apiserver:
+        if ":" in self.apiserver:
             client = Client(self.apiserver, user_agent=agent)
         else:
-            found = await self.wait_for("apiserver")
+            server = self.apiserver or "apiserver"
+            found = await self.wait_for(server)
             try:
-                client = Client(found.grpc, directory=self.directory, user_agent=agent, credential=self.name)
+                client = Client(
+                    found.grpc,
+                    directory=self.directory,
+                    component=server,
+                    user_agent=agent,
+                    credential=self.name,
+                )
             except NoCredential as error:
                 raise Fatal(str(error)) from None
+        client.lists_newest_first = self.gates.enabled("WatchListClient")
         self._clients.append(client)
         return client
 
@@ -425,8 +433,10 @@ def _common_options(component: str) -> list[Callable[[Any], Any]]:
         click.option(
             "--apiserver",
             default="",
-            metavar="HOST:PORT",
-            help="The API server's gRPC address; default: from DIR/run/apiserver.json.",
+            metavar="HOST:PORT|NAME",
+            callback=_reading(_api_server),
+            help="The API server: its gRPC address, or of several of DIR its name (apiserver-1); "
+            "default: any of DIR.",
         ),
         click.option(
             "--emulated-version",
@@ -456,6 +466,18 @@ def _common_options(component: str) -> list[Callable[[Any], Any]]:
         click.option("--seed", type=int, default=None, help="Seed of random numbers."),
         click.option("--check-options", is_flag=True, help="Check the options and exit."),
     ]
+
+
+def _api_server(text: str) -> str:
+    """Check the address or the name of an API server.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    base, _, index = text.partition("-")
+    if text and ":" not in text and (base != "apiserver" or not (text == base or index.isdigit())):
+        raise ValueError(f"{text!r}: write HOST:PORT, or a name such as apiserver-1")
+    return text
 
 
 def _reading_all(

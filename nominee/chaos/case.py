@@ -5,6 +5,7 @@ The identifier of a case is the list of its perturbations, joined by `+`:
     scheduler:scheduler.bind.after=crash        SIGKILL at the first hit of the failpoint
     kubelet-0:kubelet.status.before=error@3     the third hit fails
     scheduler:pods=stale@2                      the watch of pods is held while step 2 takes effect
+    kubelet-0:apiserver-1=travel@2              restarts, and is served by a server that has not seen step 2
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ ERROR_CODE = 503
 DELAY_MILLISECONDS = 1500
 FREEZE_SECONDS = 2.0
 HOLD_SECONDS = 2.0
+LAG_SECONDS = 3.0
 _TEXT = re.compile(
     r"(?P<component>[a-z0-9]+(?:-[a-z0-9]+)*):(?P<subject>[a-z0-9._-]+)=(?P<what>[a-z]+)(?:@(?P<at>[1-9][0-9]*))?"
 )
@@ -50,6 +52,17 @@ class View(Enum):
     STALE = "stale"
     MERGE = "merge"
     RELIST = "relist"
+
+
+class Move(Enum):
+    """A change from one API server to another one that lags (Sieve's time travel).
+
+    TRAVEL: the process is killed, and starts with what the other server has. SWITCH: its connections break,
+    and it continues at the other server from what it has seen.
+    """
+
+    TRAVEL = "travel"
+    SWITCH = "switch"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -91,7 +104,24 @@ class OfWatch:
         return _written(self.component, self.kind, self.view.value, self.step)
 
 
-Perturbation = AtFailpoint | OfWatch
+@dataclass(frozen=True, slots=True, order=True)
+class ToServer:
+    """A process that is served by an API server which lags, after another one served it.
+
+    The server does not see changes from a step of the scenario on. The process moves when the scenario has
+    been played; LAG_SECONDS later the server catches up.
+    """
+
+    component: str
+    server: str
+    move: Move
+    step: int = 1
+
+    def __str__(self) -> str:
+        return _written(self.component, self.server, self.move.value, self.step)
+
+
+Perturbation = AtFailpoint | OfWatch | ToServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +149,7 @@ class Case:
 
     @property
     def killed(self) -> frozenset[str]:
-        """Return the processes that are killed."""
+        """Return the processes that are killed while the scenario is played."""
         return frozenset(
             each.component
             for each in self.perturbations
@@ -137,11 +167,17 @@ def _written(component: str, subject: str, what: str, at: int) -> str:
 def _perturbation(text: str) -> Perturbation:
     match = _TEXT.fullmatch(text)
     if match is None:
-        raise CaseError(f"{text!r}: expected COMPONENT:FAILPOINT=ACTION[@HIT] or COMPONENT:KIND=VIEW[@STEP]")
+        raise CaseError(
+            f"{text!r}: expected COMPONENT:FAILPOINT=ACTION[@HIT], COMPONENT:KIND=VIEW[@STEP] or "
+            "COMPONENT:APISERVER=travel|switch[@STEP]"
+        )
     at = int(match["at"] or 1)
     actions, views = {each.value: each for each in Action}, {each.value: each for each in View}
+    moves = {each.value: each for each in Move}
     if match["what"] in actions:
         return AtFailpoint(match["component"], match["subject"], actions[match["what"]], at)
     if match["what"] in views:
         return OfWatch(match["component"], match["subject"], views[match["what"]], at)
-    raise CaseError(f"{text!r}: {match['what']!r} is not one of {', '.join([*actions, *views])}")
+    if match["what"] in moves:
+        return ToServer(match["component"], match["subject"], moves[match["what"]], at)
+    raise CaseError(f"{text!r}: {match['what']!r} is not one of {', '.join([*actions, *views, *moves])}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nominee.chaos.case import Action, Case, View
+from nominee.chaos.case import Action, Case, Move, View
 from nominee.chaos.option_types import Actions, Duration, Identifier
 from nominee.chaos.options import run_options
 from nominee.chaos.run_command import run
@@ -91,8 +91,8 @@ def explore(
 ) -> None:
     """Run a scenario once for each failpoint that it passes and each action.
 
-    Then with changed watches, and with pairs. The exit status is 0 if everything held, 1 if something broke,
-    2 if the scenario could not be run.
+    Then with changed watches, with moves to an API server that lags if there are several, and with pairs. The
+    exit status is 0 if everything held, 1 if something broke, 2 if the scenario could not be run.
     """
     from nominee.chaos import report as reports
     from nominee.chaos.clusters import Clusters, RealClusters, SimulatedClusters
@@ -105,6 +105,7 @@ def explore(
     scope = Scope(
         actions=actions,
         views=tuple(View) if views else (),
+        moves=tuple(Move) if views else (),
         pairs=pairs,
         only=only,
         hits=hits,

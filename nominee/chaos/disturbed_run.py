@@ -11,8 +11,18 @@ import anyio.abc
 
 from machinery.api import kinds
 from machinery.api.errors import StatusError
-from nominee.chaos.case import FREEZE_SECONDS, HOLD_SECONDS, Action, AtFailpoint, Case, OfWatch, View
+from nominee.chaos.case import (
+    FREEZE_SECONDS,
+    HOLD_SECONDS,
+    Action,
+    AtFailpoint,
+    Case,
+    OfWatch,
+    ToServer,
+    View,
+)
 from nominee.chaos.messages import Undisturbed
+from nominee.chaos.moves import lag, move, move_back
 from nominee.chaos.rest import unrest
 from nominee.chaos.tolerance import Relaxed, only, relaxed
 from nominee.chaos.tolerance import states as states_of
@@ -83,7 +93,7 @@ async def run_case(
     before = await points(cluster)
     restarts = await _restarts(cluster)
     disturbed = scenario
-    events = {str(each): anyio.Event() for each in case.perturbations if isinstance(each, OfWatch)}
+    events = {str(each): anyio.Event() for each in case.perturbations if isinstance(each, OfWatch | ToServer)}
     if case.perturbations:
         disturbed = _with_faults(scenario, relaxed(scenario, case.killed, undisturbed.needed), case)
     first = [
@@ -102,13 +112,15 @@ async def run_case(
             for each in case.perturbations:
                 if isinstance(each, OfWatch):
                     helpers.start_soon(_release, cluster, each, events[str(each)])
-                elif each.action is Action.PAUSE:
+                elif isinstance(each, AtFailpoint) and each.action is Action.PAUSE:
                     helpers.start_soon(_freeze, cluster, each)
             result = await run.play(tasks, first, ())
             helpers.cancel_scope.cancel()
         after = await points(cluster)
         lasting: list[int] = []
         reached = await _reached(case, cluster, before, after, restarts, events)
+        if result.outcome is Outcome.PASSED:
+            await move(cluster, case)
         await calm(cluster, case, after)
         unsettled = await rest(cluster)
         if result.outcome is Outcome.PASSED and not unsettled:
@@ -124,6 +136,7 @@ async def run_case(
         is_clean = False
         if clean_up and result.outcome is Outcome.PASSED and not violations and not unsettled:
             with suppress(ClusterError, StatusError):
+                await move_back(cluster, case)
                 await clean(cluster, run.actions, scenario)
                 is_clean = True
         tasks.cancel_scope.cancel()
@@ -163,23 +176,27 @@ def _joined(result: ScenarioResult, again: ScenarioResult) -> ScenarioResult:
 
 
 def _with_faults(scenario: Scenario, found: Relaxed, case: Case) -> Scenario:
-    """Return the relaxed scenario with a step that changes a watch before each step that a case names."""
+    """Return the relaxed scenario with a step that sets a fault before each step that a case names."""
     steps: list[Step] = []
-    views = [each for each in case.perturbations if isinstance(each, OfWatch)]
+    views = [each for each in case.perturbations if isinstance(each, OfWatch | ToServer)]
     for number, step in zip(found.numbers, found.scenario.steps, strict=True):
         due = [each for each in views if each.step <= number]
         views = [each for each in views if each.step > number]
         for each in due:
-            of_etcd = each.component.startswith("apiserver")
-            fault = InjectFault(
-                component=each.component,
-                to="etcd" if of_etcd else "apiserver",
-                kind="*" if of_etcd else each.kind,
-                action=_FAULTS[each.view],
-            )
+            fault = lag(each) if isinstance(each, ToServer) else _of_watch(each)
             steps.append(Step(action=fault, verb="fault", line=step.line, name=str(each)))
         steps.append(step)
     return replace(found.scenario, steps=tuple(steps))
+
+
+def _of_watch(each: OfWatch) -> InjectFault:
+    of_etcd = each.component.startswith("apiserver")
+    return InjectFault(
+        component=each.component,
+        to="etcd" if of_etcd else "apiserver",
+        kind="*" if of_etcd else each.kind,
+        action=_FAULTS[each.view],
+    )
 
 
 async def points(cluster: ScenarioCluster) -> dict[str, dict[str, FailpointState]]:
@@ -227,7 +244,7 @@ async def _reached(
     """Return whether every perturbation took effect."""
     now = await _restarts(cluster)
     for each in case.perturbations:
-        if isinstance(each, OfWatch):
+        if isinstance(each, OfWatch | ToServer):
             if not events[str(each)].is_set():
                 return False
         elif each.action is Action.CRASH:
@@ -271,7 +288,9 @@ async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
             if point.action and point.action != "off":
                 with suppress(ClusterError):
                     await cluster.arm_failpoint(process, point.name, "off")
-    for component in {each.component for each in case.perturbations if isinstance(each, OfWatch)}:
+    changed = {each.component for each in case.perturbations if isinstance(each, OfWatch | ToServer)}
+    changed |= {each.server for each in case.perturbations if isinstance(each, ToServer)}
+    for component in sorted(changed):
         with suppress(ClusterError):
             await cluster.inject_fault(InjectFault(component=component, to="*", action="off"))
 

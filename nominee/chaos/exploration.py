@@ -1,8 +1,8 @@
 """Which case is next: an exploration as data. No I/O, no clock, no randomness of its own.
 
 Single perturbations come first: each action at the first hit of each failpoint, then at a later one, then the
-changed watches; then pairs of single perturbations that held. A pair with one that is known to break is left
-out: it would not be a smaller case.
+changed watches, then moves to an API server that lags; then pairs of single perturbations that held. A pair
+with one that is known to break is left out: it would not be a smaller case.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import zip_longest
 
-from nominee.chaos.case import Action, AtFailpoint, Case, OfWatch, Perturbation, View
+from nominee.chaos.case import Action, AtFailpoint, Case, Move, OfWatch, Perturbation, ToServer, View
 from nominee.chaos.verdict import CaseResult, Verdict
 
 PAIRS_MAX = 10_000
@@ -27,17 +27,21 @@ class Scope:
 
     `only`: patterns as of a shell, of which an identifier of a single perturbation must match one. `hits`: at
     how many hits of a failpoint an action is tried, the first and others drawn from the seed. `watched` names
-    kinds by process; `steps` are the steps at which a watch may be changed.
+    kinds by process; `steps` are the steps at which a watch may be changed. `lagging` is the API server that
+    the processes in `served` may move to, "" if there is only one.
     """
 
     actions: Sequence[Action] = tuple(Action)
     views: Sequence[View] = tuple(View)
+    moves: Sequence[Move] = tuple(Move)
     pairs: bool = False
     only: Sequence[str] = ()
     hits: int = 2
     seed: int = 0
     watched: Mapping[str, Sequence[str]] = field(default_factory=dict)
     steps: Sequence[int] = ()
+    lagging: str = ""
+    served: Sequence[str] = ()
 
     def includes(self, perturbation: Perturbation) -> bool:
         """Return whether a pattern covers a perturbation."""
@@ -75,6 +79,13 @@ def singles(hits: Mapping[str, Mapping[str, int]], scope: Scope) -> list[Case]:
         for step in scope.steps
         if not (view is View.MERGE and kind == ETCD)
     ]
+    if scope.lagging:
+        found += [
+            ToServer(process, scope.lagging, move, step)
+            for move in scope.moves
+            for process in scope.served
+            for step in scope.steps
+        ]
     return [Case.of(each) for each in found if scope.includes(each)]
 
 
@@ -101,6 +112,8 @@ def _place(perturbation: Perturbation) -> tuple[str, str, int]:
             return component, name, hit
         case OfWatch(component, kind):
             return component, kind, 0
+        case ToServer(component, server):
+            return component, server, 0
 
 
 class Exploration:

@@ -11,17 +11,18 @@ from nominee.chaos.case import Case
 from nominee.chaos.clusters import Clusters
 from nominee.chaos.exploration import ETCD, Exploration, Scope, smallest_first
 from nominee.chaos.messages import Answer, Undisturbed
-from nominee.chaos.tolerance import changes, controlled
+from nominee.chaos.tolerance import changes, controlled, is_among
 from nominee.chaos.verdict import CaseResult, Verdict, judge
 from nominee.chaos.workers import WorkerError
-from nominee.scenario.model import Scenario
+from nominee.scenario.model import Control, Scenario
 
+API_SERVER = "apiserver"
 WATCHED: Mapping[str, tuple[str, ...]] = {
     "scheduler": ("pods", "nodes"),
     "kubelet": ("pods",),
     "controllers": ("pods", "nodes"),
     "autoscaler": ("pods", "nodes"),
-    "apiserver": (ETCD,),
+    API_SERVER: (ETCD,),
 }
 """The kinds whose watches are changed, by component; the API server watches etcd's keys."""
 
@@ -150,7 +151,18 @@ class Explorer:
             for component, kinds in WATCHED.items()
             if process == component or process.startswith(f"{component}-")
         }
-        return replace(self._settings.scope, seed=self._seed, watched=watched, steps=changes(self._scenario))
+        servers = sorted(process for process in hits if process.startswith(f"{API_SERVER}-"))
+        actions = [step.action for step in self._scenario.steps]
+        restarted = {action.component for action in actions if isinstance(action, Control)}
+        return replace(
+            self._settings.scope,
+            seed=self._seed,
+            watched=watched,
+            steps=changes(self._scenario),
+            lagging=servers[-1] if len(servers) > 1 else "",
+            # A restart would take back the options of a step.
+            served=[each for each in watched if not is_among(each, {API_SERVER, *restarted})],
+        )
 
     def _run(self, case: Case) -> tuple[CaseResult, Answer | None]:
         """Run a case; one that ends its worker is an error."""

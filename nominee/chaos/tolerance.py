@@ -91,14 +91,14 @@ def _asks(condition: Condition, killed: Collection[str]) -> bool:
                 | FailpointCondition(component=component)
                 | DebugCondition(component=component)
                 | ComponentCondition(name=component)
-            ) if _is_among(component, killed):
+            ) if any(is_among(process, {component}) for process in killed):
                 return True
     return False
 
 
-def _is_among(component: str, processes: Collection[str]) -> bool:
-    """Return whether a name of a scenario (`kubelet`) stands for one of these processes (`kubelet-0`)."""
-    return any(name == component or name.startswith(f"{component}-") for name in processes)
+def is_among(process: str, names: Collection[str]) -> bool:
+    """Return whether one of these names of a scenario (`kubelet`) stands for a process (`kubelet-0`)."""
+    return any(process == name or process.startswith(f"{name}-") for name in names)
 
 
 def controlled(scenario: Scenario) -> frozenset[tuple[str, str]]:

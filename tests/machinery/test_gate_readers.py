@@ -19,6 +19,7 @@ COMPONENTS = ("apiserver", "scheduler", "kubelet", "controllers")
 SHARED = {
     "machinery/api/kinds.py": {"apiserver"},  # kinds that are not served without their gate
     "machinery/defaults/pod.py": {"apiserver"},
+    "machinery/process/component.py": {"scheduler", "controllers", "kubelet", "autoscaler"},  # its client
     "machinery/scheduling/label_keys.py": {"apiserver"},
 }
 """Modules of machinery that read gates, and the components that call them."""
@@ -55,7 +56,8 @@ def test_the_autoscaler_reads_what_the_scheduler_plugins_read(monkeypatch: pytes
 
     monkeypatch.setattr(Gates, "enabled", noted)
     ClusterSnapshot([], gates=Gates("autoscaler"), clock=FakeClock())
-    assert read - NOT_SIMULATED == features.read_by("autoscaler")
+    of_its_client = {gate for module, gate in names_in("machinery") if "autoscaler" in SHARED[module]}
+    assert (read - NOT_SIMULATED) | of_its_client == features.read_by("autoscaler")
     assert not list(names_in("autoscaler"))
 
 
@@ -80,5 +82,9 @@ def test_a_gate_that_a_component_does_not_read_is_a_warning() -> None:
 
 def test_effective_gates_are_those_that_the_component_reads() -> None:
     found = Gates("controllers", overrides={"DRADeviceTaints": False}).effective()
-    assert found == {"DRADeviceTaints": False, "DeploymentReplicaSetTerminatingReplicas": True}
+    assert found == {
+        "DRADeviceTaints": False,
+        "DeploymentReplicaSetTerminatingReplicas": True,
+        "WatchListClient": True,
+    }
     assert Gates("another").effective() == Gates("another").all()

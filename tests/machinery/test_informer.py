@@ -40,6 +40,7 @@ class ScriptedServer:
     def __init__(self, lists: list[ListResult[core.Pod] | StatusError], watches: list[list[Step]]) -> None:
         self._lists = lists
         self._watches = watches
+        self.lists_newest_first = False
         self.asked: list[str] = []
         self.quiet = anyio.Event()
 
@@ -139,6 +140,20 @@ async def test_a_list_then_changes_in_order() -> None:
     assert lines == ["+a@5", "+b@7", "a@5>11", "+c@12", "-b@13"]
 
 
+async def test_with_the_gate_the_first_list_is_of_the_newest_state() -> None:
+    server, clock = ScriptedServer([listed(20), listed(30)], [[errors.expired("old")]]), FakeClock()
+    server.lists_newest_first = True
+    async with running(informer_of(server, clock)):
+        await until_quiet(server, clock)
+    assert server.asked == ["list ''", "watch 20", "list '20'", "watch 30"]
+
+
+async def test_a_server_that_lags_is_asked_for_the_newest_state() -> None:
+    lagging = errors.too_large_resource_version(20, 9)
+    asked, _ = await play([listed(20), lagging, lagging, listed(30)], [[errors.expired("old")]])
+    assert asked == ["list '0'", "watch 20", "list '20'", "list ''", "list ''", "watch 30"]
+
+
 async def test_an_ended_watch_goes_on_where_it_was_bookmarks_included() -> None:
     bookmark = WatchEvent("BOOKMARK", core.Pod(), 40)
     asked, lines = await play([listed(10)], [[[event("ADDED", pod("a", 11))], None], [[bookmark], None]])
@@ -163,7 +178,7 @@ async def test_410_lists_again_and_reports_the_difference() -> None:
         ],
         [[errors.expired("too old resource version: 10 (20)")]],
     )
-    assert asked == ["list '0'", "watch 10", "list ''", "watch 50"]
+    assert asked == ["list '0'", "watch 10", "list '10'", "watch 50"]
     assert lines == [
         *["+same@1", "+changed@2", "+gone@3", "+remade@4"],
         *["-gone@3?", "changed@2>30", "-remade@4?", "+remade@40", "+made@45"],

@@ -171,5 +171,11 @@ MUTATIONS: tuple[Mutation, ...] = (
             ),
         ),
     ),
+    Mutation(
+        name="pod-removed-by-name",
+        title="the kubelet removes the pod of a name, and not just the one that has stopped",
+        module="kubelet",
+        edits=(Edit(f"{_WORKER}._delete", "grace_period_seconds=0, uid=uid", "grace_period_seconds=0"),),
+    ),
 )
 BY_NAME = {mutation.name: mutation for mutation in MUTATIONS}

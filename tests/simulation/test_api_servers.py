@@ -1,19 +1,23 @@
-"""Two API servers with different feature gates in one simulation."""
+"""Two API servers in one simulation: with different feature gates, and one of them lags."""
 
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
+import scheduler.__main__
 from machinery.api import kinds
 from machinery.api.errors import StatusError
 from machinery.client.api_client import Client, connect
 from simulation.simulation import DIRECTORY, Simulation
+from tests.simulation.cluster import NO_CONTROLLERS, create_pods, start_one, wait_running
 
 
-async def api_server(simulation: Simulation, name: str, gate: bool) -> Client:
+async def api_server(simulation: Simulation, name: str, gate: bool = False) -> Client:
     """Start an API server with or without the gate of pod groups; return a client of it."""
     gates = f"GenericWorkload={str(gate).lower()}"
     options = ["--dir", str(DIRECTORY), "--name", name, "--rest-address", "", "--feature-gates", gates]
+    options += ["--disable-admission-plugins", NO_CONTROLLERS]
     simulation.start(name, "apiserver", options)
     await simulation.wait_ready(name)
     return await connect(DIRECTORY, name, clock=simulation.clock)
@@ -35,3 +39,37 @@ def test_each_serves_the_kinds_of_its_own_gates() -> None:
             assert (await serves.list(kinds.POD_GROUP)).items == []
 
     simulation.run(main)
+
+
+def test_a_component_uses_the_server_that_it_names() -> None:
+    simulation = Simulation(1)
+
+    async def main() -> None:
+        simulation.start("etcd", "etcd")
+        async with (
+            await api_server(simulation, "apiserver-0") as newer,
+            await api_server(simulation, "apiserver-1"),
+        ):
+            start_one(simulation, "kubelet-0")
+            options = ["--dir", str(DIRECTORY), "--apiserver", "apiserver-1"]
+            simulation.start("scheduler", "scheduler", options)
+            await simulation.wait_ready("scheduler", "kubelet-0")
+            lagging = simulation.processes["apiserver-1"].faults
+            lagging.put("hold", "etcd")
+            simulation.use_rules()
+            await create_pods(newer, 1)
+            await simulation.clock.sleep(10.0)
+            (pod,) = (await newer.list(kinds.POD)).items
+            assert not pod.spec.nodeName
+            lagging.clear()
+            simulation.use_rules()
+            await wait_running(newer, 1)
+
+    simulation.run(main)
+
+
+@pytest.mark.parametrize("name", ["apiserver-x", "server-1", "apiserver-"])
+def test_a_name_that_is_no_api_server_is_refused(name: str) -> None:
+    ran = CliRunner().invoke(scheduler.__main__.main, ["--apiserver", name, "--check-options"])
+    assert ran.exit_code == 2
+    assert "write HOST:PORT, or a name such as apiserver-1" in ran.output

@@ -45,6 +45,7 @@ class FakeApi:
 
     clears_nomination: bool = True
     deletes_gracefully: bool = False  # deletion only sets the deletionTimestamp
+    lists_newest_first: bool = False
     lost_answers: int = 0  # bindings that are stored and answered with 503
     requests: list[Request] = field(default_factory=list)
     events: list[tuple[str, str, str]] = field(default_factory=list)  # reason, name, note

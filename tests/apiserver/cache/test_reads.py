@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import pytest
 
 from apiserver.cache.reads import Reads
+from apiserver.cache.watch_cache import CacheLimits
 from apiserver.kinds.table import fields_of
 from apiserver.objects.requests import ListOptions, WatchOptions
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
+from machinery.runtime.call_faults import FAULTS
 from tests.apiserver.cache.test_watch_cache import pod, running, take
 from tests.support.etcd import ThrowawayEtcd
 
@@ -78,3 +83,41 @@ async def test_a_watch_selects_by_fields_and_begins_consistently(etcd: Throwaway
             assert [e.object.name for e in await take(watcher, 1)] == ["b"]
         with pytest.raises(StatusError, match="field label not supported: bogus"):
             await reads.watch(kinds.POD, "", WatchOptions(field_selector="bogus=1"))
+
+
+@pytest.fixture
+def lagging() -> Iterator[Callable[[], None]]:
+    """Return a function that withholds etcd's watch."""
+    yield lambda: FAULTS.put("hold", "etcd")
+    FAULTS.clear()
+
+
+async def test_a_cache_that_lags(etcd: ThrowawayEtcd, lagging: Callable[[], None]) -> None:
+    async with running(etcd, CacheLimits(wait_seconds=0.2)) as bench:
+        reads = Reads(bench.storage, bench.cache, fields_of)
+        old = await bench.create(pod("a"))
+        await bench.caught_up()
+        lagging()
+        new = await bench.create(pod("b"))
+
+        async def names(**options: Any) -> list[str]:
+            page = await reads.list(kinds.POD, "", ListOptions(**options))
+            return [page.resource_version, *(obj.name for obj in page.items)]
+
+        assert await names(resource_version="0") == [str(old), "a"]
+        # The newest state comes from etcd.
+        assert await names() == [str(new), "a", "b"]
+        assert (await names(limit=1))[1:] == ["a"]
+        with pytest.raises(StatusError) as caught:
+            await names(resource_version=str(new))
+        status = caught.value
+        assert (status.code, status.reason, status.retry_after_seconds) == (504, "Timeout", 1)
+        assert status.message == f"Timeout: Too large resource version: {new}, current: {old}"
+        assert [(cause.reason, cause.message) for cause in status.causes] == [
+            ("ResourceVersionTooLarge", "Too large resource version")
+        ]
+        # A watch from a later revision than the cache's shows nothing older than that.
+        async with await reads.watch(kinds.POD, "", WatchOptions(resource_version=str(new))) as watcher:
+            FAULTS.clear()
+            await bench.create(pod("c"))
+            assert [event.object.name for event in await take(watcher, 1)] == ["c"]

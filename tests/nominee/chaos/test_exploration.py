@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.chaos.case import Action, AtFailpoint, Case, CaseError, OfWatch, View
+from nominee.chaos.case import Action, AtFailpoint, Case, CaseError, Move, OfWatch, ToServer, View
 from nominee.chaos.exploration import Exploration, Scope, pairs, singles
 from nominee.chaos.verdict import CaseResult, Verdict
 
@@ -17,6 +17,7 @@ HITS = {"scheduler": {"scheduler.bind.before": 1, "scheduler.bind.after": 4, "sc
         "scheduler:scheduler.bind.after=crash",
         "kubelet-0:kubelet.node-status.before=error@3",
         "scheduler:pods=stale@2",
+        "kubelet-0:apiserver-1=travel@3",
         "apiserver:apiserver.write.after=delay+scheduler:nodes=relist",
     ],
 )
@@ -130,3 +131,24 @@ def test_a_watch_has_a_kind_and_a_step() -> None:
     assert Case.parse("scheduler:pods=relist@3").perturbations == (
         OfWatch("scheduler", "pods", View.RELIST, 3),
     )
+
+
+def test_processes_move_to_the_server_that_lags() -> None:
+    scope = Scope(
+        actions=(), views=(), steps=(2, 5), served=("scheduler", "kubelet-0"), lagging="apiserver-1"
+    )
+    found = singles({}, scope)
+    assert [str(each) for each in found] == [
+        "scheduler:apiserver-1=travel@2",
+        "scheduler:apiserver-1=travel@5",
+        "kubelet-0:apiserver-1=travel@2",
+        "kubelet-0:apiserver-1=travel@5",
+        "scheduler:apiserver-1=switch@2",
+        "scheduler:apiserver-1=switch@5",
+        "kubelet-0:apiserver-1=switch@2",
+        "kubelet-0:apiserver-1=switch@5",
+    ]
+    assert found[-1].perturbations == (ToServer("kubelet-0", "apiserver-1", Move.SWITCH, 5),)
+    # A process moves to a server once.
+    assert len(list(pairs(found, scope))) == 4 * 4
+    assert singles({}, Scope(actions=(), views=(), steps=(2,), served=("scheduler",))) == []
