@@ -26,14 +26,13 @@ import click
 from machinery.process import file_lock, run_files
 from machinery.process.parent_death import die_with_parent
 from machinery.runtime.clock import SystemClock, rfc3339
-from nominee import etcd_members
+from nominee import etcd_members, etcd_relay
+from nominee.etcd_leader import CERTIFICATES as CERTIFICATES
 from nominee.etcd_members import EtcdAddresses as EtcdAddresses
 from nominee.etcd_members import MembersError
 from nominee.etcd_pki import EtcdPki
 
 READY_SECONDS_MAX = 30.0
-CERTIFICATES = "certificates"
-"""Key of the run file: the folder of the certificates that etcd (and its health check) requires."""
 SOCKET = "client.sock:0"
 """A Unix socket beside the data, for the API server; only the owner can use it. With TLS a request costs etcd
 two thirds more, and the API server half as much again. Etcd 3.4 requires a port in the name."""
@@ -198,15 +197,16 @@ def arguments(
     *,
     name: str = "etcd",
     cluster: str = "",
+    listen_peer: str = "",
     no_fsync: bool = False,
     certificates: EtcdPki | None = None,
 ) -> list[str]:
     """Return the command line of an etcd with its data in `data`.
 
-    `cluster` is `name=http://peer,...` of all members; "" is a cluster of one. `no_fsync` is faster and
-    loses data when the machine crashes (not when etcd does). With `certificates` clients and peers must
-    show a certificate of the same authority, except for clients of the Unix socket in the working
-    directory.
+    `cluster` is `name=http://peer,...` of all members; "" is a cluster of one. `listen_peer` is where it
+    listens to peers, if its own address is that of a relay. `no_fsync` is faster and loses data when the
+    machine crashes (not when etcd does). With `certificates` clients and peers must show a certificate of the
+    same authority, except for clients of the Unix socket in the working directory.
     """
     scheme = "http" if certificates is None else "https"
     socket_url = "" if certificates is None else f",unix://{SOCKET}"
@@ -216,7 +216,7 @@ def arguments(
         f"--data-dir={data / 'member-data'}",
         f"--listen-client-urls={scheme}://{at.client}{socket_url}",
         f"--advertise-client-urls={scheme}://{at.client}",
-        f"--listen-peer-urls={scheme}://{at.peer}",
+        f"--listen-peer-urls={scheme}://{listen_peer or at.peer}",
         f"--initial-advertise-peer-urls={scheme}://{at.peer}",
         f"--initial-cluster={cluster or f'{name}={scheme}://{at.peer}'}",
         f"--snapshot-count={_SNAPSHOT_COUNT}",
@@ -383,6 +383,11 @@ def _in_the_background(action: Callable[[], None]) -> None:
     is_flag=True,
     help="Faster: do not sync writes to disk; a crash of the machine may lose some.",
 )
+@click.option(
+    "--peer-relay",
+    is_flag=True,
+    help="With --members: let the other members connect by a relay, so that `nominee fault` can cut links.",
+)
 @click.option("--check-options", is_flag=True, help="Check the options and exit.")
 def main(
     directory: Path,
@@ -391,6 +396,7 @@ def main(
     etcd_binary: str,
     certificates: Path | None,
     unsafe_no_fsync: bool,
+    peer_relay: bool,
     check_options: bool,
 ) -> None:
     """Run etcd with its data in DIR/etcd, and write DIR/run/NAME.json when it answers."""
@@ -413,12 +419,14 @@ def main(
         together = _together(directory, members)
         at = together[name] if together else addresses(data)
         data.mkdir(parents=True, exist_ok=True)
+        listen_peer = _behind_relay(together) if peer_relay and together else ""
         command = arguments(
             binary,
             data,
             at,
             name=name,
             cluster=_initial_cluster(together, pki),
+            listen_peer=listen_peer,
             no_fsync=unsafe_no_fsync,
             certificates=pki,
         )
@@ -432,6 +440,8 @@ def main(
         _announce(directory, binary, at, pid, pki, name=name, members=together)
 
     _in_the_background(announce)
+    if listen_peer:
+        etcd_relay.start(directory, name, at.peer, listen_peer)
     if pki is not None:
         # The socket's path is relative, since the kernel limits its length. Only the owner can use it.
         os.chdir(data)
@@ -445,6 +455,12 @@ def main(
 def _together(directory: Path, members: int) -> Mapping[str, EtcdAddresses]:
     """Return the addresses of the members; {} for a single etcd."""
     return etcd_members.agreed(directory / "etcd", members, free_addresses) if members > 1 else {}
+
+
+def _behind_relay(members: Mapping[str, EtcdAddresses]) -> str:
+    """Return an address that is no member's."""
+    taken = {address for at in members.values() for address in (at.client, at.peer)}
+    return next(address for address in free_addresses(len(taken) + 1) if address not in taken)
 
 
 def _initial_cluster(members: Mapping[str, EtcdAddresses], certificates: EtcdPki | None) -> str:

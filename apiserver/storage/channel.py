@@ -28,6 +28,8 @@ from machinery.runtime import call_faults
 from machinery.runtime.call_faults import FAULTS
 
 ETCD = "etcd"
+REQUIRE_LEADER = (("hasleader", "true"),)
+"""Metadata: a member that has lost its leader fails the call, or ends the watch, instead of being silent."""
 Send = Callable[..., Awaitable[Any]]
 """A unary method of a stub."""
 call_faults.declare(ETCD, ("Range", "Txn", "Compaction", "LeaseGrant", "Watch"), refused=("merge",))
@@ -38,6 +40,7 @@ OPERATION_SECONDS_MAX = 15.0
 _RETRY_PAUSE_SECONDS = 0.05
 # The errors of etcd's limit, and of its gRPC server's larger one.
 _TOO_LARGE = ("etcdserver: request is too large", "received message larger than max")
+_NO_LEADER = "etcdserver: no leader"
 _TOO_LARGE_CODES = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
 
@@ -82,7 +85,8 @@ class Caller:
             except grpc.aio.AioRpcError as error:
                 if error.code() is not grpc.StatusCode.UNAVAILABLE or left <= _RETRY_PAUSE_SECONDS:
                     raise translate(error, revision) from error
-            uncertain = True
+                refused = _NO_LEADER in (error.details() or "")
+            uncertain = uncertain or not refused
             await self._sleep(_RETRY_PAUSE_SECONDS)
 
 
@@ -92,10 +96,10 @@ async def _once(send: Send, request: Message, timeout_seconds: float) -> Any:
         if FAULTS.rules:
             return await FAULTS.call(
                 covered(ETCD, request),
-                lambda seconds: send(request, timeout=seconds, wait_for_ready=True),
+                lambda seconds: send(request, timeout=seconds, metadata=REQUIRE_LEADER, wait_for_ready=True),
                 timeout_seconds,
             )
-        return await send(request, timeout=timeout_seconds, wait_for_ready=True)
+        return await send(request, timeout=timeout_seconds, metadata=REQUIRE_LEADER, wait_for_ready=True)
     except asyncio.CancelledError:
         # grpc raises a CancelledError of its own, which the cancelled scope would not know as its own.
         await anyio.lowlevel.checkpoint_if_cancelled()

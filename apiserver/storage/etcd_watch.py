@@ -11,7 +11,7 @@ import anyio.lowlevel
 import grpc.aio
 from aetcd import rpc
 
-from apiserver.storage.channel import ETCD, translate
+from apiserver.storage.channel import ETCD, REQUIRE_LEADER, translate
 from apiserver.storage.interface import Compacted, StorageUnavailable
 from machinery.api.errors import FailpointError, StatusError
 from machinery.runtime import failpoints
@@ -19,8 +19,6 @@ from machinery.runtime.call_faults import FAULTS, Call
 
 # All keys: a reader that waits for a revision must see it, also when the write was of another client's key.
 _ALL = b"\x00"
-# A member that has lost its leader ends the stream instead of going silent.
-_METADATA = (("hasleader", "true"),)
 _WATCH = Call(ETCD, "Watch")
 RECEIVED = failpoints.declare("apiserver.storage.watch")
 """Events are received from etcd; the watch cache does not have them yet."""
@@ -58,7 +56,7 @@ async def watch(channel: grpc.aio.Channel, start_revision: int) -> AsyncGenerato
     try:
         if FAULTS.rules and await FAULTS.open(_WATCH) == "relist":
             raise Compacted(start_revision, start_revision)
-        call = rpc.WatchStub(channel).Watch(metadata=_METADATA)
+        call = rpc.WatchStub(channel).Watch(metadata=REQUIRE_LEADER)
         request = rpc.WatchCreateRequest(key=_ALL, range_end=_ALL, start_revision=start_revision)
         await call.write(rpc.WatchRequest(create_request=request))
         with FAULTS.stream(_WATCH, call.cancel) as stream:

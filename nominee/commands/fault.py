@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from machinery.process.serving_client import HttpError, request
+from nominee import etcd_links
 from nominee.commands.common import directory_option, echo_json, output_option, serving_ports
 from nominee.completion.candidates import FAULT_ACTIONS, completing, fault_kinds, fault_methods, process_names
 from nominee.printing.tables import table
@@ -53,18 +55,59 @@ def fault(
 ) -> None:
     """List or set faults of the calls that a process makes to other processes.
 
+    Of an etcd member: `cut` or `off` the links to other members (--to etcd-1).
+
     ACTION is `cut`, `delay(MS)`, `drop-request` or `drop-response`; for watches also `hold`, `merge` or
     `relist`; optionally after `N*` (N times) or `P%` (with that probability); `->` chains actions. `off`
     removes the faults that --to, --method and --kind select. Example: nominee fault scheduler drop-response
     --method Bind
     """
     selection = {"to": to, "method": method, "kind": kind}
+    if component.partition("-")[0] == "etcd":
+        _of_etcd(directory, component, action, selection, output)
+        return
     if action is None:
         _list(ask(directory, component, "/faults"), selection, output)
         return
-    named = " ".join(f"{name} {value}" for name, value in selection.items() if value != ALL)
     for name in ask(directory, component, "/faults", {**selection, "action": action}):
-        click.echo(f"{name}: {named or 'all calls'}: {action}")
+        click.echo(f"{name}: {_named(selection) or 'all calls'}: {action}")
+
+
+def _named(selection: Mapping[str, str]) -> str:
+    return " ".join(f"{name} {value}" for name, value in selection.items() if value != ALL)
+
+
+def _of_etcd(
+    directory: Path, member: str, action: str | None, selection: Mapping[str, str], output: str
+) -> None:
+    """List, cut or heal the links of an etcd member.
+
+    Raises:
+        click.ClickException: it is not possible.
+    """
+    if selection["method"] != ALL or selection["kind"] != ALL:
+        raise click.ClickException("a link between etcd members is cut as a whole: no --method, no --kind")
+    if action is None:
+        with _refusing():
+            cut = etcd_links.links(directory, member)
+        rows: list[dict[str, object]] = [
+            {"process": name, **selection, "to": other, "action": etcd_links.CUT}
+            for name, other in cut
+            if selection["to"] in (ALL, other)
+        ]
+        _print(rows, {}, output)
+        return
+    with _refusing():
+        etcd_links.put(directory, member, selection["to"], action)
+    click.echo(f"{member}: {_named(selection) or 'all links'}: {action}")
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except etcd_links.LinkError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _list(answers: Mapping[str, JsonObject], selection: Mapping[str, str], output: str) -> None:
@@ -75,14 +118,22 @@ def _list(answers: Mapping[str, JsonObject], selection: Mapping[str, str], outpu
         for rule in answer["rules"]
         if all(value == ALL or rule[key] == value for key, value in selection.items())
     ]
+    _print(rows, {name: answer["servers"] for name, answer in answers.items()}, output)
+
+
+def _print(
+    rows: list[dict[str, object]], servers: Mapping[str, Mapping[str, list[str]]], output: str
+) -> None:
+    """Print rules, and by process the servers and methods that it calls."""
     if output == "json":
-        echo_json({"rules": rows, "servers": {name: each["servers"] for name, each in answers.items()}})
+        echo_json({"rules": rows, "servers": servers})
         return
     keys = ("process", "to", "method", "kind", "action", "fired", "waiting")
-    for line in table([key.upper() for key in keys], [[str(row[key]) for key in keys] for row in rows]):
+    lines = [[str(row.get(key, "")) for key in keys] for row in rows]
+    for line in table([key.upper() for key in keys], lines):
         click.echo(line)
-    for name, answer in answers.items():
-        for server, methods in answer["servers"].items():
+    for name, called in servers.items():
+        for server, methods in called.items():
             click.echo(f"{name} calls {server}: {', '.join(methods)}")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from machinery.api import kinds
 from machinery.wire.manifests import parse_object
 from machinery.wire.scalars import DecodeError, Json
+from nominee import etcd_links
 from nominee.components import BY_NAME
 from nominee.scenario import names, paths
 from nominee.scenario.condition import ObjectCondition
@@ -358,6 +359,8 @@ class ScenarioParser(Parser):
         """Return the step that sets or removes faults."""
         with self.checking((*path, "action")):
             names.fault_action(value["action"])
+        if value["component"].partition("-")[0] == "etcd":
+            return self._link(path, value)
         if value.get("kind", "*") != "*":
             with self.checking((*path, "kind")):
                 names.kind(value["kind"])
@@ -369,6 +372,19 @@ class ScenarioParser(Parser):
             method=value.get("method", "*"),
             kind=value.get("kind", "*"),
         )
+
+    def _link(self, path: Path, value: Mapping[str, Json]) -> Action:
+        """Return the step that cuts or heals links between etcd members."""
+        if value["action"] not in (etcd_links.CUT, etcd_links.OFF):
+            self.fault((*path, "action"), "links between etcd members can be cut, or healed by off")
+        if "method" in value or "kind" in value:
+            self.fault(path, "a link between etcd members is cut as a whole, without method and kind")
+        component, to = value["component"], value.get("to", "*")
+        if component != etcd_links.LEADER:
+            component = self.component((*path, "component"), component)
+        if to != "*":
+            to = self.component((*path, "to"), to)
+        return InjectFault(component=component, action=value["action"], to=to)
 
     def clock(self, path: Path, value: Mapping[str, Json], _: str) -> Action:
         """Return the step that shifts a clock."""

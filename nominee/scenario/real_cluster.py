@@ -23,6 +23,7 @@ from machinery.process.run_files import RunFile
 from machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
 from machinery.runtime.clock import Clock, SystemClock
 from machinery.wire.scalars import Json
+from nominee import etcd_links
 from nominee.invariants.evidence import Settings
 from nominee.scenario import cloud
 from nominee.scenario.cluster import ClusterError, FailpointState, ProcessState
@@ -201,7 +202,15 @@ class RealCluster:
         return found
 
     async def inject_fault(self, fault: InjectFault) -> None:
-        """Set a fault of the calls of a component, or remove faults."""
+        """Set a fault of the calls of a component, or of the links of an etcd member; or remove faults."""
+        if fault.component.startswith("etcd"):
+            try:
+                await anyio.to_thread.run_sync(
+                    etcd_links.put, self._directory, fault.component, fault.to, fault.action
+                )
+            except etcd_links.LinkError as error:
+                raise ClusterError(str(error)) from None
+            return
         body = {"to": fault.to, "method": fault.method, "kind": fault.kind, "action": fault.action}
         for process in await self._names(fault.component):
             await self._http(process, "/faults", method="PUT", body=json.dumps(body))

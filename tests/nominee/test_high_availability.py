@@ -13,6 +13,7 @@ from machinery.client.api_client import connect, retry_unavailable
 from machinery.process.run_files import RunFile
 from machinery.process.serving_client import ServingPort, request
 from nominee.commands.leader import leading_port
+from nominee.etcd_leader import leader
 from tests.machinery.api_server import config_map
 from tests.nominee.test_cluster import Cluster, directory
 from tests.support.etcd import skip_if_etcd_loses_writes
@@ -80,6 +81,40 @@ async def test_no_acknowledged_write_is_lost_with_a_member_or_an_api_server(dire
     answer = cluster("down")
     assert "is down" in answer
     assert "are of 3 etcd members, not of 1" in _refusal(directory)
+
+
+@pytest.mark.slow
+async def test_no_acknowledged_write_is_lost_when_the_leader_loses_the_network(directory: Path) -> None:
+    skip_if_etcd_loses_writes()
+    cluster = await anyio.to_thread.run_sync(
+        lambda: Cluster(
+            directory,
+            *("--components", "etcd,apiserver", "--replicas", "etcd=3,apiserver=2", "--timeout", "120"),
+            *("--arg", "etcd=--peer-relay"),
+        )
+    )
+
+    async def leads() -> str:
+        return await anyio.to_thread.run_sync(leader, directory)
+
+    writer = Writer(directory)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(writer.run)
+        await writer.goes_on()
+        former = await leads()
+        await anyio.to_thread.run_sync(lambda: cluster("fault", "etcd-leader", "cut"))
+        await writer.goes_on()
+        assert await leads() not in ("", former)
+        await anyio.to_thread.run_sync(lambda: cluster("fault", "etcd", "off"))
+        # With another member down the former leader is needed for a majority.
+        other = next(name for name in MEMBERS if name != former)
+        await anyio.to_thread.run_sync(lambda: cluster("stop", "--kill", other))
+        await writer.goes_on()
+        tasks.cancel_scope.cancel()
+    for server in SERVERS:
+        async with await connect(directory, server) as client:
+            listed = await client.list(kinds.CONFIG_MAP, "default")
+            assert set(writer.acknowledged) <= {item.metadata.name for item in listed.items}, server
 
 
 def _refusal(directory: Path) -> str:

@@ -75,6 +75,15 @@ def _read(spec: str) -> Scenario:
             "a.yaml:6: spec.steps[0].failpoint.name: stop: expected off, crash, error, sleep or pause",
         ),
         (
+            "  steps:\n  - fault: {component: etcd-leader, action: delay(5)}\n",
+            "a.yaml:6: spec.steps[0].fault.action: links between etcd members can be cut, or healed by off",
+        ),
+        (
+            "  steps:\n  - fault: {component: etcd-1, action: cut, kind: pods}\n",
+            "a.yaml:6: spec.steps[0].fault: a link between etcd members is cut as a whole, without method "
+            "and kind",
+        ),
+        (
             "  cluster: {featureGates: {NominatedNodeNameForExpectations: true}}\n"
             "  steps: [kill: scheduler]\n",
             "a.yaml:5: spec.cluster.featureGates.NominatedNodeNameForExpectations: unknown feature gate "

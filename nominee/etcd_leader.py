@@ -1,0 +1,49 @@
+"""Find the member of etcd that leads, from its status (etcd's gRPC gateway)."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
+from typing import Final
+
+from machinery.process.run_files import RunFile
+from nominee.etcd_pki import EtcdPki
+
+CERTIFICATES: Final = "certificates"
+"""Key of the run file: the folder of the certificates that etcd (and its health check) requires."""
+ANSWER_SECONDS_MAX: Final = 2.0
+
+
+def leader(directory: Path) -> str:
+    """Return the name of the member that leads, "" if no member that runs does."""
+    for member in RunFile.of_component(directory, "etcd"):
+        with suppress(OSError, HTTPException, ValueError, KeyError):
+            if _leads(member):
+                return member.name
+    return ""
+
+
+def _leads(member: RunFile) -> bool:
+    folder = member.document.get(CERTIFICATES)
+    connection = (
+        HTTPConnection(member.grpc, timeout=ANSWER_SECONDS_MAX)
+        if folder is None
+        else HTTPSConnection(
+            member.grpc, timeout=ANSWER_SECONDS_MAX, context=_trust(EtcdPki(Path(str(folder))))
+        )
+    )
+    try:
+        connection.request("POST", "/v3/maintenance/status", body="{}")
+        status = json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+    return bool(status["leader"] == status["header"]["member_id"])
+
+
+def _trust(certificates: EtcdPki) -> ssl.SSLContext:
+    trust = ssl.create_default_context(cafile=str(certificates.ca))
+    trust.load_cert_chain(*certificates.pair("healthcheck-client"))
+    return trust
