@@ -126,7 +126,7 @@ class RealCluster:
         if self._options.component(component).command:
             return []
         arguments = arguments_of(self._options, component, options)
-        if arguments:
+        if any(not each.startswith("--apiserver=") for each in arguments):
             self._reconfigured.add(component)
         return arguments
 
