@@ -53,7 +53,7 @@ def pids(directory: Path) -> Mapping[str, int]:
 def refused(directory: Path, name: str, **command: list[str]) -> frozenset[str]:
     """Send a command to a member's relay; return the members from which it accepts no connection.
 
-    There is none if the relay does not run.
+    The set is empty if the relay does not run.
     """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(ANSWER_SECONDS_MAX)

@@ -28,7 +28,7 @@ import anyio.abc
 import click
 
 from machinery.features import gates as versions
-from machinery.process import file_lock, run_files, serving_token
+from machinery.process import file_lock, option_types, run_files, serving_token
 from machinery.process.parent_death import die_with_parent
 from machinery.process.run_files import RunFile
 from machinery.process.serving import Serving
@@ -434,7 +434,7 @@ def _common_options(component: str) -> list[Callable[[Any], Any]]:
             "--apiserver",
             default="",
             metavar="HOST:PORT|NAME",
-            callback=_reading(_api_server),
+            type=option_types.ApiServer(),
             help="The API server: its gRPC address, or of several of DIR its name (apiserver-1); "
             "default: any of DIR.",
         ),
@@ -442,14 +442,14 @@ def _common_options(component: str) -> list[Callable[[Any], Any]]:
             "--emulated-version",
             default=str(versions.DEFAULT),
             metavar="1.NN",
-            callback=_reading(versions.emulated),
+            callback=option_types.reading(versions.emulated),
             help="The Kubernetes version to emulate.",
         ),
         click.option(
             "--feature-gates",
             multiple=True,
             metavar="A=true,B=false",
-            callback=_reading_all(versions.parse_gates),
+            callback=option_types.reading_all(versions.parse_gates),
             help="Feature gates. Repeatable.",
         ),
         click.option("--bind-address", default="127.0.0.1", help="Address of the serving port."),
@@ -458,7 +458,7 @@ def _common_options(component: str) -> list[Callable[[Any], Any]]:
             "--failpoints",
             default="",
             metavar="NAME=ACTION;...",
-            callback=_reading(failpoints.parse_list),
+            callback=option_types.reading(failpoints.parse_list),
             help="Arm failpoints at the start.",
         ),
         click.option("-v", "--log-level", type=click.Choice(logs.LEVELS), default="info", help="Log level."),
@@ -466,42 +466,3 @@ def _common_options(component: str) -> list[Callable[[Any], Any]]:
         click.option("--seed", type=int, default=None, help="Seed of random numbers."),
         click.option("--check-options", is_flag=True, help="Check the options and exit."),
     ]
-
-
-def _api_server(text: str) -> str:
-    """Check the address or the name of an API server.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    base, _, index = text.partition("-")
-    if text and ":" not in text and (base != "apiserver" or not (text == base or index.isdigit())):
-        raise ValueError(f"{text!r}: write HOST:PORT, or a name such as apiserver-1")
-    return text
-
-
-def _reading_all(
-    read: Callable[[str], dict[str, bool]],
-) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, bool]]:
-    """Read every value of a repeated option into one mapping; of a name given twice the later value holds.
-
-    Source: component-base 1.36, MapStringBool.
-    """
-
-    def callback(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, bool]:
-        try:
-            return {name: value for text in texts for name, value in read(text).items()}
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from None
-
-    return callback
-
-
-def _reading(read: Callable[[str], object]) -> Callable[[click.Context, click.Parameter, str], object]:
-    def callback(_: click.Context, __: click.Parameter, text: str) -> object:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from None
-
-    return callback

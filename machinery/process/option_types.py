@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 
 from machinery.client.etcd_endpoints import endpoints
@@ -38,3 +40,45 @@ class EtcdServers(click.ParamType[str]):
             return ",".join(endpoints(str(value)))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class ApiServer(click.ParamType[str]):
+    """The address of an API server, or its name in the directory (`apiserver-1`); "" is any."""
+
+    name = "api server"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        base, _, index = text.partition("-")
+        if text and ":" not in text and (base != "apiserver" or not (text == base or index.isdigit())):
+            self.fail(f"{text!r}: write HOST:PORT, or a name such as apiserver-1", param, ctx)
+        return text
+
+
+def reading_all(
+    read: Callable[[str], dict[str, bool]],
+) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, bool]]:
+    """Read every value of a repeated option into one mapping; of a name given twice the later value holds.
+
+    Source: component-base 1.36, MapStringBool.
+    """
+
+    def callback(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, bool]:
+        try:
+            return {name: value for text in texts for name, value in read(text).items()}
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return callback
+
+
+def reading(read: Callable[[str], object]) -> Callable[[click.Context, click.Parameter, str], object]:
+    """Return the callback of an option whose text is read by a function that may raise ValueError."""
+
+    def callback(_: click.Context, __: click.Parameter, text: str) -> object:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return callback
