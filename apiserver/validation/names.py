@@ -14,7 +14,6 @@ from machinery.api.names import regex_problem, too_long
 
 Problems = tuple[str, ...]
 
-LABEL_LENGTH_MAX = 63
 SUBDOMAIN_LENGTH_MAX = 253
 
 _CONFIG_KEY_PATTERN = "[-._a-zA-Z0-9]+"

@@ -117,11 +117,6 @@ class _Work:
         self.actions.append(UpdateSet(final, event))
 
 
-def _scaled_event(name: str, before: int, size: int) -> PlannedEvent:
-    direction = "up" if before < size else "down"
-    return PlannedEvent("ScalingReplicaSet", f"Scaled {direction} replica set {name} from {before} to {size}")
-
-
 def sync(
     deployment: apps.Deployment,
     replica_sets: Iterable[apps.ReplicaSet],

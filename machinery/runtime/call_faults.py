@@ -75,20 +75,20 @@ class Scope:
         """Return whether the rule is for this call."""
         return (
             self.covers_server(call.to)
-            and (
-                self.method in (ALL, call.method)
-                or (self.method == "Create" and call.method in _SPECIAL_CREATES)
-            )
+            and self._covers_method(call.method)
             and (self.kind == ALL or call.resource in self.resources)
         )
 
     def includes(self, other: Scope) -> bool:
         """Return whether every rule of the other scope is meant when this scope is switched off."""
         return (
-            self.to in (ALL, other.to)
-            and self.method in (ALL, other.method)
+            self.covers_server(other.to)
+            and self._covers_method(other.method)
             and self.kind in (ALL, other.kind)
         )
+
+    def _covers_method(self, method: str) -> bool:
+        return self.method in (ALL, method) or (self.method == "Create" and method in _SPECIAL_CREATES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,11 +122,6 @@ class RequiredNodeAffinity:
             required = NodeSelector.read(affinity.requiredDuringSchedulingIgnoredDuringExecution)
         return cls(tuple(pod.spec.nodeSelector.items()), required)
 
-    @property
-    def unrestricted(self) -> bool:
-        """Whether every node is allowed."""
-        return not self.node_selector and self.affinity is None
-
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         if any(labels.get(key) != value for key, value in self.node_selector):
             return False

@@ -23,7 +23,6 @@ ZONE: Final = "topology.kubernetes.io/zone"
 HARD: Final = "DoNotSchedule"
 SOFT: Final = "ScheduleAnyway"
 HONOR: Final = "Honor"
-IGNORE: Final = "Ignore"
 
 _CONTROLLERS = frozenset(
     {("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")}

@@ -18,6 +18,7 @@ from scheduler.shell.wiring import Parts
 
 EXPLAINED_NODES: Final = 100  # named in an explanation unless the caller asks for another number
 EXPLAINED_NODES_MAX: Final = 10_000
+DIGITS_MAX: Final = 9
 _STATES: Final[Mapping[str, output.State]] = {
     "active": "Active",
     "backoff": "Backoff",
@@ -44,7 +45,7 @@ def serve(serving: Serving, parts: Parts) -> None:
 
         namespace, _, name = request.query_params.get("pod", "").partition("/")
         nodes = request.query_params.get("nodes", str(EXPLAINED_NODES))
-        if not namespace or not name or not nodes.isdecimal():
+        if not namespace or not name or not nodes.isdecimal() or len(nodes) > DIGITS_MAX:
             return JSONResponse({"message": "expected ?pod=NAMESPACE/NAME[&nodes=NUMBER]"}, status_code=400)
         key = ObjectKey(namespace, name)
         cached = parts.cached_pods.get(key)

@@ -126,11 +126,16 @@ async def test_off_removes_what_its_scope_includes() -> None:
     subject.put("cut", "apiserver", "*", "Pod")
     subject.put("delay(5)", "apiserver", "*", "po")  # the same scope: replaces
     subject.put("cut", "etcd")
+    subject.put("cut", "apiserver-1", "Evict")
     assert [(s.to, s.method, s.kind, s.action) for s in subject.states()] == [
         ("apiserver", "Bind", "*", "cut"),
         ("apiserver", "*", "pods", "delay(5)"),
         ("etcd", "*", "*", "cut"),
+        ("apiserver-1", "Evict", "*", "cut"),
     ]
+    subject.put("off", "apiserver-1", "Create")
+    assert [state.method for state in subject.states()] == ["Bind", "*", "*"]
+    subject.put("cut", "apiserver-1")
     subject.put("off", "apiserver")
     assert [state.to for state in subject.states()] == ["etcd"]
     subject.put("off")

@@ -248,7 +248,7 @@ def test_terms_are_alternatives_and_an_empty_one_matches_nothing() -> None:
     assert not wanted.matches({"a": ""}, "n1"), "nodeSelector must hold too"
     assert not wanted.matches({"b": "1"}, "n1")
     assert not RequiredNodeAffinity.of(affine({})).matches({}, "n1")
-    assert RequiredNodeAffinity.of(core.Pod()).unrestricted
+    assert RequiredNodeAffinity.of(core.Pod()).matches({}, "n1")
 
 
 def test_errors_of_terms_name_their_place() -> None:

@@ -9,7 +9,6 @@ from apiserver.access.service_accounts import ISSUER, ServiceAccountTokens
 from apiserver.fronts.rest import text
 from apiserver.fronts.rest.http import Answer
 
-CONFIGURATION_PATH = "/.well-known/openid-configuration"
 KEYS_PATH = "/openid/v1/jwks"
 _CACHED = {"cache-control": "public, max-age=3600"}
 

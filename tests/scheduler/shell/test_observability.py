@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry, generate_latest
+from starlette.requests import Request
 
 from machinery.api.objects import ObjectKey
+from machinery.process.serving import Handler, Serving
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Code, FilterPlugin, PreEnqueuePlugin, ScorePlugin, Status
 from scheduler.framework.types import NodeInfo, PodInfo
@@ -273,6 +276,30 @@ async def test_a_plugin_that_fails_is_an_error_of_the_explanation(step: str, err
         plugin.step = step
         found = debug.explain(parts.scheduler, ObjectKey("default", "p"), pod("p"), nodes_max=2)
     assert (found["error"], found["explanation"]) == (error, None)
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("pod=default/p&nodes=3", 200),
+        ("pod=default/p&nodes=123456789", 200),
+        ("pod=default/p&nodes=" + "9" * 5000, 400),  # more digits than int() reads
+        ("pod=default/p&nodes=-1", 400),
+        ("pod=p", 400),
+        ("", 400),
+    ],
+)
+async def test_what_explain_is_asked_for(query: str, code: int) -> None:
+    handlers: dict[str, Handler] = {}
+
+    class Routes(Serving):
+        def add_route(self, path: str, handler: Handler, methods: Sequence[str] = ("GET",)) -> None:
+            handlers[path] = handler
+
+    async with running(FakeApi()) as parts:
+        debug.serve(Routes(), parts)
+        request = Request({"type": "http", "query_string": query.encode(), "headers": []})
+        assert (await handlers["/debug/explain"](request)).status_code == code
 
 
 async def test_a_pre_enqueue_plugin_that_raises_gates_the_pod() -> None:
