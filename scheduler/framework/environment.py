@@ -12,10 +12,11 @@ from machinery.api.pb import core
 from machinery.features.gates import Gates, Version
 from machinery.runtime.clock import Clock
 from scheduler.framework.deferred_resize import ResizePreemption
-from scheduler.framework.interface import ApiClient, EventRecorder, Lister, WaitingPod
+from scheduler.framework.interface import ApiClient, EventRecorder, Lister, Status, WaitingPod
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.scheduling_groups import SchedulingGroups
 from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.types import PodInfo
 
 
 class EmptyLister:
@@ -41,6 +42,10 @@ def _not_noted(metric: str, labels: tuple[str, ...], value: float) -> None:
     return None
 
 
+def _not_reported(pod: PodInfo, failure: Status) -> None:
+    return None
+
+
 def _no_activation(pods: Mapping[str, core.Pod]) -> None:
     return None
 
@@ -63,3 +68,5 @@ class Environment:
     waiting_pod: Callable[[str], WaitingPod | None] = _no_waiting_pod
     activate: Callable[[Mapping[str, core.Pod]], None] = _no_activation
     note: Callable[[str, tuple[str, ...], float], None] = _not_noted
+    report: Callable[[PodInfo, Status], None] = _not_reported
+    """Gets the errors of plugins that change nothing for the pod (Unreserve)."""

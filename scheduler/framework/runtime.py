@@ -371,11 +371,14 @@ class Framework(PluginSet):
 
     @observed("unreserve")
     def run_unreserve_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Undo Reserve, in reverse order."""
+        """Undo Reserve, in reverse order. A plugin that fails does not keep the others from it."""
         hooks = state.hooks.unreserve
         for plugin in reversed(self.reserve_plugins):
             began = self.monotonic() if hooks else 0.0
-            plugin.unreserve(state, pod, node_name)
+            try:
+                plugin.unreserve(state, pod, node_name)
+            except Exception as error:  # noqa: BLE001  # plugins come from outside
+                self.environment.report(pod, failed_status("Unreserve", plugin.name, Status.as_error(error)))
             for hook in hooks:
                 hook(state, plugin.name, self.monotonic() - began)
 

@@ -46,7 +46,11 @@ class BindingPlugins:
     ) -> None:
         """Take back what PreBind plugins have written, in reverse order."""
         for plugin in reversed(framework.reserve_plugins):
-            await self._performer.run(plugin.after_unreserve(state, pod, node_name))
+            try:
+                await self._performer.run(plugin.after_unreserve(state, pod, node_name))
+            except Exception as error:  # noqa: BLE001  # plugins come from outside
+                failure = failed_status("Unreserve", plugin.name, Status.as_error(error))
+                framework.environment.report(pod, failure)
 
     async def _pre_bind(
         self, framework: Framework, state: CycleState, pod: PodInfo, node_name: str

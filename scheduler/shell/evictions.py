@@ -49,7 +49,7 @@ class Evictions:
         self.running += 1
         try:
             status: Status | None = await self._deps.performer.run(result.follow_up())
-        except (StatusError, FailpointError) as error:
+        except Exception as error:  # noqa: BLE001  # plugins come from outside
             status = Status.as_error(error)
         finally:
             self.running -= 1
@@ -59,7 +59,11 @@ class Evictions:
             metrics.preemption_task_seconds.labels(label).observe(clock.monotonic() - began)
         self._release_preemptor(attempt, result)
         if status is not None and not status.is_success:
-            _log.warning("Preemption failed", pod=attempt.pod.key, step="preempt", error=status.message())
+            expected = isinstance(status.error, StatusError | FailpointError)
+            _log.warning(
+                "Preemption failed", pod=attempt.pod.key, step="preempt", error=status.message(),
+                exc_info=None if expected else status.error,
+            )  # fmt: skip
         return status
 
     def _release_preemptor(self, attempt: Attempt, result: PostFilterResult) -> None:

@@ -131,6 +131,12 @@ class _Base:
     groups: SchedulingGroups
     activator: PodActivator
 
+    def report(self, pod: PodInfo, failure: Status) -> None:
+        """Log the error of a plugin that no attempt reports."""
+        self.process.log.error(
+            "A plugin failed", pod=pod.key, error=failure.message(), exc_info=failure.error
+        )
+
 
 def _base(
     process: Process, config: SchedulerConfig, client: Client, metrics: Metrics, resizes: ResizePreemption
@@ -262,6 +268,7 @@ def _profile_parts(
             waiting_pod=base.waiting.stoppable,
             activate=base.activator,
             note=base.metrics.note,
+            report=base.report,
         )
         framework = _framework(profile, classes, environment, timers[profile.name])
         hooks = _hooks(framework, base.metrics, records=records)
@@ -276,12 +283,6 @@ def _queue(
     signal: QueueSignal,
 ) -> PrioritySchedulingQueue:
     config, features = base.config, base.features
-
-    def report(pod: PodInfo, status: Status) -> None:
-        base.process.log.error(
-            "A plugin failed", pod=pod.key, step="PreEnqueue", error=status.message(), exc_info=status.error
-        )
-
     return PrioritySchedulingQueue(
         profiles=profiles,
         sort=next(iter(parts_of.values())).framework.queue_sort_plugin,
@@ -291,7 +292,7 @@ def _queue(
         ),
         hints_enabled=features.queueing_hints,
         wake=signal.set,
-        report=report,
+        report=base.report,
     )
 
 

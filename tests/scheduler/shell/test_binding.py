@@ -11,7 +11,13 @@ from machinery.api import errors, kinds
 from machinery.api.pb import core
 from machinery.features.gates import Version
 from machinery.runtime import failpoints
-from scheduler.framework.interface import Code, Status
+from scheduler.framework.interface import (
+    Code,
+    NominatingInfo,
+    NominatingMode,
+    PostFilterResult,
+    Status,
+)
 from tests.scheduler.builders import Scripted, node, pod
 from tests.scheduler.shell.conftest import running
 from tests.support.fake_api import FakeApi
@@ -312,6 +318,55 @@ async def test_a_crash_of_a_plugin_does_not_end_the_loop() -> None:
     async with running(api, Broken()) as parts:
         await api.until(lambda: bool(api.pod("p").status.conditions))
         assert api.pod("p").status.conditions[0].message == 'running Reserve plugin "Scripted": oh'
+        assert parts.queue.counts()["backoff"] == 1
+
+
+@pytest.mark.parametrize("background", [True, False])
+async def test_a_follow_up_that_raises_does_not_end_the_loop(background: bool) -> None:
+    async def follow_up() -> Status | None:
+        raise RuntimeError("oh")
+
+    asks = PostFilterResult(NominatingInfo(NominatingMode.NoOp), None, follow_up, background=background)
+    api = api_with(pods=())
+    api.put(pod("big", cpu="99").pod)
+    plugin = Scripted(pre_flight=SKIP, bind_status=Status(Code.Skip), post=(asks, None))
+    async with running(api, plugin):
+        await api.until(lambda: bool(api.pod("big").status.conditions))
+        assert "postFilter" in plugin.calls
+        message = api.pod("big").status.conditions[0].message
+        assert message.endswith(" oh") is not background
+        api.put(pod("p").pod)
+        await api.until(lambda: is_bound(api))
+
+
+class BrokenUnreserve(Scripted):
+    """Raises while it takes back what it has reserved."""
+
+    name = "Broken"
+
+    def unreserve(self, *_: object) -> None:
+        raise RuntimeError("oh")
+
+    def after_unreserve(self, *_: object) -> None:
+        raise RuntimeError("oh again")
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        Scripted(permit_status=(Status(Code.Error, ("boom",)), 0.0)),
+        Scripted(pre_flight=WORKS, pre_bind_status=Status(Code.Error, ("boom",))),
+    ],
+    ids=["Permit", "PreBind"],
+)
+async def test_a_plugin_that_fails_in_unreserve_does_not_end_the_loop(failing: Scripted) -> None:
+    api = api_with()
+    failpoints.arm("scheduler.cycle.before", "1*off->pause")  # no second attempt
+    async with running(api, failing, BrokenUnreserve(name="Broken", pre_flight=SKIP)) as parts:
+        await api.until(lambda: bool(api.pod("p").status.conditions))
+        assert "boom" in api.pod("p").status.conditions[0].message
+        assert "unreserve n1" in failing.calls
+        assert not parts.cache.is_assumed("uid-p")
         assert parts.queue.counts()["backoff"] == 1
 
 
