@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from kubelet.allocation.admission import UNEXPECTED
 from kubelet.instructions import Actuated, Evaluated, ResizeRequested
 from kubelet.node.state import NodeState
 from kubelet.resize import conditions
@@ -43,6 +44,29 @@ PREEMPTIONS = Counter(
 )
 """Kubelet 1.36 has no `_total` in this name; later ones have both names."""
 
+_REJECTION_REASONS = frozenset(
+    (
+        "PodOSSelectorNodeLabelDoesNotMatch",
+        "PodOSNotSupported",
+        UNEXPECTED,
+        "OutOfcpu",
+        "OutOfmemory",
+        "OutOfephemeral-storage",
+        "OutOfpods",
+    )
+)
+"""Of those that this kubelet has, the reasons that are a label of kubelet_admission_rejections_total."""
+
+
+def rejection_label(reason: str) -> str:
+    """Return the label of a rejection; reasons that are unlimited in number share one.
+
+    Source: kubelet 1.36, recordAdmissionRejection.
+    """
+    if reason in _REJECTION_REASONS:
+        return reason
+    return "OutOfExtendedResources" if reason.startswith("OutOf") else "Other"
+
 
 def count(evaluated: Evaluated) -> None:
     """Count one admission, and the pods that were preempted for it."""
@@ -50,7 +74,7 @@ def count(evaluated: Evaluated) -> None:
         PREEMPTIONS.labels(evaluated.signal).inc(evaluated.preempted)
     if evaluated.operation == "add":
         if not evaluated.admitted:
-            REJECTIONS.labels(evaluated.reason).inc()
+            REJECTIONS.labels(rejection_label(evaluated.reason)).inc()
     elif evaluated.admitted and evaluated.was_deferred:
         DEFERRED_ACCEPTED_RESIZES.labels(evaluated.trigger).inc()
     elif evaluated.reason == conditions.INFEASIBLE:

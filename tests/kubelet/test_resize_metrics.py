@@ -148,3 +148,22 @@ def test_memory_in_use_is_what_the_annotation_says() -> None:
     assert memory_in_use(pod, sandbox, "two") == 1 << 10, "never above the limit in force"
     assert memory_in_use(pod, sandbox, "") == (1 << 20) + (1 << 10)
     assert memory_in_use(pod, None, "one") == 0
+
+
+@pytest.mark.parametrize(
+    ("reason", "label"),
+    [
+        ("OutOfcpu", "OutOfcpu"),
+        ("OutOfpods", "OutOfpods"),
+        ("OutOfexample.com/gpu", "OutOfExtendedResources"),
+        ("OutOfhugepages-2Mi", "OutOfExtendedResources"),
+        ("UnexpectedAdmissionError", "UnexpectedAdmissionError"),
+        ("NodeAffinity", "Other"),
+        ("TaintToleration", "Other"),
+    ],
+)
+def test_a_rejection_is_counted_under_one_of_a_few_reasons(reason: str, label: str) -> None:
+    """kubelet 1.36, recordAdmissionRejection: the label has few values, whatever resources exist."""
+    before = value("kubelet_admission_rejections_total", reason=label)
+    metrics.count(Evaluated("uid", "add", False, reason, ""))
+    assert value("kubelet_admission_rejections_total", reason=label) == before + 1
