@@ -81,6 +81,20 @@ def gate(name: str) -> None:
         raise NameProblem(f"unknown feature gate {name!r}{near(name, known)}")
 
 
+def gate_of(component: str, name: str) -> None:
+    """Check that a feature gate exists in some version, and is one that a component reads.
+
+    Raises:
+        NameProblem: it is not.
+    """
+    gate(name)
+    found = features.gates().get(features.aliases().get(name, name))
+    if found is not None and component not in found.components:
+        raise NameProblem(
+            f"{name} is not a gate of {component}, but of {', '.join(sorted(found.components))}"
+        )
+
+
 def gates(component: str, text: str, overrides: Mapping[str, bool]) -> None:
     """Check that gates can be set so in a component of a version.
 

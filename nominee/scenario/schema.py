@@ -83,6 +83,8 @@ def _messages(error: ValidationError) -> Iterator[tuple[FieldPath, str]]:
             yield path, f"expected {error.validator_value}, got {error.instance!r}"
         case "anyOf":
             yield from _best(error)
+        case "minItems" if error.validator_value > 1:
+            yield path, f"needs at least {error.validator_value} items"
         case "minProperties" | "minItems":
             yield path, "must not be empty"
         case "pattern":

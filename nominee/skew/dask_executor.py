@@ -139,9 +139,10 @@ def _submit(client: Client, jobs: Sequence[Job]) -> dict[Future, Job]:
 
 def _ended(waiting: Collection[Future]) -> list[Future]:
     """Return the futures that are done; wait up to a second for the first."""
-    from distributed import wait
+    from distributed import CancelledError, wait
 
-    with suppress(TimeoutError):
+    # Dask cancels them all when the scheduler is gone.
+    with suppress(TimeoutError, CancelledError):
         wait(list(waiting), timeout=_TICK_SECONDS, return_when="FIRST_COMPLETED")
     return [future for future in waiting if future.done()]
 

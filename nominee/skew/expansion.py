@@ -18,11 +18,16 @@ CELLS_MAX = 20_000
 class TooManyCellsError(ValueError):
     """A row has more combinations than can be listed."""
 
+    def __init__(self, row: Row, count: int) -> None:
+        super().__init__(f"{count} combinations; at most {CELLS_MAX} are possible")
+        self.row = row
+
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A combination that no cluster can have, and why."""
+    """A combination of a row that no cluster can have, and why."""
 
+    row: str
     name: str
     reason: str
 
@@ -69,7 +74,7 @@ def _of_row(row: Row) -> tuple[list[Cell], list[LeftOut]]:
     factors |= {"after": row.after} if len(row.after) > 1 else {}
     count = prod(len(values) for values in factors.values())
     if count > CELLS_MAX:
-        raise TooManyCellsError(f"row {row.name} has {count} combinations; at most {CELLS_MAX} are possible")
+        raise TooManyCellsError(row, count)
     base = _base(row)
     cells, left_out = [], []
     for values in product(*factors.values()):
@@ -84,7 +89,7 @@ def _of_row(row: Row) -> tuple[list[Cell], list[LeftOut]]:
             _check(stages)
         except GateError as error:
             left_out.append(
-                LeftOut(f"{row.name} {' '.join(f'{k}={v}' for k, v in named.items())}", str(error))
+                LeftOut(row.name, f"{row.name} {' '.join(f'{k}={v}' for k, v in named.items())}", str(error))
             )
             continue
         after = named.get("after", row.after[0] if row.after else "")

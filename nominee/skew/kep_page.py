@@ -36,13 +36,13 @@ def kep_page(document: JsonObject, kep: int) -> str:
         f"`nominee skew run {document['file']} --report DIR` repeats the runs; [skew.md](skew.md) explains "
         "the matrix.",
         "",
+        *_answers(document, kep),
         "## What a user sees",
         "",
     ]
     for row in rows:
         if any(cell["row"] == row["name"] for cell in cells):
             lines += row_lines(document, row)
-    lines += _answers(document, kep)
     lines += outside_lines(cells)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -91,7 +91,8 @@ def _evidence(answer: JsonObject) -> str:
     else:
         rows = dict.fromkeys(name.split()[0] for name in answer["cells"])
         shown = f" showed: {'; '.join(answer['shown'])}" if answer["shown"] else ""
-        parts = [f"{cells_text(count)} of {', '.join(rows)}{_outside(answer)}{shown}."]
+        named = ", ".join(f"`{name}`" for name in rows)
+        parts = [f"{cells_text(count)} of {named}{_outside(answer)}{shown}."]
     return " ".join([*parts, answer["note"]])
 
 

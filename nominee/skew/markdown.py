@@ -36,9 +36,9 @@ def row_lines(document: JsonObject, row: JsonObject) -> Iterator[str]:
     """Yield the section of a row: what a user sees by condition, and the grid of its cells."""
     cells = _cells(document, row)
     yield from (f"### {as_text(row['title'] or row['name'])}", "")
-    if row["section"]:
-        section = as_text(row["section"])
-        yield from (section if section.endswith(("?", ".")) else f"{section}.", "")
+    section = as_text(row["section"])
+    end = "" if section.endswith(("?", ".")) else "."
+    yield from (f"Row `{row['name']}`" + (f": {section}{end}" if section else "."), "")
     if row["cases"]:
         yield from ("| case | condition | what a user sees | cells |", "|---|---|---|---|")
         for case in row["cases"]:

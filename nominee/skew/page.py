@@ -77,7 +77,8 @@ def _cells(document: JsonObject, row: JsonObject) -> list[JsonObject]:
 def _row(document: JsonObject, row: JsonObject) -> Iterator[str]:
     cells = _cells(document, row)
     yield f'<h2 id="row-{escape(row["name"])}">{_inline(row["title"] or row["name"])}</h2>'
-    yield f'<p class="quiet">{_inline(row["section"])}</p>' if row["section"] else ""
+    section = f": {_inline(row['section'])}" if row["section"] else ""
+    yield f'<p class="quiet">Row <code>{escape(row["name"])}</code>{section}</p>'
     found = grid(cells)
     colours = _colours(row)
     heads = [f"{found.column_factor} {value}".strip() or "result" for value in found.columns]
@@ -180,8 +181,9 @@ def _answer(answer: JsonObject, by_name: Mapping[str, JsonObject]) -> str:
 
 
 def _inline(text: str) -> str:
-    """Return text as HTML, with what is between backticks as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    """Return text as HTML, with what is between backticks as code, and of a link its text only."""
+    plain = re.sub(r"\[([^\]]*)\]\([^)\s]*\)", r"\1", text)
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(plain))
 
 
 def _breakable(text: str) -> str:

@@ -13,7 +13,7 @@ from nominee.scenario.documents import InvalidScenarioError, Problem
 from nominee.scenario.reading import read_text
 from nominee.skew.composition import CompositionError, Seen, compose, seen, slug
 from nominee.skew.expansion import Expansion, LeftOut, TooManyCellsError, expand
-from nominee.skew.model import Cell, Matrix
+from nominee.skew.model import Cell, Matrix, Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +50,29 @@ def plan(matrix: Matrix, *, full: bool, only: str = "") -> Plan:
     The pattern is one of a shell; one without `*` and `?` matches names that contain it.
 
     Raises:
-        InvalidScenarioError: a cell's scenario has mistakes.
+        InvalidScenarioError: a cell's scenario has mistakes, or a row has no possible cell.
     """
     try:
         expansion = expand(matrix.rows, full=full)
     except TooManyCellsError as error:
-        raise InvalidScenarioError([Problem(matrix.file, 0, "spec.rows", str(error))]) from None
+        raise InvalidScenarioError([_problem(matrix, error.row, str(error))]) from None
+    with_cells = {cell.row.name for cell in expansion.cells}
+    if empty := [
+        _problem(matrix, row, f"no combination is possible: {_first_reason(row, expansion)}")
+        for row in matrix.rows
+        if row.name not in with_cells
+    ]:
+        raise InvalidScenarioError(empty)
     cells = tuple(_planned(matrix, [cell for cell in expansion.cells if _matches(cell.name, only)]))
     return _plan(matrix, full, only, cells, expansion)
+
+
+def _problem(matrix: Matrix, row: Row, message: str) -> Problem:
+    return Problem(matrix.file, row.line, f"row {row.name}", message)
+
+
+def _first_reason(row: Row, expansion: Expansion) -> str:
+    return next(left.reason for left in expansion.left_out if left.row == row.name)
 
 
 def _plan(
@@ -90,13 +105,13 @@ def _planned(matrix: Matrix, cells: Sequence[Cell]) -> Iterator[PlannedCell]:
             text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
             (scenario,) = read_text(text, matrix.file)
         except CompositionError as error:
-            problems[str(error)] = Problem(matrix.file, cell.row.line, f"row {cell.row.name}", str(error))
+            problems[str(error)] = _problem(matrix, cell.row, str(error))
             continue
         except InvalidScenarioError as error:
             for each in error.problems:
                 message = f"{each.field}: {each.message} (cell {cell.name})"
                 key = f"{cell.row.name} {each.message}"
-                problems.setdefault(key, Problem(matrix.file, cell.row.line, f"row {cell.row.name}", message))
+                problems.setdefault(key, _problem(matrix, cell.row, message))
             continue
         yield PlannedCell(
             id=name if ids[name] == 1 else f"{name}.{ids[name]}",

@@ -26,6 +26,7 @@ from nominee.skew.model import (
     Row,
     Setting,
     When,
+    component_of,
 )
 from nominee.skew.model import Path as UpgradePath
 
@@ -109,7 +110,8 @@ class _Reader:
         gates = {name: tuple(own) for name, own in value.get("gates", {}).items()}
         for component, sets in gates.items():
             for index, each in enumerate(sets):
-                self._gates((*path, "gates", component, index), each)
+                self._gates((*path, "gates", component, index), component, each)
+        self._check_components(path, value, document)
         paths: list[UpgradePath] = []
         for index, each in enumerate(value.get("paths", ())):
             paths += self._paths((*path, "paths", index), each)
@@ -144,6 +146,25 @@ class _Reader:
         if "after" in value and not paths:
             self._fault((*path, "after"), "the row has no paths")
 
+    def _check_components(
+        self, path: FieldPath, value: Mapping[str, Json], document: Mapping[str, Json]
+    ) -> None:
+        """Check that the row's cluster has what varies, and that it is one of ours."""
+        cluster = document["spec"].get("cluster", {})
+        named = [(*path, key, name) for key in ("versions", "gates") for name in value.get(key, {})]
+        for index, each in enumerate(value.get("paths", ())):
+            order = (*path, "paths", index, "order")
+            named += [(*order, position) for position, _ in enumerate(each["order"])]
+        for where in named:
+            name = where[-1] if isinstance(where[-1], str) else value["paths"][where[-3]]["order"][where[-1]]
+            component = component_of(name)
+            if component in cluster.get("without", ()):
+                self._fault(where, f"the row's cluster is without {component}")
+            if "command" in cluster.get("components", {}).get(component, {}):
+                self._fault(
+                    where, f"{component} is another program here, which no version or gate is given to"
+                )
+
     def _scenario(self, path: FieldPath, value: Mapping[str, Json]) -> JsonObject:
         empty: JsonObject = {"metadata": {"name": value["name"]}, "spec": {"steps": []}}
         own = [key for key in ("cluster", "steps", "timeoutSeconds") if key in value]
@@ -163,7 +184,11 @@ class _Reader:
         try:
             found = reading.read_file(self._folder / file)
         except InvalidScenarioError as error:
-            self.problems += error.problems
+            for problem in error.problems:
+                if problem.line:
+                    self.problems.append(problem)
+                else:
+                    self._fault(where, str(problem))
             return empty
         chosen = [each for each in found if name in ("", each.name)]
         if len(chosen) != 1:
@@ -178,7 +203,7 @@ class _Reader:
             where = (*path, "points", index)
             self._version((*where, "version"), point["version"])
             for component, gates in point.get("gates", {}).items():
-                self._gates((*where, "gates", component), gates)
+                self._gates((*where, "gates", component), component, gates)
                 if component not in value["order"]:
                     self._fault((*where, "gates", component), f"{component} is not in the path's order")
             versions = dict.fromkeys(value["order"], point["version"])
@@ -187,6 +212,13 @@ class _Reader:
         return paths_of(found, any_order=value.get("anyOrder", False))
 
     def _cases(self, path: FieldPath, values: Sequence[Mapping[str, Json]]) -> tuple[Case, ...]:
+        named = [value["name"] for value in values]
+        last = next((index for index, value in enumerate(values) if not value.get("when")), len(values))
+        for index, name in enumerate(named):
+            if name in named[:index]:
+                self._fault((*path, index, "name"), f"{name} is the name of several cases")
+            if index > last:
+                self._fault((*path, index), f"never applies: the case {named[last]} has no condition")
         return tuple(
             Case(
                 name=value["name"],
@@ -200,7 +232,9 @@ class _Reader:
     def _when(self, path: FieldPath, value: Mapping[str, Mapping[str, Json]]) -> When:
         found = {}
         for component, own in value.items():
-            self._gates((*path, component, "gates"), own.get("gates", {}))
+            self._gates((*path, component, "gates"), component, own.get("gates", {}))
+            for key in ("atLeast", "below"):
+                self._version((*path, component, key), own.get(key, ""))
             found[component] = ComponentWhen(
                 at_least=own.get("atLeast", ""), below=own.get("below", ""), gates=own.get("gates", {})
             )
@@ -214,10 +248,10 @@ class _Reader:
         except names.NameProblem as error:
             self._fault(path, str(error))
 
-    def _gates(self, path: FieldPath, gates: Gates) -> None:
+    def _gates(self, path: FieldPath, component: str, gates: Gates) -> None:
         for name in gates:
             try:
-                names.gate(name)
+                names.gate_of(component, name)
             except names.NameProblem as error:
                 self._fault((*path, name), str(error))
 
@@ -226,6 +260,12 @@ class _Reader:
     def _answer(self, path: FieldPath, value: Mapping[str, Json], rows: Mapping[str, Row]) -> Answer:
         if ("untested" in value) == ("rows" in value):
             self._fault(path, "give rows, or the reason why it is untested")
+        keps = sorted({row.kep for row in rows.values()} - {0})
+        if value["kep"] not in keps:
+            known = ", ".join(map(str, keps)) or "none"
+            self._fault(
+                (*path, "kep"), f"no row has kep: {value['kep']}, so that it has no page; known are {known}"
+            )
         for index, name in enumerate(value.get("rows", ())):
             if name not in rows:
                 known = ", ".join(rows)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nominee.scenario.documents import InvalidScenarioError
-from tests.nominee.skew.matrices import CLEARING, PATH, planned
+from tests.nominee.skew.matrices import CLEARING, GATE, PATH, planned
 
 _ANSWER = """\
   answers:
@@ -20,6 +20,7 @@ _ANSWER = """\
 _ANSWERED = CLEARING + _ANSWER
 _GATE = "when: {apiserver: {gates: {Clearing"
 _POINT = "{scheduler: {NominatedNodeNameForExpectation: true}}}\n      - {v"
+_LATER_POINTS = PATH[PATH.index('      - {version: "1.35"}') : PATH.index("    probe:")]
 _NAME = "  - name: path\n"
 _SECTION = "    section: Version Skew Strategy\n"
 
@@ -42,6 +43,38 @@ _SECTION = "    section: Version Skew Strategy\n"
             _SECTION,
             f"{_SECTION}    rows: [clearing]\n    shows: [x]\n",
             "no case 'x' in these rows; known are cleared, kept",
+        ),
+        (_ANSWERED, "kep: 5278\n    section: Version", "kep: 1\n    section: Version", "no row has kep: 1"),
+        (CLEARING, '"1.33", "1.35"', '"1.35", "1.35"', "has non-unique elements"),
+        (CLEARING, "{apiserver: [{}", "{kubelet: [{}", f"{GATE} is not a gate of kubelet, but of apiserver"),
+        (
+            CLEARING,
+            "when: {apiserver: {",
+            'when: {apiserver: {atLeast: "1.99", ',
+            "atLeast: emulation version 1.99",
+        ),
+        (CLEARING, "name: kept", "name: cleared", "cases[1].name: cleared is the name of several cases"),
+        (
+            CLEARING,
+            f"      when: {{apiserver: {{gates: {{{GATE}: true}}}}}}\n",
+            "",
+            "cases[1]: never applies",
+        ),
+        (CLEARING, "without: [autoscaler]", "without: [scheduler]", "cluster is without scheduler"),
+        (PATH, "without: [autoscaler]", "without: [scheduler]", "paths[0].order[1]: the row's cluster is"),
+        (
+            CLEARING,
+            "nodes: 1",
+            "nodes: 1, components: {scheduler: {command: [kube-scheduler]}}",
+            "versions.scheduler: scheduler is another program here",
+        ),
+        (PATH, '"1.34", gates: {s', '"1.33", gates: {s', "row path: no combination is possible: cannot set"),
+        (PATH, _LATER_POINTS, "", "points: needs at least 2 items"),
+        (
+            PATH,
+            _NAME,
+            "  - name: other\n    scenario: nowhere.yaml\n" + _NAME,
+            "spec.rows[0].scenario: ",
         ),
     ],
 )

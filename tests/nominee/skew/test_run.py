@@ -257,7 +257,7 @@ def test_the_page_of_a_kep(tmp_path: Path) -> None:
     assert "1 confirmed, 1 contradicted, 2 not tested." in text
     assert (
         "| An API server without the gate does not clear the field. | ✓ confirmed "
-        "| 2 cells of clearing (outside the skew policy) showed: kept. |" in text
+        "| 2 cells of `clearing` (outside the skew policy) showed: kept. |" in text
     )
     assert (
         "| A new API server clears it. | ✗ contradicted "
