@@ -106,8 +106,12 @@ class Player(Executor):
     def op_actuate_error(self, step: Case) -> None:
         """The runtime refuses the first call; the status is not written before the next sync."""
         self.error = step["error"]
+        before = len(self.performed)
         self.sync_at_once(step["pod"])
-        assert isinstance(self.performed[-2], instructions.Actuate)
+        call, *status = self.performed[before:]
+        assert isinstance(call, instructions.Actuate)
+        # An error that is shown already is not written again.
+        assert [type(one) for one in status] in ([], [instructions.PatchStatus])
         self.error = ""
 
     def op_terminate(self, step: Case) -> None:
