@@ -22,7 +22,7 @@ from nominee.chaos.case import (
     View,
 )
 from nominee.chaos.messages import Undisturbed
-from nominee.chaos.moves import lag, move, move_back
+from nominee.chaos.moves import catch_up, keep_away, lag, move, move_back
 from nominee.chaos.rest import unrest
 from nominee.chaos.tolerance import Relaxed, only, relaxed
 from nominee.chaos.tolerance import states as states_of
@@ -90,6 +90,7 @@ async def run_case(
     clean_up: bool = True,
 ) -> Ran:
     """Run a scenario with the perturbations of a case, and restore the cluster if nothing failed."""
+    await keep_away(cluster, case)
     before = await points(cluster)
     restarts = await _restarts(cluster)
     disturbed = scenario
@@ -288,9 +289,8 @@ async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
             if point.action and point.action != "off":
                 with suppress(ClusterError):
                     await cluster.arm_failpoint(process, point.name, "off")
-    changed = {each.component for each in case.perturbations if isinstance(each, OfWatch | ToServer)}
-    changed |= {each.server for each in case.perturbations if isinstance(each, ToServer)}
-    for component in sorted(changed):
+    await catch_up(cluster, case)
+    for component in {each.component for each in case.perturbations if isinstance(each, OfWatch)}:
         with suppress(ClusterError):
             await cluster.inject_fault(InjectFault(component=component, to="*", action="off"))
 

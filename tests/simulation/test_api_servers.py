@@ -68,6 +68,36 @@ def test_a_component_uses_the_server_that_it_names() -> None:
     simulation.run(main)
 
 
+def test_a_component_that_loses_its_connections_goes_to_the_other_server() -> None:
+    simulation = Simulation(1)
+
+    async def main() -> None:
+        simulation.start("etcd", "etcd")
+        async with (
+            await api_server(simulation, "apiserver-0") as newer,
+            await api_server(simulation, "apiserver-1"),
+        ):
+            start_one(simulation, "kubelet-0")
+            start_one(simulation, "scheduler")
+            await simulation.wait_ready("scheduler", "kubelet-0")
+            await create_pods(newer, 1)
+            await wait_running(newer, 1)
+            lagging = simulation.processes["apiserver-1"].faults
+            lagging.put("hold", "etcd")
+            simulation.processes["scheduler"].faults.put("cut", "apiserver-0")
+            simulation.use_rules()
+            await create_pods(newer, 1, prefix="q")
+            await simulation.clock.sleep(10.0)
+            assert [
+                pod.metadata.name for pod in (await newer.list(kinds.POD)).items if not pod.spec.nodeName
+            ] == ["q0"]
+            lagging.clear()
+            simulation.use_rules()
+            await wait_running(newer, 2)
+
+    simulation.run(main)
+
+
 @pytest.mark.parametrize("name", ["apiserver-x", "server-1", "apiserver-"])
 def test_a_name_that_is_no_api_server_is_refused(name: str) -> None:
     ran = CliRunner().invoke(scheduler.__main__.main, ["--apiserver", name, "--check-options"])
