@@ -46,6 +46,7 @@ chaos: setup
 	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --seed 1 --budget 45s
 	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --simulate --seed 1 --hits 3 --pairs --budget 40s
 	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --simulate --seed 1 --hits 1 --actions crash,pause,delay --budget 40s
+	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --simulate --seed 1 --only '*=travel*' --only '*=switch*' --budget 40s
 	$(BIN)/nominee chaos run --seed 1 --duration 20s
 	$(BIN)/nominee chaos run --simulate --seed 1 --rounds 5 --duration 20s
 
