@@ -73,7 +73,8 @@ HUNTS: Mapping[str, Hunts] = {
             pairs=True,
             runs_max=4,
         ),
-        real=_own("two-schedulers", "scheduler:scheduler.bind.before=delay", runs_max=2),
+        # The other scheduler must bind the pod meanwhile; on a busy machine it is late at the first hit.
+        real=_own("two-schedulers", "scheduler:scheduler.bind.before=delay*", hits=3, runs_max=4),
     ),
     "nomination-not-cleared": _both(_own("preemption")),
     "assumed-pod-not-forgotten": Hunts(
