@@ -39,6 +39,7 @@ class _Plan:
     """
 
     scalars: tuple[tuple[str, Any], ...] = ()
+    times: tuple[str, ...] = ()
     required: tuple[tuple[str, _Plan], ...] = ()
     pointers: tuple[tuple[str, _Plan], ...] = ()
     lists: tuple[tuple[str, _Plan], ...] = ()
@@ -47,8 +48,9 @@ class _Plan:
     empty: bytes | None = None
 
     @property
-    def checks(self) -> int:
-        return sum(map(len, (self.scalars, self.required, self.pointers, self.lists, self.maps)))
+    def costs_more_than_a_look_up(self) -> bool:
+        checks = sum(map(len, (self.scalars, self.times, self.required, self.pointers)))
+        return bool(self.lists or self.maps) or checks >= _CHECKS_MIN
 
 
 def _zero(type_name: str) -> Any:
@@ -73,6 +75,7 @@ def _plan_of(full_name: str) -> _Plan:
     if message is None or full_name in _TIMES:
         return plan
     scalars: list[tuple[str, Any]] = []
+    times: list[str] = []
     required: list[tuple[str, _Plan]] = []
     pointers: list[tuple[str, _Plan]] = []
     lists: list[tuple[str, _Plan]] = []
@@ -82,26 +85,35 @@ def _plan_of(full_name: str) -> _Plan:
             if field.label == "optional" and not field.pointer and field.type != "bytes":
                 scalars.append((field.name, _zero(field.type)))
             continue
+        always = field.label == "optional" and not field.pointer
+        if field.type in _TIMES:
+            if always:
+                times.append(field.name)
+            continue
         target = (field.name, _plan_of(field.type))
-        if field.label == "optional" and not field.pointer:
+        if always:
             required.append(target)
-        elif field.type not in _TIMES:
+        else:
             {"repeated": lists, "map": maps}.get(field.label, pointers).append(target)
-    plan.scalars, plan.required, plan.pointers = tuple(scalars), tuple(required), tuple(pointers)
-    plan.lists, plan.maps = tuple(lists), tuple(maps)
-    if plan.checks >= _CHECKS_MIN and full_name not in _DISTINCT:
+    plan.scalars, plan.times, plan.required = tuple(scalars), tuple(times), tuple(required)
+    plan.pointers, plan.lists, plan.maps = tuple(pointers), tuple(lists), tuple(maps)
+    if plan.costs_more_than_a_look_up and full_name not in _DISTINCT:
         plan.filled = set()
     return plan
 
 
 def _fill(message: Any, plan: _Plan) -> None:
-    filled = plan.filled
-    if filled is not None and message.SerializeToString() in filled:
+    filled, has = plan.filled, message.HasField
+    # A message that lacks its last scalar is not filled, and need not be looked up.
+    begun = not plan.scalars or has(plan.scalars[-1][0])
+    if filled is not None and begun and message.SerializeToString() in filled:
         return
-    has = message.HasField
     for name, zero in plan.scalars:
         if not has(name):
             setattr(message, name, zero)
+    for name in plan.times:
+        if not has(name):
+            getattr(message, name).SetInParent()
     for name, inner in plan.required:
         value = getattr(message, name)
         if has(name):
