@@ -235,6 +235,8 @@ class Positions:
 
 def identity(value: Json) -> tuple[str, Json]:
     """Return what is equal for two values exactly where `same` holds, and can be a dictionary's key."""
+    if type(value) is str:  # as most keys are
+        return "string", value
     if isinstance(value, dict | list):
         return go_type(value), json.dumps(value, sort_keys=True)
     return go_type(value), value

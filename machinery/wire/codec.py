@@ -43,6 +43,10 @@ class _FieldPlan:
     pointer: bool
     inline: bool
     omit_zero: bool
+    plain: scalars.ScalarCodec | None
+    """The codec of a scalar that is neither a pointer nor a list; most fields are one of these two kinds."""
+    nullable: bool
+    """A pointer that is written as a field of its own."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -57,19 +61,24 @@ _plans: dict[str, _MessagePlan] = {}
 
 
 def _field_plan(owner: str, field: Field) -> _FieldPlan:
+    scalar = scalars.SCALARS[field.type] if field.is_scalar else None
+    single = field.label == "optional"
+    inline = field.inline or (owner.endswith(".EphemeralContainer") and not field.json_name)
     return _FieldPlan(
         name=field.name,
         json_name=field.json_name,
         label=field.label,
         message="" if field.is_scalar else field.type,
-        scalar=scalars.SCALARS[field.type] if field.is_scalar else None,
+        scalar=scalar,
         zero={"string": "", "bool": False, "bytes": b""}.get(field.type, 0),
         own=scalars.OWN.get(field.type),
         always=field.always,
         pointer=field.pointer,
-        inline=field.inline or (owner.endswith(".EphemeralContainer") and not field.json_name),
+        inline=inline,
         # The one struct field of ours with Go's `omitzero`.
         omit_zero=field.name == "creationTimestamp" and owner.endswith(".ObjectMeta"),
+        plain=scalar if single and not field.pointer else None,
+        nullable=single and field.pointer and not inline,
     )
 
 
@@ -104,7 +113,16 @@ def _message_to_json(message: Value, full_name: str) -> dict[str, Json]:
     out: dict[str, Json] = {}
     for field in _plan(full_name).fields:
         name, key = field.name, field.json_name
-        if field.label == "repeated":
+        if field.plain is not None:
+            value = getattr(message, name)
+            if value or field.always:
+                out[key] = field.plain.to_json(value)
+        elif field.nullable:
+            if message.HasField(name):
+                out[key] = _value_to_json(field, getattr(message, name))
+            elif field.always:
+                out[key] = None
+        elif field.label == "repeated":
             items = getattr(message, name)
             if items:
                 out[key] = [_value_to_json(field, item) for item in items]
@@ -119,15 +137,6 @@ def _message_to_json(message: Value, full_name: str) -> dict[str, Json]:
         elif field.inline:
             if message.HasField(name) or not field.pointer:
                 out.update(_message_to_json(getattr(message, name), field.message))
-        elif field.pointer:
-            if message.HasField(name):
-                out[key] = _value_to_json(field, getattr(message, name))
-            elif field.always:
-                out[key] = None
-        elif field.scalar is not None:
-            value = getattr(message, name)
-            if value or field.always:
-                out[key] = field.scalar.to_json(value)
         else:
             written = _value_to_json(field, getattr(message, name))
             if written is not None or not field.omit_zero:
@@ -152,7 +161,8 @@ def to_json(message: Message) -> dict[str, Json]:
 def _into_message(
     message: Value, full_name: str, data: Json, path: str, unknown: Callable[[str], None]
 ) -> None:
-    if not isinstance(data, Mapping):
+    # The check of an abstract class is slow.
+    if not isinstance(data, dict) and not isinstance(data, Mapping):
         raise DecodeError(path, f"expected an object, got {scalars.json_type(data)}")
     by_json = _plan(full_name).by_json
     for key, value in data.items():

@@ -143,6 +143,10 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _NANOS = 1_000_000_000
 _YEAR_1, _YEAR_9999 = -62_135_596_800, 253_402_300_799
 _CYCLE_SECONDS = 146_097 * 86_400
+_TIMES_MAX = 4096
+"""Times whose text is cached: an object's conditions and the objects of one moment have the same."""
+_TIME_LENGTH_MAX = 40
+"""A longer text, with a fraction of many digits, is not cached."""
 
 
 def format_time(seconds: int, nanos: int = 0, *, micro: bool = False) -> str:
@@ -152,18 +156,27 @@ def format_time(seconds: int, nanos: int = 0, *, micro: bool = False) -> str:
     """
     if not 0 <= nanos < _NANOS:
         seconds, nanos = seconds + nanos // _NANOS, nanos % _NANOS
-    if _YEAR_1 <= seconds <= _YEAR_9999:
-        text = (_EPOCH + datetime.timedelta(seconds=seconds)).isoformat()[:19]
-    else:
-        # The calendar repeats every 400 years.
-        cycles, within = divmod(seconds, _CYCLE_SECONDS)
-        moment = _EPOCH + datetime.timedelta(seconds=within)
-        text = f"{moment.year + 400 * cycles:04d}{moment.isoformat()[4:19]}"
+    text = _whole_seconds(seconds)
     return f"{text}.{nanos // 1000:06d}Z" if micro else f"{text}Z"
+
+
+@lru_cache(_TIMES_MAX)
+def _whole_seconds(seconds: int) -> str:
+    if _YEAR_1 <= seconds <= _YEAR_9999:
+        return (_EPOCH + datetime.timedelta(seconds=seconds)).isoformat()[:19]
+    # The calendar repeats every 400 years.
+    cycles, within = divmod(seconds, _CYCLE_SECONDS)
+    moment = _EPOCH + datetime.timedelta(seconds=within)
+    return f"{moment.year + 400 * cycles:04d}{moment.isoformat()[4:19]}"
 
 
 def parse_time(text: str) -> tuple[int, int]:
     """(seconds since the epoch, nanoseconds) of an RFC 3339 text; ValueError for any other."""
+    return _parsed(text) if len(text) <= _TIME_LENGTH_MAX else _parsed.__wrapped__(text)
+
+
+@lru_cache(_TIMES_MAX)
+def _parsed(text: str) -> tuple[int, int]:
     match = _RFC3339.fullmatch(text)
     if match is not None:
         digits = (match.group(1) or ".0")[1:10].ljust(9, "0")
