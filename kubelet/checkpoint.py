@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import TypedDict, TypeVar
 
 from kubelet.resources.pod_resources import PodResources, PodResourcesDocument
 from kubelet.runtime import sandbox as runtime
 from kubelet.runtime.sandbox import PodSandbox, SandboxDocument
 
+T = TypeVar("T")
 VERSION = 1
 
 
@@ -37,16 +39,42 @@ class _CheckpointDocument(TypedDict):
     sandboxes: dict[str, SandboxDocument]
 
 
-def encode(checkpoint: Checkpoint) -> bytes:
-    """Return the file's bytes; the same state gives the same bytes."""
-    data = {
-        "version": VERSION,
-        "node": checkpoint.node,
-        "allocations": {uid: one.to_json() for uid, one in checkpoint.allocations.items()},
-        "sandboxes": {uid: runtime.to_json(one) for uid, one in checkpoint.sandboxes.items()},
-    }
-    text = json.dumps(data, separators=(",", ":"), sort_keys=True)
+@dataclass(frozen=True, slots=True)
+class EncodedPods:
+    """The pods of the last checkpoint by uid, each with its JSON: most have not changed at the next one."""
+
+    allocations: dict[str, tuple[PodResources, str]] = field(default_factory=dict)
+    sandboxes: dict[str, tuple[PodSandbox, str]] = field(default_factory=dict)
+
+
+def encode(checkpoint: Checkpoint, encoded: EncodedPods | None = None) -> bytes:
+    """Return the file's bytes; the same state gives the same bytes.
+
+    `encoded` has the pods of an earlier call, and gets those of this one.
+    """
+    encoded = encoded or EncodedPods()
+    allocations = _pods(checkpoint.allocations, PodResources.to_json, encoded.allocations)
+    sandboxes = _pods(checkpoint.sandboxes, runtime.to_json, encoded.sandboxes)
+    # The keys are in alphabetical order, as `decode` writes them to compare the checksum.
+    text = (
+        f'{{"allocations":{allocations},"node":{_text(checkpoint.node)},"sandboxes":{sandboxes},'
+        f'"version":{VERSION}}}'
+    )
     return f'{{"checksum":"{_checksum(text)}","data":{text}}}\n'.encode()
+
+
+def _pods(pods: Mapping[str, T], to_json: Callable[[T], object], encoded: dict[str, tuple[T, str]]) -> str:
+    """Return the JSON of pods by uid; that of pods which are the same objects is taken from `encoded`."""
+    before = dict(encoded)
+    encoded.clear()
+    for uid in sorted(pods):
+        pod, known = pods[uid], before.get(uid)
+        encoded[uid] = known if known is not None and known[0] is pod else (pod, _text(to_json(pod)))
+    return f"{{{','.join(f'{_text(uid)}:{text}' for uid, (_, text) in encoded.items())}}}"
+
+
+def _text(document: object) -> str:
+    return json.dumps(document, separators=(",", ":"), sort_keys=True)
 
 
 def decode(data: bytes) -> Checkpoint:
@@ -58,7 +86,7 @@ def decode(data: bytes) -> Checkpoint:
     try:
         document = json.loads(data)
         body = document["data"]
-        text = json.dumps(body, separators=(",", ":"), sort_keys=True)
+        text = _text(body)
         if document["checksum"] != _checksum(text):
             raise CorruptCheckpointError("checksum does not match: the file was damaged or edited")
         if body["version"] != VERSION:

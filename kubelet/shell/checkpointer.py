@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import anyio
 
-from kubelet.checkpoint import Checkpoint, encode
+from kubelet.checkpoint import Checkpoint, EncodedPods, encode
 from kubelet.shell.checkpoint_file import CheckpointFile
 from kubelet.shell.points import CHECKPOINT_AFTER, CHECKPOINT_BEFORE
 from machinery.runtime import host
@@ -29,6 +29,7 @@ class Checkpointer:
         self._snapshot = snapshot
         self._allocations_version = allocations_version
         self._limiter = limiter
+        self._encoded = EncodedPods()
         self._lock = anyio.Lock()
         self._version = 0
         self._saved = 0
@@ -61,7 +62,7 @@ class Checkpointer:
     async def _write(self) -> None:
         await CHECKPOINT_BEFORE.hit(node=self._file.node)
         version, allocations = self._version, self._allocations_version()
-        data = encode(self._snapshot())
+        data = encode(self._snapshot(), self._encoded)
         await host.current().blocking(lambda: self._file.write(data), self._limiter)
         self._saved, self._saved_allocations = version, allocations
         await CHECKPOINT_AFTER.hit(node=self._file.node)

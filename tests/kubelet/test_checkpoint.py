@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubelet.checkpoint import Checkpoint, CorruptCheckpointError, decode, encode
+from kubelet.checkpoint import Checkpoint, CorruptCheckpointError, EncodedPods, decode, encode
 from kubelet.resources.pod_resources import PodResources
 from kubelet.resources.requirements import Requirements, ResourceList
 from kubelet.runtime import sandbox as runtime
@@ -56,6 +56,22 @@ def test_what_is_saved_is_read_again(tmp_path: Path) -> None:
 
 def test_the_same_state_gives_the_same_bytes() -> None:
     assert encode(checkpoint()) == encode(checkpoint())
+
+
+def test_pods_that_were_encoded_before_are_encoded_as_if_they_were_not() -> None:
+    encoded = EncodedPods()
+    first = checkpoint(3)
+    encode(first, encoded)
+    sandboxes = {uid: each for uid, each in first.sandboxes.items() if uid != "uid-0"}
+    sandboxes["uid-1"] = replace(sandboxes["uid-1"], ip="10.0.0.8")
+    sandboxes["another"] = sandbox("another")
+    second = replace(first, sandboxes=sandboxes)
+
+    data = encode(second, encoded)
+
+    assert data == encode(second)
+    assert decode(data) == second
+    assert set(encoded.sandboxes) == {"another", "uid-1", "uid-2"}
 
 
 WHOLE = encode(checkpoint(1))
