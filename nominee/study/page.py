@@ -17,15 +17,23 @@ _PAGE = Template("""<!doctype html>
 <meta name="viewport" content="width=device-width">
 <title>KEP-5836: the open questions, measured</title>
 <style>
-body { font: 16px/1.5 sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
 body { color: #222; background: #fff }
 figure { margin: 2rem 0; border-top: 1px solid #ccc; padding-top: 1rem }
+figure div { background: #fff; border-radius: 4px }
 figure svg { width: 100%; height: auto }
 figcaption { font-size: 0.9rem }
 table { border-collapse: collapse; font-size: 0.75rem; margin: 1rem 0 }
 th, td { border: 1px solid #ccc; padding: 0.15rem 0.4rem; text-align: left }
 .wide { overflow-x: auto }
+td { white-space: nowrap }
+td:last-child { white-space: normal; min-width: 7rem }
 code { background: #f2f2f2; padding: 0 0.2rem }
+@media (prefers-color-scheme: dark) {
+  body { color: #e6edf3; background: #0d1117 }
+  code { background: #262d36 }
+  figure, th, td { border-color: #3a434e }
+}
 </style>
 <h1>Preemption for a deferred resize (KEP-5836): the open questions, measured</h1>
 $setup
@@ -73,8 +81,8 @@ def _paragraphs(texts: Sequence[str]) -> str:
 
 def _figure(number: int, one: Figure) -> str:
     return (
-        f"<figure>\n<h3>{number}. {escape(one.title)}</h3>\n{one.svg}\n<figcaption>{escape(one.caption)} "
-        f"<code>{escape(one.command)}</code></figcaption>\n</figure>"
+        f"<figure>\n<h3>{number}. {escape(one.title)}</h3>\n<div>{one.svg}</div>\n"
+        f"<figcaption>{escape(one.caption)} <code>{escape(one.command)}</code></figcaption>\n</figure>"
     )
 
 
