@@ -32,6 +32,7 @@ START_SECONDS_MAX = 150.0
 STOP_SECONDS_MAX = 20.0
 PROGRAM = "nominee.skew.cell_program"
 _LOG_BYTES_MAX = 8 << 20
+_LINE_CHARACTERS_MAX = 300
 _CLUSTER, _RESULTS = "c", "results.json"
 
 
@@ -95,7 +96,7 @@ def remove(work: Path) -> None:
 
 def keep(job: Job, work: Path, target: Path, problem: str) -> None:
     """Move what a reader needs to a directory, which then has RESULT; `problem`: why the process failed."""
-    result = _result(work / _RESULTS, problem)
+    result = _result(work, problem)
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     cluster = work / _CLUSTER
@@ -116,10 +117,19 @@ def keep(job: Job, work: Path, target: Path, problem: str) -> None:
     write_atomically(target / RESULT, json.dumps(document).replace(f"{work}/", ""))
 
 
-def _result(file: Path, problem: str) -> ScenarioResult:
+def _result(work: Path, problem: str) -> ScenarioResult:
     try:
-        (document,) = json.loads(file.read_text(encoding="utf-8"))
+        (document,) = json.loads((work / _RESULTS).read_text(encoding="utf-8"))
         return ScenarioResult.from_json(document)
     except (OSError, ValueError, KeyError, TypeError):
-        reason = problem or "the process of the cell left no result; see its steps"
+        reason = ": ".join([problem or "the process of the cell left no result", *_last_line(work / STEPS)])
         return ScenarioResult(scenario="", outcome=Outcome.ERROR, reason=reason)
+
+
+def _last_line(steps: Path) -> list[str]:
+    """Return the last line that the process has printed: the error, if it ended with one."""
+    try:
+        lines = steps.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    return [line.strip()[:_LINE_CHARACTERS_MAX] for line in lines if line.strip()][-1:]

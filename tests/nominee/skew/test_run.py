@@ -143,10 +143,11 @@ def test_a_process_that_leaves_no_result_is_an_error(tmp_path: Path) -> None:
     store = Store(tmp_path / "report")
     job = Job(id=cell.id, text=cell.text, digest=cell.digest, seconds_max=1.0)
     (tmp_path / "work").mkdir()
+    (tmp_path / "work/steps.txt").write_text("Traceback\n  a line\nKeyError: 'x'\n\n", encoding="utf-8")
     keep(job, tmp_path / "work", store.folder(cell), "it was killed")
     found = store.result(cell)
     assert found is not None
-    assert (found.result.outcome, found.result.reason) == (Outcome.ERROR, "it was killed")
+    assert (found.result.outcome, found.result.reason) == (Outcome.ERROR, "it was killed: KeyError: 'x'")
 
 
 def test_answers_are_confirmed_contradicted_or_not_tested(tmp_path: Path) -> None:
