@@ -77,6 +77,8 @@ def report_errors(server: Dependencies, next_filter: Next) -> Next:
             failure = error
         except StorageError as error:
             failure = to_status(error)
+        except failpoints.FailpointError as error:
+            failure = errors.internal(str(error))
         except ClientGone:
             raise
         except asyncio.CancelledError:
