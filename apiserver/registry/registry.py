@@ -51,7 +51,8 @@ from apiserver.registry.store import Store
 from apiserver.registry.update import update
 from apiserver.storage.interface import Storage, StorageError
 from apiserver.storage.status import to_status
-from machinery.api.errors import StatusError
+from machinery.api import errors
+from machinery.api.errors import FailpointError, StatusError
 from machinery.api.kinds import AnyKind
 from machinery.api.pb import core, meta, policy
 from machinery.features.gates import Gates
@@ -74,8 +75,8 @@ class _Statuses:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, StorageError):
-            status = to_status(error)
+        if isinstance(error, StorageError | FailpointError):
+            status = to_status(error) if isinstance(error, StorageError) else errors.internal(str(error))
             status.warnings = self._warnings
             raise status from error
         if isinstance(error, StatusError):

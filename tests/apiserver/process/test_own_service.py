@@ -18,6 +18,7 @@ from machinery.api.errors import StatusError
 from machinery.api.kinds import Kind
 from machinery.api.pb import meta
 from machinery.features.gates import Gates, Version
+from machinery.runtime import failpoints
 from machinery.runtime.clock import FakeClock
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
 from tests.support.patience import PATIENCE_SECONDS
@@ -103,6 +104,20 @@ async def test_no_endpoint_is_on_loopback(
     async with kept(registry, clock, "127.0.0.1:6443"):
         found = await read(registry, kinds.ENDPOINT_SLICE)
         assert [each.addresses[0] for each in found.endpoints] == addresses
+
+
+async def test_an_error_at_a_failpoint_is_no_end(registry: Registry, clock: FakeClock) -> None:
+    point = "apiserver.services.allocated"
+    failpoints.arm(point, '1*error("x")')
+    try:
+        async with kept(registry, clock, "192.0.2.7:6443"):
+            found = failpoints.REGISTRY.get(point)
+            assert found is not None
+            assert found.fired == 1
+            await clock.advance(own_service.AGAIN_SECONDS)
+            await clock.wait_for_sleepers(1)
+    finally:
+        failpoints.arm(point, "off")
 
 
 async def test_an_address_that_is_taken_is_no_end(registry: Registry, clock: FakeClock) -> None:
