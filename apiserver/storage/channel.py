@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TypeVar
 
 import anyio.lowlevel
 import grpc
@@ -27,11 +27,10 @@ from machinery.client.unary_call import covered
 from machinery.runtime import call_faults
 from machinery.runtime.call_faults import FAULTS
 
+T = TypeVar("T")
 ETCD = "etcd"
 REQUIRE_LEADER = (("hasleader", "true"),)
 """Metadata: a member that has lost its leader fails the call, or ends the watch, instead of being silent."""
-Send = Callable[..., Awaitable[Any]]
-"""A unary method of a stub."""
 call_faults.declare(ETCD, ("Range", "Txn", "Compaction", "LeaseGrant", "Watch"), refused=("merge",))
 
 # The limit of one operation, retries included. kube-apiserver's requests have 60 s; here a client gets 503
@@ -62,15 +61,20 @@ class Caller:
     """Makes calls and retries them while etcd is unavailable, for at most `OPERATION_SECONDS_MAX`."""
 
     def __init__(
-        self, channel: grpc.aio.Channel, monotonic: Callable[[], float], sleep: Callable[[float], Any]
+        self,
+        channel: grpc.aio.Channel,
+        monotonic: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self.kv = rpc.KVStub(channel)
         self.lease = rpc.LeaseStub(channel)
         self._monotonic = monotonic
         self._sleep = sleep
 
-    async def __call__(self, send: Send, request: Message, *, revision: int = 0) -> tuple[Any, bool]:
-        """Return (the response, whether an earlier attempt may have been applied).
+    async def __call__(
+        self, send: Callable[..., Awaitable[T]], request: Message, *, revision: int = 0
+    ) -> tuple[T, bool]:
+        """Return (the response of a stub's method, whether an earlier attempt may have been applied).
 
         Only UNAVAILABLE is retried. `revision` is for the error's text.
 
@@ -90,7 +94,7 @@ class Caller:
             await self._sleep(_RETRY_PAUSE_SECONDS)
 
 
-async def _once(send: Send, request: Message, timeout_seconds: float) -> Any:
+async def _once(send: Callable[..., Awaitable[T]], request: Message, timeout_seconds: float) -> T:
     """Make one call. AioRpcError and the cancellation of an anyio scope pass through."""
     try:
         if FAULTS.rules:

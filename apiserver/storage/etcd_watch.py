@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Any
 
 import anyio.lowlevel
 import grpc.aio
@@ -64,6 +63,8 @@ async def watch(channel: grpc.aio.Channel, start_revision: int) -> AsyncGenerato
                 answer = await call.read()
                 if FAULTS.rules and await FAULTS.message(stream) == "relist":
                     raise Compacted(start_revision, start_revision)
+                if answer is grpc.aio.EOF:
+                    raise StorageUnavailable("etcd ended the watch")
                 _check(answer, start_revision)
                 if answer.created or answer.events:
                     await RECEIVED.hit(revision=answer.header.revision)
@@ -83,10 +84,8 @@ async def watch(channel: grpc.aio.Channel, start_revision: int) -> AsyncGenerato
             call.cancel()
 
 
-def _check(answer: Any, start_revision: int) -> None:
+def _check(answer: rpc.WatchResponse, start_revision: int) -> None:
     """Raise the error of a message that ends the watch."""
-    if answer is grpc.aio.EOF:
-        raise StorageUnavailable("etcd ended the watch")
     if answer.canceled:
         if answer.compact_revision:
             raise Compacted(start_revision, answer.compact_revision)
