@@ -14,7 +14,7 @@ awaitable (`async def`).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -168,6 +168,28 @@ class PreFilterPlugin(Plugin):
         return None
 
 
+class _Rejections:
+    """The nodes that the `filter` of one plugin rejected last, by name."""
+
+    __slots__ = ("by_node",)
+
+    def __init__(self, by_node: Mapping[str, Status] | None = None) -> None:
+        self.by_node: dict[str, Status] = dict(by_node or {})
+
+    @staticmethod
+    def of(state: CycleState, plugin: str) -> _Rejections:
+        """Return those of a cycle, which are kept in its state."""
+        key = f"rejections/{plugin}"
+        found: _Rejections | None = state.get(key)
+        if found is None:
+            found = _Rejections()
+            state.write(key, found)
+        return found
+
+    def clone(self) -> _Rejections:
+        return _Rejections(self.by_node)
+
+
 class FilterPlugin(Plugin):
     """Filter works on one node, or on many at once; both must return the same verdicts.
 
@@ -191,21 +213,30 @@ class FilterPlugin(Plugin):
         """
         nodes = snapshot.nodes_at(rows)
         mask = np.empty(len(nodes), dtype=np.bool_)
+        rejections = _Rejections.of(state, self.name).by_node
         for i, node in enumerate(nodes):
             status = self.filter(state, pod, node)
-            mask[i] = status is None or status.code is Code.Success
-            if status is not None and not status.is_success and not status.is_rejected:
+            mask[i] = status is None or status.is_success
+            if status is None or status.is_success:
+                rejections.pop(node.name, None)
+            elif status.is_rejected:
+                rejections[node.name] = status
+            else:
                 raise FilterError(status.with_plugin(self.name))
         return mask
 
     def explain_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> tuple[Sequence[Status], NDArray[np.intp]]:
-        """Return why `filter_all` rejected these rows: distinct statuses, and an index for each row."""
+        """Return why `filter_all` rejected these rows: distinct statuses, and an index for each row.
+
+        `filter` is not called again for nodes that it rejected: it may be slow, or answer otherwise.
+        """
         statuses: dict[Status, int] = {}
         index = np.empty(len(rows), dtype=np.intp)
+        rejections = _Rejections.of(state, self.name).by_node
         for i, node in enumerate(snapshot.nodes_at(rows)):
-            status = self.filter(state, pod, node)
+            status = rejections.get(node.name) or self.filter(state, pod, node)
             if status is None:
                 raise RuntimeError(f"{self.name} rejected node {node.name} and now does not")
             index[i] = statuses.setdefault(status, len(statuses))

@@ -101,6 +101,20 @@ def test_the_first_rejection_of_a_node_is_reported() -> None:
     assert str(caught.value) == "0/6 nodes are available: 3 Insufficient cpu, 3 even."
 
 
+def test_a_node_is_filtered_once_and_its_rejection_is_kept() -> None:
+    """A filter that answers otherwise when it is asked again rejects all the same."""
+
+    class Fickle(Odd):
+        def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+            self.asked.append(node.name)
+            return None if self.asked.count(node.name) > 1 else Status(Code.Unschedulable, ("today",))
+
+    fickle = Fickle()
+    with pytest.raises(FitError, match="0/6 nodes are available: 6 today"):
+        found(ready(fickle), pod("a"))
+    assert sorted(fickle.asked) == [f"n{i}" for i in range(6)]
+
+
 def test_pending_plugins_are_kept_apart() -> None:
     with pytest.raises(FitError) as caught:
         found(ready(Odd(code=Code.Pending), nodes=1), pod("a"))
