@@ -11,11 +11,14 @@ from functools import lru_cache
 
 from kubelet.resources.pod_resources import PodResources
 from kubelet.resources.requirements import SHARED_VALUES_MAX, Requirements, ResourceList
-from kubelet.runtime.sandbox import PodSandbox
+from kubelet.runtime.sandbox import Container, PodSandbox
 from machinery.api.pb import core
-from machinery.resources.pod_resources import CPU, MEMORY, is_sidecar, pod_limits, pod_requests
+from machinery.resources.pod_resources import CPU, MEMORY, amount, is_sidecar, pod_limits, pod_requests
 from machinery.resources.quantity import Format, Quantity
 
+_REQUEST_MIN = "2m"
+_LIMIT_MIN = "10m"
+"""The least cpu that a container's cgroup can have; less is the same to it."""
 _CGROUP = (CPU, MEMORY)
 """What is in force for a pod as a whole without pod-level resources: its cgroup's values."""
 
@@ -35,11 +38,11 @@ def write_resources(
     rows: Iterable[core.ContainerStatus] = (*status.initContainerStatuses, *status.containerStatuses)
     for row in rows:
         container = sandbox.get(row.name)
-        own = allocated.get(row.name)
-        if container is None or own is None or (container.state == "waiting" and not container.crashed):
+        if container is None or (container.state == "waiting" and not container.crashed):
             continue
+        own = allocated.get(row.name) or _in_spec(pod, row.name)
         own.requests.write(row.allocatedResources)
-        container.resources.write(row.resources)
+        shown(own, container).write(row.resources)
         row.resources.SetInParent()
     status.ClearField("allocatedResources")
     status.ClearField("resources")
@@ -53,6 +56,45 @@ def write_resources(
     if status.phase == "Running":
         in_force = total(pod, sandbox.actuated())
         _write(status, Requirements(in_force.requests.only(_CGROUP), in_force.limits))
+
+
+def _in_spec(pod: core.Pod, name: str) -> Requirements:
+    """Return the resources of a container that cannot be resized: an init container before 1.36."""
+    containers = (*pod.spec.initContainers, *pod.spec.containers)
+    return next(Requirements.from_message(one.resources) for one in containers if one.name == name)
+
+
+def shown(allocated: Requirements, container: Container) -> Requirements:
+    """Return what the status of a container has as its resources.
+
+    That is its allocation with cpu and memory as the runtime reports them while the container runs. A limit
+    that the runtime does not have yet is shown as it is allocated.
+    """
+    in_force = container.resources
+    if container.state != "running" or in_force == allocated:
+        return allocated
+    return Requirements(
+        _reported(allocated.requests, in_force.requests, _REQUEST_MIN, always=True),
+        _reported(allocated.limits, in_force.limits, _LIMIT_MIN, always=False),
+    )
+
+
+def _reported(allocated: ResourceList, in_force: ResourceList, cpu_min: str, *, always: bool) -> ResourceList:
+    """Return the allocated quantities with those in force; cpu below what a cgroup can have is its minimum.
+
+    `always`: the runtime reports cpu also where none is in force.
+    """
+    if not allocated:
+        return allocated
+    result, least = allocated, amount(CPU, cpu_min)
+    memory, cpu = in_force.get(MEMORY), in_force.get(CPU)
+    if memory is not None:
+        result = result.replaced(MEMORY, memory)
+    if cpu is not None and in_force.number(CPU) > least:
+        result = result.replaced(CPU, cpu)
+    elif (always or cpu is not None) and allocated.number(CPU) > least:
+        result = result.replaced(CPU, cpu_min)
+    return result
 
 
 def _write(status: core.PodStatus, requirements: Requirements) -> None:

@@ -126,3 +126,81 @@ def test_a_pod_that_has_ended_has_nothing_in_force() -> None:
 
 def test_before_1_36_a_pod_as_a_whole_shows_none() -> None:
     assert _status(_pod(SMALL), version=Version(1, 35)) == {}
+
+
+def container_status(
+    in_force: dict[str, Any], allocated: dict[str, Any], *, state: str = "running"
+) -> dict[str, Any]:
+    """Return the resources that the status of a container shows."""
+    pod = _pod(in_force)
+    sandbox = runtime.start(runtime.prepare(pod, now=NOW), desired_resources(pod), ip="10.1.0.2", now=NOW)
+    if state == "crashed":
+        sandbox = runtime.crash(sandbox, now=NOW, exit_code=1)
+    elif state == "exited":
+        sandbox = runtime.stop(sandbox, now=NOW)
+    own = PodResources((("c0", Requirements.from_json(allocated)),))
+    view = View(pod=pod, host_ip="172.16.0.1", now=NOW, sandbox=sandbox, allocated=own)
+    (row,) = build(view, status_features(CURRENT, Gates("kubelet", CURRENT))).containerStatuses
+    shown: dict[str, Any] = codec.to_json(row)
+    assert shown.get("allocatedResources", {}) == allocated.get("requests", {})
+    return shown["resources"]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("in_force", "allocated", "want"),
+    [
+        pytest.param(SMALL, REQUESTS_ONLY | {"limits": BIG["requests"]}, SMALL, id="as the runtime has it"),
+        pytest.param(
+            {"requests": {"cpu": "1"}},
+            {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}},
+            {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}},
+            id="a new limit shows at once",
+        ),
+        pytest.param(
+            {"requests": {"memory": "1Gi"}},
+            {"requests": {"memory": "1Gi", "cpu": "1"}},
+            {"requests": {"memory": "1Gi", "cpu": "2m"}},
+            id="every cgroup has a weight",
+        ),
+        pytest.param(
+            {"requests": {"cpu": "1m"}, "limits": {"cpu": "1m"}},
+            {"requests": {"cpu": "100m"}, "limits": {"cpu": "100m"}},
+            {"requests": {"cpu": "2m"}, "limits": {"cpu": "10m"}},
+            id="less than a cgroup can have",
+        ),
+        pytest.param(
+            {"requests": {"cpu": "1m"}, "limits": {"cpu": "1m"}},
+            {"requests": {"cpu": "2m"}, "limits": {"cpu": "5m"}},
+            {"requests": {"cpu": "2m"}, "limits": {"cpu": "5m"}},
+            id="the same to a cgroup",
+        ),
+        pytest.param(
+            {"requests": {"cpu": "1", "ephemeral-storage": "1Gi"}},
+            {"requests": {"cpu": "2", "ephemeral-storage": "1Gi"}},
+            {"requests": {"cpu": "1", "ephemeral-storage": "1Gi"}},
+            id="other resources",
+        ),
+    ],
+)
+def test_a_running_container_shows_what_the_runtime_reports(
+    in_force: dict[str, Any], allocated: dict[str, Any], want: dict[str, Any]
+) -> None:
+    """kubelet 1.36, convertContainerStatusResources."""
+    assert container_status(in_force, allocated) == want
+
+
+@pytest.mark.parametrize("state", ["crashed", "exited"])
+def test_a_container_that_does_not_run_shows_its_allocation(state: str) -> None:
+    """kubelet 1.36, convertContainerStatusResources."""
+    assert container_status(SMALL, BIG, state=state) == BIG
+
+
+def test_init_containers_that_cannot_be_resized_show_their_resources_too() -> None:
+    pod = _pod(SMALL, init=({"resources": BIG},))
+    sandbox = runtime.start(runtime.prepare(pod, now=NOW), desired_resources(pod), ip="10.1.0.2", now=NOW)
+    own = desired_resources(pod, init_containers=False)
+    view = View(pod=pod, host_ip="172.16.0.1", now=NOW, sandbox=sandbox, allocated=own)
+    version = Version(1, 35)
+    (row,) = build(view, status_features(version, Gates("kubelet", version))).initContainerStatuses
+    shown = codec.to_json(row)
+    assert (shown["allocatedResources"], shown["resources"]) == (BIG["requests"], BIG)
