@@ -13,6 +13,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from machinery.api.pb import core
+from machinery.runtime import logs
 from machinery.runtime.clock import Clock
 from scheduler.framework.events import ClusterEvent, QueueingHint
 from scheduler.framework.types import PodInfo
@@ -22,6 +23,7 @@ from scheduler.queue.scheduling_queue import PrioritySchedulingQueue
 from scheduler.shell.durations import Durations
 
 HINT_ERROR: Final = "Error"
+_log = logs.get()
 
 
 class MeasuredQueue:
@@ -64,7 +66,7 @@ class MeasuredQueue:
 
 
 def timed_ask(seconds: Durations, clock: Clock) -> AskHint:
-    """Ask hints and record how long each took, by plugin, event and result."""
+    """Ask hints and record how long each took, by plugin, event and result; log those that raise."""
     monotonic = clock.monotonic
 
     def timed(
@@ -79,6 +81,14 @@ def timed_ask(seconds: Durations, clock: Clock) -> AskHint:
             hint = ask(registration, event, pod, old, new)
             word = hint.value
             return hint
+        except Exception:
+            _log.exception(
+                "A queueing hint failed",
+                pod=pod.key,
+                plugin=registration.plugin,
+                cluster_event=event_label(event),
+            )
+            raise
         finally:
             seconds.of(registration.plugin, event_label(event), word).observe(monotonic() - began)
 

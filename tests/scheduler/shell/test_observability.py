@@ -13,10 +13,14 @@ from starlette.requests import Request
 
 from machinery.api.objects import ObjectKey
 from machinery.process.serving import Handler, Serving
+from machinery.runtime.clock import FakeClock
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from scheduler.framework.interface import Code, FilterPlugin, PreEnqueuePlugin, ScorePlugin, Status
 from scheduler.framework.types import NodeInfo, PodInfo
+from scheduler.queue.hints import Registration
 from scheduler.shell import debug
+from scheduler.shell.measured_events import timed_ask
 from scheduler.shell.metrics import Metrics
 from scheduler.shell.wiring import Parts
 from tests.nominee.explain.test_schema import VALIDATOR
@@ -300,6 +304,20 @@ async def test_what_explain_is_asked_for(query: str, code: int) -> None:
         debug.serve(Routes(), parts)
         request = Request({"type": "http", "query_string": query.encode(), "headers": []})
         assert (await handlers["/debug/explain"](request)).status_code == code
+
+
+def test_a_hint_that_raises_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(pod: PodInfo, old: object, new: object) -> QueueingHint:
+        raise ValueError("boom")
+
+    event = ClusterEvent(EventResource.Node, ActionType.Add)
+    asks = timed_ask(Metrics(CollectorRegistry()).hint_seconds, FakeClock())
+    with pytest.raises(ValueError, match="boom"):
+        asks(Registration("Failing", event, fails), event, pod("p"), None, None)
+    logged = capsys.readouterr().out
+    assert "A queueing hint failed" in logged
+    assert "Failing" in logged
+    assert "NodeAdd" in logged
 
 
 async def test_a_pre_enqueue_plugin_that_raises_gates_the_pod() -> None:
