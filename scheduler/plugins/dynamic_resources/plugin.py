@@ -159,6 +159,7 @@ class DynamicResources(
             return None, Status(Code.Unschedulable, ("plugin disabled",), self.name)
         known = self._known(state)
         if known is None:
+            # An earlier PreFilter rejected the pod. Upstream's text, and so its message ends: ". not found".
             return None, failed("not found")
         if not known.claims:
             return None, Status(Code.Unschedulable, (NOTHING_TO_DEALLOCATE,), self.name)

@@ -206,7 +206,8 @@ async def test_why_a_pod_waits() -> None:
         ({"cpu": "9"}, "Insufficient cpu. no new claims to deallocate, preemption: 0/1"),
         (
             {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]},
-            "not found. not found",
+            # As kube-scheduler 1.36.2: DynamicResources' PostFilter has no state of its PreFilter.
+            'persistentvolumeclaim "none" not found. not found',
         ),
     ],
 )
