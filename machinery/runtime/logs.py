@@ -4,8 +4,9 @@
     log.info("Bound", pod="ns/name", node="n1")
     I1121 04:38:10.123456 scheduler] Bound pod=ns/name node=n1
 
-Nothing is configured when this is imported: `configure` does that once a process, in `process.run`. Values
-are made strings by `str`, so a key may be given as it is. Never log in a hot loop.
+`configure` is called once a process, in `process.run`. Until then only warnings and errors are written, to
+standard error: standard output has a command's results. Values are made strings by `str`, so a key may be given
+as it is. Never log in a hot loop.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from machinery.runtime.clock import Clock, SystemClock, rfc3339_micro
@@ -62,10 +63,27 @@ def configure(
     The standard library's loggers (grpc, asyncio, uvicorn) are sent the same way, from WARNING up.
     """
     out = stream if stream is not None else sys.stderr
-    watch = clock or SystemClock()
+    _configure(component, level, format, clock or SystemClock(), lambda: out, is_final=True)
+    root = logging.getLogger()
+    for handler in [each for each in root.handlers if isinstance(each, _ToStructlog)]:
+        root.removeHandler(handler)
+    root.addHandler(_ToStructlog())
+    root.setLevel(logging.WARNING)
+
+
+def _configure(
+    component: str,
+    level: Level,
+    format: Format,
+    clock: Clock,
+    stream: Callable[[], TextIO],
+    *,
+    is_final: bool,
+) -> None:
+    """Configure structlog; loggers keep a final configuration when they are used for the first time."""
 
     def stamp(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
-        event["timestamp"] = rfc3339_micro(watch.now())
+        event["timestamp"] = rfc3339_micro(clock.now())
         event["level"] = "warning" if method == "warn" else "error" if method == "exception" else method
         event["component"] = component
         return event
@@ -79,14 +97,9 @@ def configure(
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
         context_class=dict,
-        logger_factory=structlog.WriteLoggerFactory(file=out),
-        cache_logger_on_first_use=True,
+        logger_factory=lambda *_: structlog.WriteLogger(stream()),
+        cache_logger_on_first_use=is_final,
     )
-    root = logging.getLogger()
-    for handler in [each for each in root.handlers if isinstance(each, _ToStructlog)]:
-        root.removeHandler(handler)
-    root.addHandler(_ToStructlog())
-    root.setLevel(logging.WARNING)
 
 
 class _ToStructlog(logging.Handler):
@@ -131,3 +144,7 @@ def _jsonable(value: object) -> object:
 def _quote(value: object) -> str:
     text = str(value)
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+if not structlog.is_configured():
+    _configure("nominee", "warning", "text", SystemClock(), lambda: sys.stderr, is_final=False)

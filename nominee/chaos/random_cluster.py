@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 
+from machinery.runtime import logs
 from nominee.chaos.random_run import GROUP, Outcome, RandomRun
 from nominee.scenario.cluster import ClusterError, ScenarioCluster
 from nominee.scenario.model import ClusterOptions, ComponentOptions
@@ -54,8 +55,11 @@ def run_real(directory: Path, seed: int, seconds: float, rate: float, say: Calla
         async with RealCluster.open(directory, OPTIONS) as cluster:
             return await RandomRun(cluster, say).run(seed, seconds, rate)
 
+    log_file = directory / "logs" / "chaos.log"
+    log_file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with started(OPTIONS, directory):
+        with log_file.open("a", encoding="utf-8") as log, started(OPTIONS, directory):
+            logs.configure("chaos", stream=log)
             return anyio.run(main, backend_options={"use_uvloop": True})
     except NotStartedError as error:
         raise ClusterError(f"the cluster did not start: {error}") from None

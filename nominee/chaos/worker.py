@@ -16,6 +16,7 @@ from typing import TextIO
 import anyio
 import anyio.to_thread
 
+from machinery.runtime import logs
 from machinery.runtime.clock import SystemClock
 from nominee.chaos.messages import Answer, Plan, Request
 from nominee.scenario.narration import Narrator, Silent, TextNarrator
@@ -27,6 +28,7 @@ def main(text: str, requests: TextIO, answers: TextIO) -> int:
     """Start the cluster, and answer requests until they end."""
     plan = Plan(**json.loads(text))
     scenario = next(each for each in read_file(Path(plan.file)) if each.name == plan.name)
+    logs.configure("chaos", stream=sys.stdout)
     narrate: Narrator = TextNarrator(SystemClock(), to_stderr=True) if plan.verbose else Silent()
 
     def answer(found: Answer) -> None:

@@ -66,6 +66,16 @@ def test_an_exception_keeps_its_traceback_and_the_standard_library_is_heard() ->
     assert "x] oops 1 logger=grpc" in text
 
 
+def test_before_it_is_configured_only_warnings_are_written_and_not_to_standard_output() -> None:
+    script = "from machinery.runtime import logs; logs.get().info('a'); logs.get().warning('b', node='n1')"
+    ran = subprocess.run(
+        [sys.executable, "-c", script], check=True, timeout=PATIENCE_SECONDS, capture_output=True, text=True
+    )
+    assert ran.stdout == ""
+    assert ran.stderr.startswith("W")
+    assert ran.stderr.endswith(" nominee] b node=n1\n")
+
+
 def test_it_does_not_load_rich_and_does_not_forbid_it() -> None:
     script = (
         "import sys; import machinery.runtime.logs; assert 'rich' not in sys.modules; import rich.console"
