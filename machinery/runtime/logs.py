@@ -5,8 +5,8 @@
     I1121 04:38:10.123456 scheduler] Bound pod=ns/name node=n1
 
 `configure` is called once a process, in `process.run`. Until then only warnings and errors are written, to
-standard error: standard output has a command's results. Values are made strings by `str`, so a key may be given
-as it is. Never log in a hot loop.
+standard error: standard output has a command's results. Values are made strings by `str`, so a key may be
+given as it is. Never log in a hot loop.
 """
 
 from __future__ import annotations

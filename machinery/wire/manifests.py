@@ -1,4 +1,4 @@
-"""Read objects from a YAML or JSON stream."""
+"""Read objects from a YAML or JSON stream, and write YAML that is read as it was."""
 
 from __future__ import annotations
 
@@ -44,6 +44,35 @@ JSONTypesLoader.add_implicit_resolver(
     ),
     list("-+0123456789."),
 )
+
+
+class _JSONTypesDumper(yaml.SafeDumper):
+    """YAML that `JSONTypesLoader` and YAML 1.1 read alike: the texts 1e3 and 2026-01-01 are quoted."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+_JSONTypesDumper.yaml_implicit_resolvers = {
+    first: [
+        *yaml.SafeDumper.yaml_implicit_resolvers.get(first, ()),
+        *JSONTypesLoader.yaml_implicit_resolvers.get(first, ()),
+    ]
+    for first in {**yaml.SafeDumper.yaml_implicit_resolvers, **JSONTypesLoader.yaml_implicit_resolvers}
+}
+
+
+def dump_yaml(document: Json, *, sort_keys: bool = True, width: int = 80) -> str:
+    """Return a JSON value as a YAML document, in blocks and without aliases."""
+    text: str = yaml.dump(
+        document,
+        Dumper=_JSONTypesDumper,
+        sort_keys=sort_keys,
+        width=width,
+        allow_unicode=True,
+        default_flow_style=False,
+    )
+    return text
 
 
 def load_documents(text: str) -> list[Json]:

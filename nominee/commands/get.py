@@ -123,9 +123,9 @@ class _Get:
             if self.output == "json":
                 click.echo(json.dumps(document, indent=4, sort_keys=True))
             else:
-                import yaml
+                from machinery.wire.manifests import dump_yaml
 
-                click.echo(("---\n" if stream else "") + yaml.safe_dump(document), nl=False)
+                click.echo(("---\n" if stream else "") + dump_yaml(document), nl=False)
 
     def _show_table(self, items: Sequence[Any], widths: Sequence[int] | None) -> Sequence[int]:
         from machinery.runtime.clock import SystemClock

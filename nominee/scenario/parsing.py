@@ -10,7 +10,7 @@ from machinery.wire.manifests import parse_object
 from machinery.wire.scalars import DecodeError, Json
 from nominee import etcd_links
 from nominee.components import BY_NAME
-from nominee.scenario import names, paths
+from nominee.scenario import names, paths, substitution
 from nominee.scenario.condition import ObjectCondition
 from nominee.scenario.condition_parsing import Parser
 from nominee.scenario.documents import Document, InvalidScenarioError, Path
@@ -45,7 +45,6 @@ from nominee.scenario.schema import fields_of, near
 _NOT_ACTIONS = ("name", "save", "rejected")
 _REJECTED = ("apply", "patch", "start", "restart")
 """Steps that may be expected to fail."""
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
 
 def parse(document: Document) -> Scenario:
@@ -443,7 +442,7 @@ def _fields_at(manifest: Mapping[str, Json], place: Path) -> tuple[str, ...]:
 
 def _used_variables(value: Json) -> Iterator[str]:
     if isinstance(value, str):
-        yield from _VARIABLE.findall(value)
+        yield from substitution.used(value)
     elif isinstance(value, Mapping):
         for key, each in value.items():
             yield from _used_variables(key)

@@ -3,32 +3,47 @@
 Recorded: objects that clients other than components create, patch and delete; processes that are started,
 stopped, paused and restarted, also with another version or other gates; failpoints; faults.
 
-Not recorded: reads, requests that were refused, which pods a drain evicted (they are deletions), writes of a
-status over gRPC, changes while the recorder had no connection, and the times between steps. Objects that were
-created over gRPC (`nominee apply`) have no managedFields: kind and name decide whether a component made them.
+Not recorded: reads, requests that were refused, changes of objects that controllers own, the values of
+Secrets, writes of a status over gRPC, changes while the recorder had no connection, the times between steps.
+A drain is recorded as a cordon and deletions. Objects that were created over gRPC (`nominee apply`) have no
+managedFields: kind and name decide whether a component made them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from machinery.features.gates import Gates, Version
 from machinery.wire.scalars import Json
 from nominee.scenario.evaluation import name_of
 from nominee.scenario.model import API_VERSION, KIND
+from nominee.scenario.substitution import escaped
 from nominee.scenario.written_fields import (
     JsonObject,
     change,
+    client_entry,
     is_component,
     is_made_by_component,
     is_tracked,
-    newest_entry,
+    without_secrets,
     written,
 )
 
 STEPS_MAX = 500
+OBJECTS_MAX = 500
+"""Objects that existed when the recording began."""
+_BOOTSTRAPPING = "kubernetes.io/bootstrapping"
+_AUTO_UPDATED = "apf.kubernetes.io/autoupdate-spec"
+_INITIAL_NAMES: Mapping[str, tuple[str, ...]] = {
+    "ClusterRole": ("nominee:", "kubeadm:", "cluster-autoscaler"),
+    "ClusterRoleBinding": ("nominee:", "kubeadm:", "cluster-autoscaler"),
+    "PriorityClass": ("system-",),
+}
+"""How the names of objects begin that `nominee up` creates."""
+_INITIAL_OBJECTS = frozenset({("Namespace", "default"), ("Service", "kubernetes")})
 _EVICTED = "DisruptionTarget"
+_BY_EVICTION_API = "EvictionByEvictionAPI"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,52 +65,101 @@ class Recorder:
 
     def __init__(self) -> None:
         self.steps: list[dict[str, Json]] = []
-        self._pods: dict[str, str] = {}
+        self.dropped = 0
+        """Steps beyond STEPS_MAX, and objects beyond OBJECTS_MAX."""
+        self._existing: list[dict[str, Json]] = []
+        self._accounts: set[str] = set()
+        """Namespaces with the ServiceAccount that pods need."""
+        self._pods: dict[tuple[str, str], None] = {}
+        self._deleted_uids: set[str] = set()
+        self._deleted_targets: list[JsonObject] = []
+        self._ending: set[str] = set()
+        """Namespaces that are being deleted: the controllers delete what is in them."""
+        self._cordoned: set[str] = set()
         self._views: dict[str, ProcessView] = {}
+
+    def on_existing(self, document: JsonObject) -> None:
+        """Record an object that exists when the recording begins: the scenario creates it first."""
+        self._note(document)
+        is_terminating = bool(document["metadata"].get("deletionTimestamp"))
+        if is_terminating or _is_owned(document) or not _is_of_a_person(document) or _is_initial(document):
+            return
+        if len(self._existing) == OBJECTS_MAX:
+            self.dropped += 1
+            return
+        if document["kind"] == "Pod":
+            self._pods[_key(document)] = None
+        self._existing.append(_escaped(written(document)))
 
     def on_object(self, old: JsonObject | None, new: JsonObject | None) -> list[dict[str, Json]]:
         """Record a change of an object; `old` None is a new object, `new` None a deleted one."""
         if new is None:
-            return self._add(*self._deleted(old)) if old is not None else []
+            return self._gone(old) if old is not None else []
+        self._note(new)
         if _is_owned(new):
             return []
         if old is None:
-            if not _is_of_a_person(new):
-                return []
-            if new["kind"] == "Pod":
-                self._pods[new["metadata"]["name"]] = new["metadata"].get("namespace", "default")
-            return self._add({"apply": written(new)})
-        return self._add(*self._updated(old, new))
-
-    def _updated(self, old: JsonObject, new: JsonObject) -> list[dict[str, Json]]:
+            return self._created(new)
         if new["metadata"].get("deletionTimestamp") and not old["metadata"].get("deletionTimestamp"):
             return self._deleted(new)
-        before, after = newest_entry(old), newest_entry(new) or {}
-        if is_tracked(new) and (after == before or is_component(str(after.get("manager", "")))):
-            return []
-        patch = change(old, new)
-        subresource = after.get("subresource", "")
-        if not is_tracked(new) and new["kind"] == "Pod" and "spec" in patch:
-            subresource = "resize"
-        patch = {key: value for key, value in patch.items() if (key == "status") == (subresource == "status")}
-        patch = {key: value for key, value in patch.items() if value not in ({}, None)}
-        if not patch:
-            return []
-        step: dict[str, Json] = {**_target(new)}
-        if subresource:
-            step["subresource"] = subresource
-        return [{"patch": {**step, "patch": patch}}]
+        return self._add(*_update(old, new))
 
-    def _deleted(self, document: JsonObject) -> list[dict[str, Json]]:
-        """Return the step that deleted an object, unless a component did, or it is terminating already."""
-        conditions = document.get("status", {}).get("conditions") or ()
-        evicted = any(each.get("type") == _EVICTED for each in conditions)
-        by_component = evicted or not _is_of_a_person(document)
-        recorded = any(step.get("delete") == _target(document) for step in self.steps[-20:])
-        if by_component or recorded or _is_owned(document) or document["kind"] in ("Event", "Lease"):
+    def _note(self, document: JsonObject) -> None:
+        """Keep which nodes are cordoned, which namespaces end, and in which pods can be created."""
+        name = document["metadata"]["name"]
+        kind = document["kind"]
+        if kind == "ServiceAccount" and name == "default":
+            self._accounts.add(document["metadata"].get("namespace", ""))
+        if kind == "Node":
+            change = self._cordoned.add if _is_cordoned(document) else self._cordoned.discard
+            change(name)
+        elif kind == "Namespace":
+            is_ending = bool(document["metadata"].get("deletionTimestamp"))
+            (self._ending.add if is_ending else self._ending.discard)(name)
+
+    def _created(self, document: JsonObject) -> list[dict[str, Json]]:
+        if not _is_of_a_person(document):
             return []
-        self._pods.pop(document["metadata"]["name"], None)
-        return [{"delete": _target(document)}]
+        target = _target(document)
+        steps: list[dict[str, Json]] = []
+        if target in self._deleted_targets:
+            self._deleted_targets.remove(target)
+            steps.append({"wait": {"object": {**target, "exists": False}}})
+        if document["kind"] == "Pod":
+            self._pods[_key(document)] = None
+        return self._add(*steps, {"apply": _escaped(written(document))})
+
+    def _gone(self, document: JsonObject) -> list[dict[str, Json]]:
+        """Record a deletion that took place at once: the object was not terminating before."""
+        is_terminating = bool(document["metadata"].get("deletionTimestamp"))
+        is_pod_of_a_node = document["kind"] == "Pod" and bool(document.get("spec", {}).get("nodeName"))
+        return self._deleted(document, grace_seconds=0 if is_pod_of_a_node and not is_terminating else None)
+
+    def _deleted(self, document: JsonObject, grace_seconds: int | None = None) -> list[dict[str, Json]]:
+        """Return the step that deleted an object, unless a component did, or it is recorded already."""
+        metadata = document["metadata"]
+        uid, target = str(metadata.get("uid", "")), _target(document)
+        if uid in self._deleted_uids or _is_owned(document) or not _is_of_a_person(document):
+            return []
+        if metadata.get("namespace", "") in self._ending or self._is_evicted_by_component(document):
+            return []
+        self._pods.pop(_key(document), None)
+        self._deleted_uids.add(uid)
+        self._deleted_targets.append(target)
+        grace = metadata.get("deletionGracePeriodSeconds", grace_seconds)
+        usual = document.get("spec", {}).get("terminationGracePeriodSeconds")
+        if document["kind"] == "Pod" and grace is not None and grace != usual:
+            target = {**target, "gracePeriodSeconds": grace}
+        return self._add({"delete": target})
+
+    def _is_evicted_by_component(self, document: JsonObject) -> bool:
+        """Return whether a component evicted a pod; from a cordoned node a person does, by a drain."""
+        conditions = document.get("status", {}).get("conditions") or ()
+        found = next((each for each in conditions if each.get("type") == _EVICTED), None)
+        if found is None:
+            return False
+        node = document.get("spec", {}).get("nodeName", "")
+        return found.get("reason") != _BY_EVICTION_API or node not in self._cordoned
 
     def on_processes(self, views: Sequence[ProcessView]) -> list[dict[str, Json]]:
         """Record the changes of processes since the last call; the first call records nothing."""
@@ -106,12 +170,17 @@ class Recorder:
                 steps += _control(before, view)
                 steps += _arming(before, view)
             if view.state in ("ready", "paused", "down", "crashed"):
-                self._views[view.name] = view
+                # A process that is down has neither version nor gates: those of its last run count.
+                last = before if before is not None and not view.emulated_version else view
+                self._views[view.name] = replace(
+                    view, emulated_version=last.emulated_version, gates=last.gates
+                )
         return self._add(*steps)
 
     def _add(self, *steps: dict[str, Json]) -> list[dict[str, Json]]:
         room = STEPS_MAX - len(self.steps)
         self.steps += steps[:room]
+        self.dropped += len(steps[room:])
         return list(steps[:room])
 
     def document(self, name: str, cluster: JsonObject, phases: Mapping[str, str]) -> dict[str, Json]:
@@ -129,15 +198,80 @@ class Recorder:
                     }
                 }
             }
-            for pod, namespace in self._pods.items()
+            for namespace, pod in self._pods
             if f"{namespace}/{pod}" in phases
         ]
         return {
             "apiVersion": API_VERSION,
             "kind": KIND,
             "metadata": {"name": name, "title": "recorded"},
-            "spec": {"cluster": dict(cluster), "steps": [*self.steps, *expectations]},
+            "spec": {"cluster": dict(cluster), "steps": [*self._begin(), *self._with_waits(), *expectations]},
         }
+
+    def _begin(self) -> list[dict[str, Json]]:
+        """Return the steps that create what existed: namespaces first, then what pods use, then pods."""
+        namespaces = [each for each in self._existing if each["kind"] == "Namespace"]
+        pods = [each for each in self._existing if each["kind"] == "Pod"]
+        others = [each for each in self._existing if each["kind"] not in ("Namespace", "Pod")]
+        steps: list[dict[str, Json]] = []
+        if namespaces:
+            steps.append({"name": "the namespaces that existed", "apply": namespaces})
+            steps += [wait for each in namespaces for wait in self._wait(each)]
+        if others or pods:
+            steps.append({"name": "the objects that existed", "apply": [*others, *pods]})
+        return steps
+
+    def _with_waits(self) -> list[dict[str, Json]]:
+        """Return the steps, and after the creation of a namespace a wait until pods can be created in it."""
+        return [each for step in self.steps for each in (step, *self._wait(step.get("apply") or {}))]
+
+    def _wait(self, manifest: JsonObject) -> list[dict[str, Json]]:
+        if manifest.get("kind") != "Namespace" or manifest["metadata"]["name"] not in self._accounts:
+            return []
+        account = {"kind": "ServiceAccount", "name": "default", "namespace": manifest["metadata"]["name"]}
+        return [{"wait": {"object": account}}]
+
+
+def _update(old: JsonObject, new: JsonObject) -> list[dict[str, Json]]:
+    """Return the patch that made `new` of `old`; none if a component made it."""
+    subresource = ""
+    if is_tracked(new):
+        entry = client_entry(old, new)
+        if entry is None:
+            return []
+        subresource = str(entry.get("subresource", ""))
+    elif new["kind"] != "Node" and is_made_by_component(new):
+        return []
+    patch = change(old, new)
+    if not is_tracked(new) and new["kind"] == "Pod" and "spec" in patch:
+        subresource = "resize"
+    patch = {key: value for key, value in patch.items() if (key == "status") == (subresource == "status")}
+    patch = {key: value for key, value in patch.items() if value not in ({}, None)}
+    if not patch:
+        return []
+    step: dict[str, Json] = {**_target(new)}
+    if subresource:
+        step["subresource"] = subresource
+    return [{"patch": {**step, "patch": _escaped(without_secrets(new["kind"], patch))}}]
+
+
+def _escaped(value: Json) -> Json:
+    """Return a value whose texts have no variables of a scenario."""
+    if isinstance(value, str):
+        return escaped(value)
+    if isinstance(value, Mapping):
+        return {escaped(key): _escaped(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_escaped(each) for each in value]
+    return value
+
+
+def _key(document: JsonObject) -> tuple[str, str]:
+    return document["metadata"].get("namespace", "default"), document["metadata"]["name"]
+
+
+def _is_cordoned(document: JsonObject) -> bool:
+    return bool(document.get("spec", {}).get("unschedulable"))
 
 
 def _is_of_a_person(document: JsonObject) -> bool:
@@ -146,6 +280,16 @@ def _is_of_a_person(document: JsonObject) -> bool:
     if entries:
         return not all(is_component(str(entry.get("manager", ""))) for entry in entries)
     return not is_made_by_component(document)
+
+
+def _is_initial(document: JsonObject) -> bool:
+    """Return whether every new cluster has an object."""
+    metadata, kind = document["metadata"], document["kind"]
+    if _BOOTSTRAPPING in metadata.get("labels", {}) or _AUTO_UPDATED in metadata.get("annotations", {}):
+        return True
+    return str(metadata["name"]).startswith(_INITIAL_NAMES.get(kind, ())) or (
+        (kind, metadata["name"]) in _INITIAL_OBJECTS
+    )
 
 
 def _is_owned(document: JsonObject) -> bool:

@@ -1,4 +1,4 @@
-"""Replace `${NAME}` in the texts of a step by the values of variables."""
+"""Replace `${NAME}` in the texts of a step by the values of variables; `$${NAME}` is the text `${NAME}`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import TypeVar
 
 T = TypeVar("T")
-_VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
+_VARIABLE = re.compile(r"\$?\$\{([^}]*)\}")
+
+
+def used(text: str) -> list[str]:
+    """Return the names of the variables in a text."""
+    return [match[1] for match in _VARIABLE.finditer(text) if not match[0].startswith("$$")]
+
+
+def escaped(text: str) -> str:
+    """Return a text that `substituted` replaces by this one."""
+    return re.sub(r"\$\{[^}]*\}", lambda match: f"${match[0]}", text)
 
 
 def substituted(value: T, variables: Mapping[str, str]) -> T:
@@ -19,9 +30,14 @@ def substituted(value: T, variables: Mapping[str, str]) -> T:
     return found
 
 
+def _value(variables: Mapping[str, str], match: re.Match[str]) -> str:
+    text = match[0]
+    return text[1:] if text.startswith("$$") else variables.get(match[1], text)
+
+
 def _substituted(value: object, variables: Mapping[str, str]) -> object:
     if isinstance(value, str):
-        return _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), value)
+        return _VARIABLE.sub(partial(_value, variables), value)
     if isinstance(value, tuple):
         return tuple(_substituted(each, variables) for each in value)
     if isinstance(value, list):

@@ -52,13 +52,22 @@ _KINDS_OF_COMPONENTS = frozenset(
     }
 )
 _NAMES_OF_COMPONENTS = frozenset({("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")})
-_KEPT_OF_SPEC: Mapping[str, tuple[str, ...]] = {"Node": ("unschedulable", "podPreemptionPolicy")}
+_KEPT_OF_SPEC: Mapping[str, tuple[str, ...]] = {"Node": ("unschedulable", "podPreemptionPolicy", "taints")}
 _DROPPED_OF_SPEC: Mapping[str, tuple[str, ...]] = {
+    "Namespace": ("finalizers",),
     "Pod": ("nodeName",),
     "PersistentVolumeClaim": ("volumeName",),
     "PersistentVolume": ("claimRef",),
 }
 """Fields that components write in objects of a person."""
+_TAINTS_OF_COMPONENTS = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+)
+_SECRET_VALUE = "e30="
+"""Base64 of {}: valid for every type of Secret."""
 _ADMITTED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "kube-api-access-")
 
 
@@ -92,11 +101,15 @@ def _untracked(document: JsonObject) -> dict[str, Json]:
     kept = _KEPT_OF_SPEC.get(document["kind"])
     spec = document.get("spec", {})
     found = {key: value for key, value in document.items() if key not in ("status", "metadata", "spec")}
-    if spec:
+    if spec or kept is not None:
         dropped = _DROPPED_OF_SPEC.get(document["kind"], ())
         found["spec"] = {
             key: value for key, value in spec.items() if key not in dropped and (kept is None or key in kept)
         }
+        if "taints" in found["spec"]:
+            found["spec"]["taints"] = [
+                taint for taint in spec["taints"] if not taint["key"].startswith(_TAINTS_OF_COMPONENTS)
+            ]
     found["metadata"] = {
         key: own
         for key in ("labels", "annotations")
@@ -105,10 +118,39 @@ def _untracked(document: JsonObject) -> dict[str, Json]:
     return found
 
 
-def newest_entry(document: JsonObject) -> JsonObject | None:
-    """Return the entry of managedFields that was written last, or None."""
-    entries = document["metadata"].get("managedFields") or ()
-    return max(entries, key=lambda entry: str(entry.get("time", "")), default=None)
+def client_entry(old: JsonObject, new: JsonObject) -> JsonObject | None:
+    """Return the entry of managedFields of the client that wrote `new`; None if a component did.
+
+    An entry has the time of its last write in seconds: a second write within one shows by its fields, or by
+    their values.
+    """
+    before = {_identity(entry): entry for entry in old["metadata"].get("managedFields") or ()}
+    entries = new["metadata"].get("managedFields") or ()
+    changed = [entry for entry in entries if _has_written(before.get(_identity(entry)), entry)]
+    if not changed:
+        changed = [
+            entry
+            for entry in entries
+            if _owned(old, entry.get("fieldsV1") or {}) != _owned(new, entry.get("fieldsV1") or {})
+        ]
+    clients = [entry for entry in changed if not is_component(str(entry.get("manager", "")))]
+    return max(clients, key=lambda entry: str(entry.get("time", "")), default=None)
+
+
+def _identity(entry: JsonObject) -> tuple[str, ...]:
+    keys = ("manager", "operation", "apiVersion", "subresource")
+    return tuple(str(entry.get(key, "")) for key in keys)
+
+
+def _has_written(before: JsonObject | None, now: JsonObject) -> bool:
+    """Return whether an entry shows a write; one that has only lost fields to another does not."""
+    if before is None or before.get("time") != now.get("time"):
+        return True
+    return not _includes(before.get("fieldsV1") or {}, now.get("fieldsV1") or {})
+
+
+def _includes(fields: JsonObject, others: JsonObject) -> bool:
+    return all(key in fields and _includes(fields[key], below) for key, below in others.items())
 
 
 def written(document: JsonObject) -> dict[str, Json]:
@@ -125,11 +167,25 @@ def written(document: JsonObject) -> dict[str, Json]:
         if not is_component(str(entry.get("manager", ""))) and not entry.get("subresource"):
             _merge(manifest, _owned(document, entry.get("fieldsV1") or {}))
     manifest.pop("status", None)
-    manifest["metadata"].get("annotations", {}).pop("kubectl.kubernetes.io/last-applied-configuration", None)
-    if not manifest["metadata"].get("annotations", True):
-        del manifest["metadata"]["annotations"]
+    metadata = manifest["metadata"]
+    metadata.pop("generateName", None)
+    for key, own in (
+        ("annotations", "kubectl.kubernetes.io/last-applied-configuration"),
+        ("labels", "kubernetes.io/metadata.name"),
+    ):
+        metadata.get(key, {}).pop(own, None)
+        if not metadata.get(key, True):
+            del metadata[key]
     found: dict[str, Json] = _without_defaults(manifest)
-    return found
+    return without_secrets(manifest["kind"], found)
+
+
+def without_secrets(kind: str, manifest: dict[str, Json]) -> dict[str, Json]:
+    """Return a manifest or patch without the values of a Secret; the keys stay."""
+    if kind != "Secret" or not isinstance(manifest.get("data"), Mapping):
+        return manifest
+    data = {key: value and _SECRET_VALUE for key, value in manifest["data"].items()}
+    return {**manifest, "data": data}
 
 
 def _owned(value: Json, fields: JsonObject) -> Json:
@@ -151,7 +207,7 @@ def _owned(value: Json, fields: JsonObject) -> Json:
 def _items(value: list[Json], key: str) -> list[Json]:
     """Return the items of a list that a key of fieldsV1 names: k:{"name":"c"} or v:"text"."""
     wanted = json.loads(key[2:])
-    if key.startswith("v:"):
+    if not isinstance(wanted, Mapping):
         return [item for item in value if item == wanted]
     return [item for item in value if isinstance(item, Mapping) and wanted.items() <= item.items()]
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import sha256
 
-import yaml
-
+from machinery.wire.manifests import dump_yaml
 from nominee.scenario.documents import InvalidScenarioError, Problem
 from nominee.scenario.reading import read_text
 from nominee.skew.composition import CompositionError, Seen, compose, seen, slug
@@ -102,7 +101,7 @@ def _planned(matrix: Matrix, cells: Sequence[Cell]) -> Iterator[PlannedCell]:
         ids[name] = ids.get(name, 0) + 1
         try:
             document = compose(cell)
-            text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
+            text = dump_yaml(document, sort_keys=False, width=100)
             (scenario,) = read_text(text, matrix.file)
         except CompositionError as error:
             problems[str(error)] = _problem(matrix, cell.row, str(error))

@@ -51,6 +51,7 @@ def describe_cluster(
     return {
         "directory": str(spec.directory),
         "ready": supervision.all_ready,
+        "closing": supervision.closing,
         "readyAfterSeconds": ready_after_seconds,
         "supervisor": {"pid": supervisor_pid, "socket": str(directory.run / "supervisor.sock")},
         "components": [

@@ -39,10 +39,9 @@ def dump_bytes(document: Any, *, pretty: bool = False) -> bytes:
 
 def dump_yaml(document: Any) -> bytes:
     """Return YAML with sorted keys."""
-    import yaml
+    from machinery.wire import manifests
 
-    text: str = yaml.safe_dump(document, sort_keys=True, allow_unicode=True, default_flow_style=False)
-    return text.encode()
+    return manifests.dump_yaml(document).encode()
 
 
 def wrap(api_version: str, kind: str, raw: bytes) -> bytes:
