@@ -50,11 +50,13 @@ def pids(directory: Path) -> Mapping[str, int]:
     return found
 
 
-def refused(directory: Path, name: str, **command: list[str]) -> frozenset[str]:
-    """Send a command to a member's relay; return the members from which it accepts no connection.
+def refused(directory: Path, name: str) -> frozenset[str]:
+    """Return the members from which a member's relay accepts no connection."""
+    return _ask(directory, name) or frozenset()
 
-    The set is empty if the relay does not run.
-    """
+
+def _ask(directory: Path, name: str, **command: list[str]) -> frozenset[str] | None:
+    """Send a command to a member's relay; return the members that it refuses, None if it does not run."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(ANSWER_SECONDS_MAX)
         try:
@@ -63,8 +65,8 @@ def refused(directory: Path, name: str, **command: list[str]) -> frozenset[str]:
             connection.sendall(json.dumps(command).encode() + b"\n")
             answer = connection.recv(MESSAGE_BYTES_MAX)
         except OSError:
-            return frozenset()
-    return frozenset(json.loads(answer)["cut"]) if answer else frozenset()
+            return None
+    return frozenset(json.loads(answer)["cut"]) if answer else None
 
 
 def links(directory: Path, member: str) -> list[tuple[str, str]]:
@@ -89,9 +91,10 @@ def put(directory: Path, member: str, to: str, action: str) -> None:
         if to != ALL and to not in others:
             raise LinkError(f"{name} has no link to {to}; it has links to {', '.join(others)}")
         verb, ends = CUT if action == CUT else "heal", others if to == ALL else [to]
-        refused(directory, name, **{verb: ends})
-        for other in ends:
-            refused(directory, other, **{verb: [name]})
+        answers = [_ask(directory, name, **{verb: ends})]
+        answers += [_ask(directory, other, **{verb: [name]}) for other in ends]
+        if all(answer is None for answer in answers):
+            raise LinkError(f"neither {name} nor {' nor '.join(ends)} runs with a relay")
 
 
 def _known(directory: Path) -> list[str]:

@@ -121,6 +121,8 @@ class SimulatedCluster:
 
     async def inject_fault(self, fault: InjectFault) -> None:
         """Set a fault of the calls of a component, or remove faults."""
+        if fault.component.startswith("etcd"):
+            raise ClusterError("links between etcd members are not simulated")
         for started in self._started(fault.component):
             try:
                 started.faults.put(fault.action, fault.to, fault.method, fault.kind)

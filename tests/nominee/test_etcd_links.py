@@ -146,6 +146,18 @@ async def test_what_is_not_possible(tmp_path: Path) -> None:
                 await links.put(member, to, action)
 
 
+async def test_members_that_do_not_run(tmp_path: Path) -> None:
+    async with three(tmp_path) as links:
+        links.kill("etcd-0")
+        await anyio.wait_all_tasks_blocked()
+        await links.put("etcd-0", "etcd-1", "cut")
+        assert await links.cut() == [("etcd-1", "etcd-0")]
+        links.kill("etcd-2")
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(LinkError, match="neither etcd-0 nor etcd-2 runs with a relay"):
+            await links.put("etcd-0", "etcd-2", "cut")
+
+
 async def test_the_command(tmp_path: Path) -> None:
     async with three(tmp_path):
 
