@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.requests import Request
+from structlog.testing import capture_logs
 
 from machinery.api.objects import ObjectKey
 from machinery.process.serving import Handler, Serving
@@ -307,18 +308,18 @@ async def test_what_explain_is_asked_for(query: str, code: int) -> None:
         assert (await handlers["/debug/explain"](request)).status_code == code
 
 
-def test_a_hint_that_raises_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hint_that_raises_is_logged() -> None:
     def fails(pod: PodInfo, old: object, new: object) -> QueueingHint:
         raise ValueError("boom")
 
     event = ClusterEvent(EventResource.Node, ActionType.Add)
     asks = timed_ask(Metrics(CollectorRegistry()).hint_seconds, FakeClock())
-    with pytest.raises(ValueError, match="boom"):
+    with capture_logs() as logged, pytest.raises(ValueError, match="boom"):
         asks(Registration("Failing", event, fails), event, pod("p"), None, None)
-    logged = capsys.readouterr().out
-    assert "A queueing hint failed" in logged
-    assert "Failing" in logged
-    assert "NodeAdd" in logged
+    (line,) = logged
+    assert line["event"] == "A queueing hint failed"
+    assert line["plugin"] == "Failing"
+    assert "NodeAdd" in str(line)
 
 
 async def test_a_pre_enqueue_plugin_that_raises_gates_the_pod() -> None:
