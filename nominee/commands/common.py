@@ -15,7 +15,7 @@ from machinery.process.serving_client import ServingPort
 from nominee.completion.candidates import completing, feature_gates, versions
 from nominee.supervisor.client import NotRunningError, RefusedError, call
 from nominee.supervisor.clock import SECONDS_MAX
-from nominee.supervisor.directory import JsonObject, StateDirectory
+from nominee.supervisor.directory import JsonObject, StateDirectory, process_letter
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -127,11 +127,12 @@ def ask_supervisor(
         raise click.ClickException(f"{error}; see `nominee status{hint}` and `nominee logs`") from None
 
 
-def serving_ports(directory: Path, component: str) -> dict[str, ServingPort]:
+def serving_ports(directory: Path, component: str, *, allows_paused: bool = False) -> dict[str, ServingPort]:
     """Return the serving ports of a running process, or of all of a component, by process name.
 
     Raises:
-        click.ClickException: the process does not run, or has no serving port.
+        click.ClickException: the process does not run, or has no serving port, or is paused: it would not
+            answer.
     """
     from nominee.options import OptionError, target
     from nominee.plan import directory_hint
@@ -152,4 +153,7 @@ def serving_ports(directory: Path, component: str) -> dict[str, ServingPort]:
     for each, document in found.items():
         if not document.get("http"):
             raise click.ClickException(f"{each} has no serving port")
+        if not allows_paused and process_letter(document["pid"]) == "T":
+            resume = f"nominee resume {each}{directory_hint(directory)}"
+            raise click.ClickException(f"{each} is paused and does not answer; `{resume}` continues it")
     return {each: ServingPort.of(str(document["http"]), directory) for each, document in found.items()}

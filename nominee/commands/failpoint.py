@@ -88,7 +88,7 @@ def _ask(port: ServingPort, process: str, path: str, action: str = "") -> HttpAn
     try:
         answer = request(port, path, method="PUT" if action else "GET", body=action)
     except HttpError as error:
-        raise click.ClickException(str(error)) from None
+        raise click.ClickException(f"{process}: {error}") from None
     if answer.status >= 400:
         raise click.ClickException(f"{process}: {answer.text.strip()}")
     return answer

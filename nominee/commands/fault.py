@@ -33,7 +33,7 @@ def ask(directory: Path, component: str, path: str, document: object = None) -> 
         try:
             answer = request(port, path, method=method, body=body)
         except HttpError as error:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(f"{name}: {error}") from None
         if answer.status >= 400:
             raise click.ClickException(f"{name}: {answer.text.strip()}")
         answers[name] = json.loads(answer.text)

@@ -20,11 +20,11 @@ def leading_port(directory: Path, component: str) -> tuple[str, ServingPort]:
     If there are several, a line on standard error has the name.
 
     Raises:
-        click.ClickException: the process does not run, or has no serving port.
+        click.ClickException: the process does not run, has no serving port, or does not answer.
     """
-    ports = serving_ports(directory, component)
+    ports = serving_ports(directory, component, allows_paused=True)
     if len(ports) == 1:
-        return next(iter(ports.items()))
+        return next(iter(serving_ports(directory, component).items()))
     standbys = []
     for name, port in ports.items():
         leads = _leads(port)
@@ -32,7 +32,9 @@ def leading_port(directory: Path, component: str) -> tuple[str, ServingPort]:
             click.echo(f"{name} leads", err=True)
             return name, port
         standbys += [name] if leads is False else []
-    chosen = next(iter(standbys or ports))
+    if not standbys:
+        raise click.ClickException(f"none of {', '.join(ports)} answers; `nominee status` shows their states")
+    chosen = standbys[0]
     click.echo(f"warning: none of {', '.join(ports)} leads; this is {chosen}", err=True)
     return chosen, ports[chosen]
 

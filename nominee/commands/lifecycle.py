@@ -96,12 +96,26 @@ def _ask(
         raise click.UsageError(error.message) from None
     more = {"arguments": list(arguments)} if arguments else {}
     if arguments:
-        ask_supervisor(directory, "check", timeout_seconds=timeout, component=name, arguments=list(arguments))
+        _check(directory, name, arguments, timeout)
         _reassign(StateDirectory(directory), name, arguments)
     answer = ask_supervisor(directory, command, timeout_seconds=timeout, component=name, kill=kill, **more)
     for process in answer["components"]:
         pid = f" (pid {process['pid']})" if process["pid"] else ""
         click.echo(f"{process['name']} is {process['state']}{pid}")
+
+
+def _check(directory: Path, name: str, arguments: Sequence[str], timeout: float) -> None:
+    """Let a component check its arguments.
+
+    Raises:
+        click.ClickException: it refuses them, or cannot be asked.
+    """
+    try:
+        ask_supervisor(directory, "check", timeout_seconds=timeout, component=name, arguments=list(arguments))
+    except click.ClickException as error:
+        # A component reports wrong options as click does: its usage, and then the error.
+        _, mark, message = error.message.rpartition("Error: ")
+        raise click.ClickException(f"{name}: {message}" if mark else error.message) from None
 
 
 def _programs(directory: Path) -> set[str]:

@@ -88,4 +88,4 @@ def _verify(directory: Path, names: tuple[str, ...]) -> Verification:
     except (EtcdAloneError, HistoryFileError) as error:
         raise _Unreadable(str(error)) from None
     except OSError as error:
-        raise _Unreadable(f"{directory / history_file.NAME} cannot be read: {error}") from None
+        raise _Unreadable(f"{directory / history_file.NAME} cannot be read: {error.strerror}") from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,6 +19,9 @@ from click.testing import CliRunner, Result
 from machinery.process import run_files
 from machinery.process.leading import MASTER_STATUS
 from nominee.command_group import nominee
+from nominee.supervisor.clock import wait_until
+from nominee.supervisor.directory import process_letter
+from tests.support.patience import PATIENCE_SECONDS
 
 _QUEUES = ("active", "backoff", "unschedulable", "gated", "waiting_on_permit", "binding")
 
@@ -143,3 +148,23 @@ def test_failpoints_are_listed_by_process(tmp_path: Path, schedulers: list[Answe
     ]
     listed = json.loads(run(tmp_path, "failpoint", "scheduler-1", "-o", "json").stdout)
     assert [each["process"] for each in listed] == ["scheduler-1"]
+
+
+@pytest.mark.parametrize("words", [("queue",), ("failpoint", "scheduler"), ("fault", "scheduler", "cut")])
+def test_a_paused_process_is_not_waited_for(tmp_path: Path, words: tuple[str, ...]) -> None:
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        try:
+            process.send_signal(signal.SIGSTOP)
+            assert wait_until(lambda: process_letter(process.pid) == "T", PATIENCE_SECONDS)
+            document = {
+                "name": "scheduler",
+                "component": "scheduler",
+                "pid": process.pid,
+                "http": "127.0.0.1:1",
+            }
+            run_files.write(tmp_path, "scheduler", document)
+            answer = run(tmp_path, *words)
+        finally:
+            process.kill()
+    assert answer.exit_code == 1
+    assert "scheduler is paused and does not answer; `nominee resume scheduler --dir" in answer.stderr
