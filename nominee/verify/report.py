@@ -55,7 +55,10 @@ def coverage_lines(verification: Verification) -> Iterator[str]:
     coverage = verification.coverage
     yield f"{verification.revisions} writes were checked, up to revision {coverage.end}"
     if coverage.is_complete and not verification.missing_rest:
-        yield "the history is complete: it has every write since the cluster was created"
+        if verification.is_of_etcd:
+            yield "the history is complete: it has every write since the cluster was created"
+        else:
+            yield "the history file has every write up to there; no etcd runs that could have later ones"
     if coverage.begin:
         yield (
             f"the history begins with the state at revision {coverage.begin}: the writes before were "

@@ -40,6 +40,8 @@ class Verification:
     """Writes that were checked, without the states where the history begins or goes on after a gap."""
     missing_rest: str = ""
     """Why the writes after the history file are missing, if etcd does not run and the file is not whole."""
+    is_of_etcd: bool = True
+    """Whether etcd was read: else later writes than those of the history file are unknown."""
 
     @property
     def holds(self) -> bool:
@@ -55,6 +57,7 @@ class History:
     fold: Fold
     coverage: Coverage
     missing_rest: str = ""
+    is_of_etcd: bool = False
 
     @classmethod
     def of(cls, directory: Path) -> History:
@@ -79,7 +82,7 @@ class History:
             number = 0
             async for batch in observer.read():
                 number += observe(check, batch)
-            self.missing_rest = ""
+            self.missing_rest, self.is_of_etcd = "", True
             return number
         finally:
             await channel.close()
@@ -172,4 +175,5 @@ async def _verify(
         coverage=history.coverage,
         revisions=revisions,
         missing_rest=history.missing_rest,
+        is_of_etcd=history.is_of_etcd,
     )

@@ -8,14 +8,18 @@ from pathlib import Path
 import grpc
 import pytest
 from aetcd import rpc
+from click.testing import CliRunner
 from google.protobuf.message import Message
 
 from machinery.api import kinds
 from machinery.api.objects import key_of
+from machinery.runtime.clock import SystemClock
 from machinery.wire import envelope
 from nominee.history.etcd_observer import Coverage
 from nominee.history.history_file import HistoryWriter
 from nominee.invariants.table import CHECKERS
+from nominee.verify import command, report, verification
+from nominee.verify.verification import Verification
 from tests.nominee.invariants.histories import History, node, pod
 from tests.nominee.test_cli import nominee
 from tests.support.etcd import ThrowawayEtcd
@@ -118,35 +122,54 @@ def test_without_a_history(tmp_path: Path) -> None:
     assert f"no etcd runs in {tmp_path}" in answer.stderr
 
 
-def test_a_history_file_that_was_cut_is_checked_as_far_as_it_is_whole(tmp_path: Path) -> None:
-    file = tmp_path / "history.gz"
-    writer = HistoryWriter(file, Coverage())
+def _history_file(path: Path) -> bytes:
+    """Write a history of three writes, each in a member of its own; return the file's content."""
+    writer = HistoryWriter(path, Coverage())
     for revision in History().put(pod("p", node="n1"), pod("p", node="n2"), pod("q")).revisions:
         writer.append([revision])
         writer.flush()
     writer.close()
-    whole = file.read_bytes()
-    file.write_bytes(whole[:-1])
-    answer = nominee("verify", directory=tmp_path)
-    assert answer.returncode == 1, answer.stderr
-    assert "2 writes were checked, up to revision 2" in answer.stdout
-    assert "the history file ends after" in answer.stdout
-    assert "later writes are missing" in answer.stdout
-    assert "the history is complete" not in answer.stdout
-    document = json.loads(nominee("verify", "-o", "json", directory=tmp_path).stdout)
-    assert document["history"] == {"complete": False, "begin": 0, "end": 2, "gaps": [], "truncated": True}
+    return path.read_bytes()
 
-    file.write_bytes(whole[:20])
-    nothing = nominee("verify", directory=tmp_path)
-    assert nothing.returncode == 2
-    assert f"no write can be read from {file}: the history file ends after 0 bytes" in nothing.stderr
-    assert f"no etcd runs in {tmp_path}" in nothing.stderr
+
+async def _verified(directory: Path) -> Verification:
+    return await verification.verify(directory, SystemClock(), names=["one-node-per-pod"], is_running=False)
+
+
+async def test_a_history_file_without_etcd(tmp_path: Path) -> None:
+    _history_file(tmp_path / "history.gz")
+    found = await _verified(tmp_path)
+    text = "\n".join(report.coverage_lines(found))
+    assert "3 writes were checked, up to revision 3\nthe history file has every write up to there; " in text
+    assert "the history is complete" not in text
+    assert not found.holds
+
+
+async def test_a_history_file_that_was_cut_is_checked_as_far_as_it_is_whole(tmp_path: Path) -> None:
+    file = tmp_path / "history.gz"
+    file.write_bytes(_history_file(file)[:-1])
+    found = await _verified(tmp_path)
+    text = "\n".join(report.coverage_lines(found))
+    assert "2 writes were checked, up to revision 2\nthe history file ends after" in text
+    assert "later writes are missing" in text
+    assert not found.holds
+    history = {"complete": False, "begin": 0, "end": 2, "gaps": [], "truncated": True}
+    assert report.as_json(found)["history"] == history
+
+
+def test_a_history_file_of_which_nothing_is_whole(tmp_path: Path) -> None:
+    file = tmp_path / "history.gz"
+    file.write_bytes(_history_file(file)[:20])
+    answer = nominee("verify", directory=tmp_path)
+    assert answer.returncode == 2
+    assert f"no write can be read from {file}: the history file ends after 0 bytes" in answer.stderr
+    assert f"no etcd runs in {tmp_path}" in answer.stderr
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
 def test_the_list(tmp_path: Path, output: str) -> None:
-    answer = nominee("verify", "--list", "-o", output, directory=tmp_path)
-    assert answer.returncode == 0
+    answer = CliRunner().invoke(command.verify, ["--list", "-o", output, "--dir", str(tmp_path)])
+    assert answer.exit_code == 0
     if output == "json":
         assert [each["name"] for each in json.loads(answer.stdout)] == NAMES
     else:
