@@ -16,7 +16,7 @@ from machinery.api.objects import ObjectKey, key_of
 from machinery.api.pb import meta
 from machinery.client import messages
 from machinery.client.unary_call import await_call
-from machinery.runtime.call_faults import FAULTS, Call, Stream
+from machinery.runtime.call_faults import FAULTS, Call
 
 if TYPE_CHECKING:
     from grpc.aio import _EOFType
@@ -57,7 +57,13 @@ async def batches(
         with FAULTS.stream(covered, call.cancel) as stream:
             withheld: dict[ObjectKey, WatchEvent[M]] = {}
             while True:
-                response = await _next(call, stream)
+                response: api.WatchResponse | _EOFType | None = None
+                if not stream.released:
+                    try:
+                        response = await await_call(call.read())
+                    except (errors.StatusError, grpc.aio.AioRpcError):
+                        if not stream.released:
+                            raise
                 if response is None:  # a rule that withheld events was removed
                     yield list(withheld.values())
                     raise errors.service_unavailable("the watch is opened again")
@@ -76,18 +82,6 @@ async def batches(
                     raise failure
     finally:
         call.cancel()
-
-
-async def _next(call: WatchCall, stream: Stream) -> api.WatchResponse | _EOFType | None:
-    """Return the next message, or None where the rule that withheld events is gone."""
-    if stream.released:
-        return None
-    try:
-        return await await_call(call.read())
-    except (errors.StatusError, grpc.aio.AioRpcError):
-        if stream.released:
-            return None
-        raise
 
 
 def _read(
