@@ -12,6 +12,7 @@ from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
 from apiserver.kinds.flowcontrol.shared import ALL, BY_NAMESPACE, BY_USER, EXEMPT, QUEUE
 from machinery.api.pb import flowcontrol
+from machinery.runtime.memo import CachedRule
 
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 
@@ -190,7 +191,7 @@ def schema_of(message: flowcontrol.FlowSchema) -> Schema:
         spec.priorityLevelConfiguration.name,
         spec.matchingPrecedence,
         spec.distinguisherMethod.type,
-        tuple(map(_rule, spec.rules)),
+        _rules(spec),
     )
 
 
@@ -212,6 +213,10 @@ def _rule(rule: flowcontrol.PolicyRulesWithSubjects) -> Rule:
         ),
         tuple(PathRule(frozenset(each.verbs), tuple(each.nonResourceURLs)) for each in rule.nonResourceRules),
     )
+
+
+# All schemas are read again at each change of one of them, also of a condition.
+_rules = CachedRule[flowcontrol.FlowSchemaSpec, tuple[Rule, ...]](lambda spec: tuple(map(_rule, spec.rules)))
 
 
 def _account(account: flowcontrol.ServiceAccountSubject) -> tuple[str, bool]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import yaml
@@ -29,6 +30,7 @@ from machinery.wire.codec import DecodeError, from_json
 from machinery.wire.scalars import parse_seconds
 
 GROUP_LABEL = "nominee.dev/node-group"
+_TEXTS_MAX = 16
 ERROR_CLASSES = {"OutOfResources": 1, "Other": 99}
 _GROUP_FIELDS = {"name", "min", "max", "target", "provisioningDelay", "deletionDelay", "template", "failures"}
 _TEMPLATE_FIELDS = {"cpu", "memory", "pods", "resources", "labels", "annotations", "taints"}
@@ -81,8 +83,9 @@ def load(path: Path | None) -> tuple[NodeGroup, ...]:
         raise NodeGroupError(f"{path}: {error}") from None
 
 
+@lru_cache(_TEXTS_MAX)
 def parse(text: str) -> tuple[NodeGroup, ...]:
-    """Parse the groups of a YAML document.
+    """Parse the groups of a YAML document. They are cached: never change a template.
 
     Raises:
         NodeGroupError: the document is invalid.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from typing import Final, NoReturn
 
 import anyio
+import anyio.lowlevel
 import grpc
 import grpc.aio
 from aetcd import rpc
@@ -31,7 +33,7 @@ class EtcdService:
 
     def __init__(self, store: Store, clock: Clock, rng: random.Random) -> None:
         self._store, self._clock, self._rng = store, clock, rng
-        self._changed = anyio.Event()
+        self._changed = asyncio.Event()
         self._granted = anyio.Event()
 
     async def run(self, address: str) -> None:
@@ -116,7 +118,10 @@ class EtcdService:
             start = max(start, self._store.revision + 1)
             if events:
                 await context.write(rpc.WatchResponse(header=self._header(), events=events))
-            await changed.wait()
+            if changed.is_set():  # while the events were written
+                await anyio.lowlevel.checkpoint()
+            else:
+                await changed.wait()
 
     # Lease.
 
@@ -183,8 +188,9 @@ class EtcdService:
 
     def _wake(self) -> None:
         """Wake the watches."""
+        # asyncio's: anyio's is made for whichever library runs, which takes longer than a transaction's data.
         self._changed.set()
-        self._changed = anyio.Event()
+        self._changed = asyncio.Event()
 
     def _header(self) -> rpc.ResponseHeader:
         return rpc.ResponseHeader(cluster_id=1, member_id=1, raft_term=1, revision=self._store.revision)
