@@ -98,7 +98,8 @@ def _failures(document: JsonObject) -> Iterator[str]:
         return
     yield from ("## What failed", "")
     for cell in found:
-        yield f"- {as_text(cell['name'])}: {as_text(cell['reason'])} Reproduce: `{cell['reproduce']}`"
+        reason = as_text(cell["reason"]).rstrip(".")
+        yield f"- {as_text(cell['name'])}: {reason}. Reproduce: `{cell['reproduce']}`"
     yield ""
 
 

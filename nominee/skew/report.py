@@ -188,7 +188,7 @@ def _judge(answer: Answer, cells: Sequence[CellResult]) -> JudgedAnswer:
         other = [each for each in seen if _differs(each.case, answer)]
         if other or (answer.shows and not seen):
             against[planned.cell.name] = "; ".join(each.see for each in other) or "nothing was observed"
-        else:
+        elif answer.shows:
             shown.update(dict.fromkeys(each.case for each in seen))
     if not decided:
         return JudgedAnswer(answer=answer, verdict=Verdict.UNTESTED, reason="no cell of the run decides it")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nominee.skew.markdown import as_text
 from nominee.skew.planning import plan
 from nominee.skew.reading import read_matrix
 
@@ -35,8 +36,14 @@ def test_the_page_of_a_kep_has_its_rows_and_answers(kep: int) -> None:
     text = (FILE.parent / f"docs/kep-{kep}.md").read_text(encoding="utf-8")
     for row in matrix.rows:
         assert (f"### {row.title}\n" in text) == (row.kep == kep), row.title
+        for case in (*row.cases, *row.probe.cases) if row.kep == kep else ():
+            assert f"| {as_text(case.see)} |" in text, case.see
     for answer in matrix.answers:
-        assert (f"| {answer.answer} |" in text) == (answer.kep == kep), answer.answer
+        assert (f"| {as_text(answer.answer)} |" in text) == (answer.kep == kep), answer.answer
+        if answer.kep == kep:
+            assert as_text(answer.note or answer.untested) in text, answer.answer
+    cells = sum(planned.cell.row.kep == kep for planned in plan(matrix, full=False).cells)
+    assert f": {cells} of {cells} cells passed." in text
     assert "✗ failed" in text  # the legend
     assert "| ✗" not in text.replace("| ✗ contradicted", "")
     assert "| !" not in text
