@@ -15,7 +15,9 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from machinery.runtime.clock import Clock, SystemClock, rfc3339_micro
@@ -102,6 +104,22 @@ def _configure(
     )
 
 
+@contextmanager
+def written_to(path: Path, component: str) -> Iterator[None]:
+    """Append all lines to a file while the block runs, in a process that does not call `configure`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        _configure(component, "info", "text", SystemClock(), lambda: file, is_final=False)
+        try:
+            yield
+        finally:
+            _configure_default()
+
+
+def _configure_default() -> None:
+    _configure("nominee", "warning", "text", SystemClock(), lambda: sys.stderr, is_final=False)
+
+
 class _ToStructlog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -147,4 +165,4 @@ def _quote(value: object) -> str:
 
 
 if not structlog.is_configured():
-    _configure("nominee", "warning", "text", SystemClock(), lambda: sys.stderr, is_final=False)
+    _configure_default()

@@ -55,11 +55,8 @@ def run_real(directory: Path, seed: int, seconds: float, rate: float, say: Calla
         async with RealCluster.open(directory, OPTIONS) as cluster:
             return await RandomRun(cluster, say).run(seed, seconds, rate)
 
-    log_file = directory / "logs" / "chaos.log"
-    log_file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with log_file.open("a", encoding="utf-8") as log, started(OPTIONS, directory):
-            logs.configure("chaos", stream=log)
+        with logs.written_to(directory / "logs" / "chaos.log", "chaos"), started(OPTIONS, directory):
             return anyio.run(main, backend_options={"use_uvloop": True})
     except NotStartedError as error:
         raise ClusterError(f"the cluster did not start: {error}") from None

@@ -8,6 +8,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
@@ -74,6 +75,23 @@ def test_before_it_is_configured_only_warnings_are_written_and_not_to_standard_o
     assert ran.stdout == ""
     assert ran.stderr.startswith("W")
     assert ran.stderr.endswith(" nominee] b node=n1\n")
+
+
+def test_lines_are_written_to_a_file_for_a_while(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = logs.get()
+    for name in ("a", "b"):
+        with logs.written_to(tmp_path / "logs" / name, "chaos"):
+            log.info("In", file=name)
+    log.info("unseen")
+    log.warning("After")
+    for name in ("a", "b"):
+        text = (tmp_path / "logs" / name).read_text(encoding="utf-8")
+        assert text.endswith(f" chaos] In file={name}\n")
+        assert text.count("\n") == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.endswith(" nominee] After\n")
+    assert "unseen" not in printed.err
 
 
 def test_it_does_not_load_rich_and_does_not_forbid_it() -> None:
