@@ -50,7 +50,8 @@ def _origin(document: JsonObject) -> str:
     return (
         f"Nominee {document['version']}{commit} emulates the versions and feature gates; the processes are "
         f"not those of Kubernetes. {document['file']}: {selection} of {document['possible']} cells{only}. "
-        f"{document['seconds']:.0f} s on {machine['cores']} cores ({machine['processor']})."
+        f"The command that wrote this page took {document['seconds']:.0f} s on {machine['cores']} cores "
+        f"({machine['processor']})."
     )
 
 
