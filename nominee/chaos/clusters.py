@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 from nominee.chaos.case import Case
-from nominee.chaos.messages import Answer, Plan, Request, Undisturbed
+from nominee.chaos.messages import Answer, Plan, Request
+from nominee.chaos.observations import Ran, Undisturbed
 from nominee.chaos.workers import Worker, WorkerError
 from nominee.scenario.model import Scenario
 
@@ -102,7 +103,7 @@ class SimulatedClusters:
     def run(self, case: Case, undisturbed: Undisturbed, seed: int) -> Answer:
         """Run a case in a simulation of this seed."""
         # These import the components.
-        from nominee.chaos.disturbed_run import Ran, run_case
+        from nominee.chaos.disturbed_run import run_case
         from nominee.scenario.cluster import ClusterError
         from nominee.scenario.narration import Silent, TextNarrator
         from nominee.scenario.simulate import with_cluster

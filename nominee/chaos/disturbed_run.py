@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
 import anyio.abc
@@ -21,8 +21,8 @@ from nominee.chaos.case import (
     ToServer,
     View,
 )
-from nominee.chaos.messages import Undisturbed
 from nominee.chaos.moves import catch_up, keep_away, lag, move, move_back
+from nominee.chaos.observations import Ran, Undisturbed
 from nominee.chaos.rest import unrest
 from nominee.chaos.tolerance import Relaxed, only, relaxed
 from nominee.chaos.tolerance import states as states_of
@@ -43,23 +43,6 @@ _POLL_SECONDS = 0.05
 _FAULTS: Mapping[View, str] = {View.STALE: "hold", View.MERGE: "merge", View.RELIST: "1*relist"}
 Points = Mapping[str, Mapping[str, FailpointState]]
 """Failpoints by process and name."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """A run: its result, the failpoints that it passed, and the state of the cluster afterwards.
-
-    `reached`: every perturbation took effect. `unsettled` is what had not come to rest. `is_clean`: another
-    run can use the cluster.
-    """
-
-    result: ScenarioResult
-    hits: Mapping[str, Mapping[str, int]]
-    reached: bool
-    unsettled: str
-    is_clean: bool
-    lasting: tuple[int, ...] = ()
-    """Of an undisturbed run: the checks that still held in the end."""
 
 
 class _Steps:

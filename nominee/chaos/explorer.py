@@ -10,7 +10,8 @@ from machinery.runtime.clock import SystemClock
 from nominee.chaos.case import Case
 from nominee.chaos.clusters import Clusters
 from nominee.chaos.exploration import ETCD, Exploration, Scope, smallest_first
-from nominee.chaos.messages import Answer, Undisturbed
+from nominee.chaos.messages import Answer
+from nominee.chaos.observations import Undisturbed
 from nominee.chaos.tolerance import changes, controlled, is_among
 from nominee.chaos.verdict import CaseResult, Verdict, judge
 from nominee.chaos.workers import WorkerError

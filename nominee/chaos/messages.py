@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
 
 from machinery.wire.scalars import Json
 from nominee.chaos.case import Case
+from nominee.chaos.observations import Ran, Undisturbed
 from nominee.scenario.result import ScenarioResult
-
-if TYPE_CHECKING:
-    from nominee.chaos.disturbed_run import Ran
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,17 +24,6 @@ class Plan:
     def to_json(self) -> str:
         """Return the plan as JSON."""
         return json.dumps(asdict(self))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undisturbed:
-    """Observations of the undisturbed run: how long each step took, and the checks that held to the end.
-
-    Steps are numbered from 1; times are in seconds.
-    """
-
-    needed: Mapping[int, float] = field(default_factory=dict)
-    lasting: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
