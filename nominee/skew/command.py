@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import Counter
 from contextlib import closing
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _EXECUTORS = ("local", "dask")
 _JOBS_MAX = 256
+_JOBS_PER_CORE_MAX = 2
 _INTERRUPTED, _IMPOSSIBLE = 130, 2
 
 
@@ -133,6 +135,12 @@ def _executor(name: str, jobs: int, address: str) -> Executor:
         return DaskExecutor(address, SystemClock())
     from nominee.skew.local_executor import LocalExecutor
 
+    cores = len(os.sched_getaffinity(0))
+    if jobs > _JOBS_PER_CORE_MAX * cores:
+        click.echo(
+            f"--jobs {jobs} on {cores} cores: clusters may not start in time; such cells could not run",
+            err=True,
+        )
     return LocalExecutor(jobs, SystemClock())
 
 

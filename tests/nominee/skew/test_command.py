@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
@@ -83,3 +84,13 @@ def test_a_directory_without_a_report(tmp_path: Path, text: str | None, message:
         found = CliRunner().invoke(command.skew, ["report", str(tmp_path), *words])
         assert found.exit_code == 1, found.output
         assert message in found.output
+
+
+def test_more_cells_than_the_cores_can_carry_are_warned_about(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    command._executor("local", 4, "")
+    assert capsys.readouterr().err == ""
+    command._executor("local", 5, "")
+    assert "--jobs 5 on 2 cores: clusters may not start in time" in capsys.readouterr().err
