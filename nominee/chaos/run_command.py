@@ -18,6 +18,7 @@ from nominee.chaos.option_types import Duration
 from nominee.chaos.options import run_options
 from nominee.commands.common import end_as_by_ctrl_c, output_option
 from nominee.commit import commit
+from nominee.own_process import run_module
 
 if TYPE_CHECKING:
     from nominee.chaos.random_run import Outcome
@@ -60,7 +61,8 @@ def run(
     end_as_by_ctrl_c()
     results = []
     for number in range(rounds):
-        result = _one(seed + number, duration, rate, simulate, directory, verbose=verbose)
+        one = _one if simulate or rounds == 1 else _in_own_process
+        result = one(seed + number, duration, rate, simulate, directory, verbose=verbose)
         results.append(result)
         if output == _FORMATS[0]:
             for line in _text(result):
@@ -72,6 +74,34 @@ def run(
     elif output == "junit":
         click.echo(_junit(results))
     sys.exit(max(_status(result) for result in results))
+
+
+def _words(seed: int, duration: float, rate: float) -> list[str]:
+    """Return the subcommand and options of a run."""
+    return ["chaos", "run", "--seed", str(seed), "--duration", f"{duration:g}s", "--rate", f"{rate:g}"]
+
+
+def _in_own_process(
+    seed: int, duration: float, rate: float, simulate: bool, directory: Path | None, *, verbose: bool
+) -> dict[str, object]:
+    """Run as `_one` does, in another process: this one must not use gRPC before it forks the next one's.
+
+    Raises:
+        click.ClickException: the process ended without a result.
+    """
+    arguments = [*_words(seed, duration, rate), "--output", "json"]
+    arguments += ["--simulate"] if simulate else []
+    arguments += ["--dir", str(directory)] if directory else []
+    arguments += ["--verbose"] if verbose else []
+    with tempfile.TemporaryFile("w+") as printed:
+        code = run_module("nominee.cli", arguments, printed)
+        printed.seek(0)
+        try:
+            (result,) = json.load(printed)["runs"]
+        except ValueError:
+            raise click.ClickException(f"the run with seed {seed} ended with exit code {code}") from None
+    assert isinstance(result, dict)
+    return result
 
 
 def _one(
@@ -98,21 +128,15 @@ def _one(
             outcome = run_real(base, seed, duration, rate, say)
     except ClusterError as caught:
         error = str(caught)
+    except KeyboardInterrupt:
+        if directory is None:
+            shutil.rmtree(base, ignore_errors=True)
+        raise
     problems = [error] if error else _problems(outcome)
     keep = directory is not None or (bool(problems) and not simulate)
     if not keep:
         shutil.rmtree(base, ignore_errors=True)
-    words = [
-        "nominee",
-        "chaos",
-        "run",
-        "--seed",
-        str(seed),
-        "--duration",
-        f"{duration:g}s",
-        "--rate",
-        f"{rate:g}",
-    ]
+    words = ["nominee", *_words(seed, duration, rate)]
     return {
         "seed": seed,
         "version": version("nominee"),

@@ -5,24 +5,17 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from nominee.own_cluster import kill
+from nominee.own_process import run_module
 from nominee.scenario.model import Scenario
 from nominee.scenario.play import ended
 from nominee.scenario.program import Plan
 from nominee.scenario.result import Outcome, ScenarioResult
 from nominee.scenario.run_options import RunOptions
 from nominee.scenario.up_options import missing_program
-from nominee.supervisor.children import before_exec
-
-_STOP_SECONDS_MAX = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +89,7 @@ def run_on_one_cluster(
         to_stderr=settings.to_stderr,
     )
     try:
-        code = _run(plan)
+        code = run_module("nominee.scenario.program", [plan.to_json()])
         results = _results(file, scenarios, code)
     except KeyboardInterrupt:
         if not settings.keep:
@@ -106,26 +99,6 @@ def run_on_one_cluster(
         shutil.rmtree(directory, ignore_errors=True)
         results = [replace(result, directory="") for result in results]
     return [replace(result, reproduce=_reproduce(result, settings)) for result in results]
-
-
-def _run(plan: Plan) -> int:
-    """Run a plan in a process of its own; return its exit code. Ctrl-C lets it stop its cluster."""
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "nominee.scenario.program", plan.to_json()],
-        stdin=subprocess.DEVNULL,
-        text=True,
-        process_group=0,
-        preexec_fn=before_exec(),
-    )
-    try:
-        return process.wait()
-    except KeyboardInterrupt:
-        process.send_signal(signal.SIGINT)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=_STOP_SECONDS_MAX)
-        raise
-    finally:
-        kill(process)
 
 
 def _results(file: Path, scenarios: Sequence[Scenario], code: int) -> list[ScenarioResult]:

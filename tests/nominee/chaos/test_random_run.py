@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
@@ -126,3 +128,15 @@ def test_a_cluster_that_does_not_start_is_status_2(monkeypatch: pytest.MonkeyPat
     ran = CliRunner().invoke(chaos, arguments)
     assert ran.exit_code == 2
     assert "did not start" in ran.output
+
+
+@pytest.mark.slow
+def test_several_real_runs_have_processes_and_directories_of_their_own(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-m", "nominee.cli", "chaos", "run", "--seed", "1", "--duration", "2s"]
+    command += ["--rounds", "2", "--dir", str(tmp_path), "--output", "json"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    runs = json.loads(ran.stdout)["runs"]
+    assert [run["seed"] for run in runs] == [1, 2]
+    assert [run["problems"] for run in runs] == [[], []]
+    assert all((tmp_path / f"seed-{seed}" / "logs" / "chaos.log").exists() for seed in (1, 2))
