@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 _FILE = "members.json"
 _DATA_OF_ONE = "member-data"
@@ -49,12 +50,12 @@ def agreed(
         free = free_addresses(2 * count)
         pairs = [EtcdAddresses(*free[at : at + 2]) for at in range(0, 2 * count, 2)]
         chosen = dict(zip(names(count), pairs, strict=True))
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        temporary.write_text(json.dumps({name: asdict(at) for name, at in chosen.items()}), encoding="utf-8")
-        # Of several members that start together, one file stays.
-        with suppress(FileExistsError):
-            os.link(temporary, path)
-        temporary.unlink()
+        with NamedTemporaryFile("w", encoding="utf-8", dir=folder, prefix=f".{path.name}.") as temporary:
+            json.dump({name: asdict(at) for name, at in chosen.items()}, temporary)
+            temporary.flush()
+            # Of several members that start together, one file stays.
+            with suppress(FileExistsError):
+                os.link(temporary.name, path)
     return _read(path)
 
 
