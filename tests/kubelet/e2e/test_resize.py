@@ -90,13 +90,14 @@ async def test_a_container_restarts_where_its_policy_says_so(cluster: Cluster) -
 
 @pytest.mark.parametrize(
     "point",
+    # The others in `make test-all`, where test_kill_steps.py kills at each step of more resizes, too.
     [
-        "kubelet.checkpoint.before",
+        pytest.param("kubelet.checkpoint.before", marks=pytest.mark.slow),
         "kubelet.checkpoint.after",
         "kubelet.actuate.before",
-        "kubelet.actuate.after",
-        "kubelet.status.before",
-        "kubelet.status.after",
+        pytest.param("kubelet.actuate.after", marks=pytest.mark.slow),
+        pytest.param("kubelet.status.before", marks=pytest.mark.slow),
+        pytest.param("kubelet.status.after", marks=pytest.mark.slow),
     ],
 )
 async def test_a_kill_in_the_middle_of_a_resize_loses_nothing(cluster: Cluster, point: str) -> None:
