@@ -13,7 +13,6 @@ import os
 import re
 import select
 import socket
-import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -243,9 +242,8 @@ def healthy(client: str, timeout_seconds: float = 1.0, certificates: EtcdPki | N
                 socket.create_connection((host, int(port)), timeout=timeout_seconds)
             )
             if certificates is not None:
-                trust = ssl.create_default_context(cafile=str(certificates.ca))
-                trust.load_cert_chain(*certificates.pair("healthcheck-client"))
-                connection = stack.enter_context(trust.wrap_socket(connection, server_hostname=host))
+                context = certificates.health_check_context()
+                connection = stack.enter_context(context.wrap_socket(connection, server_hostname=host))
             connection.sendall(b"GET /health HTTP/1.0\r\n\r\n")
             answer = b""
             while chunk := connection.recv(4096):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import ssl
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
@@ -28,22 +27,15 @@ def leader(directory: Path) -> str:
 
 def _leads(member: RunFile) -> bool:
     folder = member.document.get(CERTIFICATES)
-    connection = (
-        HTTPConnection(member.grpc, timeout=ANSWER_SECONDS_MAX)
-        if folder is None
-        else HTTPSConnection(
-            member.grpc, timeout=ANSWER_SECONDS_MAX, context=_trust(EtcdPki(Path(str(folder))))
-        )
-    )
+    connection: HTTPConnection
+    if folder is None:
+        connection = HTTPConnection(member.grpc, timeout=ANSWER_SECONDS_MAX)
+    else:
+        context = EtcdPki(Path(str(folder))).health_check_context()
+        connection = HTTPSConnection(member.grpc, timeout=ANSWER_SECONDS_MAX, context=context)
     try:
         connection.request("POST", "/v3/maintenance/status", body="{}")
         status = json.loads(connection.getresponse().read())
     finally:
         connection.close()
     return bool(status["leader"] == status["header"]["member_id"])
-
-
-def _trust(certificates: EtcdPki) -> ssl.SSLContext:
-    trust = ssl.create_default_context(cafile=str(certificates.ca))
-    trust.load_cert_chain(*certificates.pair("healthcheck-client"))
-    return trust

@@ -10,6 +10,7 @@ healthcheck-client.crt, .key      what Nominee's health checks show
 from __future__ import annotations
 
 import datetime
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +41,12 @@ class EtcdPki:
             *("--etcd-cafile", str(self.ca)),
             *("--etcd-certfile", str(certificate), "--etcd-keyfile", str(key)),
         ]
+
+    def health_check_context(self) -> ssl.SSLContext:
+        """Return what a health check connects with: it trusts the authority, and shows its certificate."""
+        context = ssl.create_default_context(cafile=str(self.ca))
+        context.load_cert_chain(*self.pair("healthcheck-client"))
+        return context
 
     @property
     def server_arguments(self) -> list[str]:

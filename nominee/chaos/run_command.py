@@ -61,8 +61,10 @@ def run(
     end_as_by_ctrl_c()
     results = []
     for number in range(rounds):
-        one = _one if simulate or rounds == 1 else _in_own_process
-        result = one(seed + number, duration, rate, simulate, directory, verbose=verbose)
+        if simulate or rounds == 1:
+            result = _one(seed + number, duration, rate, simulate, directory, verbose=verbose)
+        else:
+            result = _in_own_process(seed + number, duration, rate, directory, verbose=verbose)
         results.append(result)
         if output == _FORMATS[0]:
             for line in _text(result):
@@ -82,15 +84,14 @@ def _words(seed: int, duration: float, rate: float) -> list[str]:
 
 
 def _in_own_process(
-    seed: int, duration: float, rate: float, simulate: bool, directory: Path | None, *, verbose: bool
+    seed: int, duration: float, rate: float, directory: Path | None, *, verbose: bool
 ) -> dict[str, object]:
-    """Run as `_one` does, in another process: this one must not use gRPC before it forks the next one's.
+    """Run on real processes as `_one` does, in a process of its own: this one must not use gRPC and fork.
 
     Raises:
         click.ClickException: the process ended without a result.
     """
     arguments = [*_words(seed, duration, rate), "--output", "json"]
-    arguments += ["--simulate"] if simulate else []
     arguments += ["--dir", str(directory)] if directory else []
     arguments += ["--verbose"] if verbose else []
     with tempfile.TemporaryFile("w+") as printed:
