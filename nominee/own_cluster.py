@@ -7,13 +7,13 @@ process that has used gRPC must not fork.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+from nominee.ending import end
 from nominee.supervisor.children import before_exec
 from nominee.supervisor.client import NotRunningError, RefusedError, call
 from nominee.supervisor.clock import wait_until
@@ -67,39 +67,10 @@ def cluster(
         try:
             call(state, "wait", timeout_seconds=_READY_SECONDS_MAX)
         except (NotRunningError, RefusedError, TimeoutError) as error:
-            end(process)
+            end([process], STOP_SECONDS, signals=2)
             tail = "\n".join(state.log_tail(_LOG, lines=_TAIL_LINES, start=start))
             raise ClusterStartError(tail.strip() or str(error)) from None
         yield
     finally:
-        end(process)
-
-
-def end(process: subprocess.Popen[str], seconds: float = STOP_SECONDS) -> None:
-    """End `nominee up` as a user does: Ctrl-C; after `seconds` again, which kills what does not stop.
-
-    After as many seconds again its process group is killed (SIGKILL); its children die with it.
-    """
-    try:
-        for _ in range(2):
-            process.send_signal(signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(seconds)
-                return
-    finally:  # also if Ctrl-C interrupts a wait
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def kill(process: subprocess.Popen[str]) -> None:
-    """Kill a process and close its pipes.
-
-    `Popen.communicate` is not used: it fails after an earlier call that Ctrl-C interrupted.
-    """
-    process.kill()
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with suppress(BrokenPipeError):
-                pipe.close()
+        # As a user does: the second Ctrl-C kills what does not stop.
+        end([process], STOP_SECONDS, signals=2)

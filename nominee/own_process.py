@@ -5,14 +5,12 @@ Each starts a cluster and then uses gRPC; a process that has used gRPC must not 
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import IO
 
-from nominee.own_cluster import kill
+from nominee.ending import end, kill
 from nominee.supervisor.children import before_exec
 
 _STOP_SECONDS_MAX = 60.0
@@ -31,9 +29,7 @@ def run_module(module: str, arguments: Sequence[str], stdout: IO[str] | None = N
     try:
         return process.wait()
     except KeyboardInterrupt:
-        process.send_signal(signal.SIGINT)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=_STOP_SECONDS_MAX)
+        end([process], _STOP_SECONDS_MAX)
         raise
     finally:
         kill(process)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from nominee.own_cluster import kill
+from nominee.ending import kill
 from nominee.supervisor.children import before_exec
 
 

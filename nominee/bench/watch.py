@@ -29,7 +29,8 @@ from nominee.bench.machine import busy_seconds, machine
 from nominee.bench.processes import BenchError, Series, creators
 from nominee.bench.watchers import FORMS
 from nominee.bench.workloads import INIT
-from nominee.own_cluster import cluster, kill
+from nominee.ending import kill
+from nominee.own_cluster import cluster
 from nominee.process_usage import cpu_seconds, pss_bytes
 from nominee.supervisor.children import before_exec
 from nominee.supervisor.directory import StateDirectory

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import select
-import signal
 import subprocess
 import sys
 from contextlib import suppress
 
 from nominee.chaos.messages import Answer, Plan, Request
+from nominee.ending import end, kill
 from nominee.supervisor.children import before_exec
 
 _STOP_SECONDS_MAX = 60.0
@@ -79,19 +79,14 @@ class Worker:
         """Stop the cluster, and wait for the process to end."""
         process = self._process
         assert process.stdin is not None
-        assert process.stdout is not None
         with suppress(BrokenPipeError):
             process.stdin.close()
         try:
-            process.wait(timeout=_STOP_SECONDS_MAX if self.is_usable else 1.0)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(timeout=_STOP_SECONDS_MAX)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        process.stdout.close()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=_STOP_SECONDS_MAX if self.is_usable else 1.0)
+            end([process], _STOP_SECONDS_MAX)
+        finally:
+            kill(process)
 
 
 def _command(plan: Plan) -> list[str]:

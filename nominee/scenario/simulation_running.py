@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 
-from nominee.own_cluster import kill
+from nominee.ending import kill
 from nominee.scenario.model import Scenario
 from nominee.scenario.play import ended
 from nominee.scenario.result import Outcome, ScenarioResult

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from nominee.commit import commit
+from nominee.ending import end
 from nominee.history import history_file
 from nominee.scenario.documents import read_documents
 from nominee.scenario.program import Plan
@@ -74,14 +74,7 @@ def start(job: Job, work: Path) -> subprocess.Popen[bytes]:
 
 def stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
     """Let cells stop their clusters; kill those that do not, and with them their clusters."""
-    for process in processes:
-        process.send_signal(signal.SIGINT)
-    for process in processes:
-        try:
-            process.wait(timeout=STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    end(processes, STOP_SECONDS_MAX)
 
 
 def remove(work: Path) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from nominee.own_cluster import kill
+from nominee.ending import kill
 from nominee.study.results import Results, decode
 from nominee.study.settings import Scenario, Tracking
 from nominee.supervisor.children import before_exec
