@@ -96,7 +96,8 @@ class Store:
     def since(self, revision: int) -> Iterator[tuple[Change, ...]]:
         """Yield the changes of a revision and all later ones, by revision.
 
-        Compaction at a revision drops the deletions of this revision; its puts stay.
+        Compaction at a revision drops the deletions of this revision; its puts stay. etcd drops them a little
+        later than it answers, unless the request is `physical`.
         """
         for changes in self.log[max(revision - 2, 0) :]:
             if changes and changes[0].revision == self.compacted:
