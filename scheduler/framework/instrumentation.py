@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.framework.columns import Rows
+from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import (
     Code,
     FilterPlugin,
@@ -23,14 +24,14 @@ from scheduler.framework.interface import (
     PreFilterResult,
     Status,
 )
+from scheduler.framework.plugin_hooks import Hook, PluginHooks
 
 if TYPE_CHECKING:
-    from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.snapshot import Snapshot
     from scheduler.framework.types import NodeInfo, PodInfo
 
 # Of one run: the attempt's state, the status that came of it (None: success) and its duration in seconds.
-PointHook = Callable[["CycleState", Status | None, float], None]
+PointHook = Callable[[CycleState, Status | None, float], None]
 Verdicts = list[tuple[FilterPlugin, NDArray[np.bool_]]]
 FAILED: Final = Status(Code.Error)
 
@@ -174,47 +175,17 @@ class PluginObserver:
         """Observe the end of a plugin's PostBind."""
 
 
-Hook = tuple[Callable[..., None], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginHooks:
-    """Hooks of one attempt: the methods of `PluginObserver` that its observers override."""
-
-    pre_filter: Hook = ()
-    pre_filter_extension: Hook = ()
-    filter_rows: Hook = ()
-    filter_node: Hook = ()
-    rows_filtered: Hook = ()
-    node_filtered: Hook = ()
-    post_filter: Hook = ()
-    pre_score: Hook = ()
-    score: Hook = ()
-    normalize: Hook = ()
-    scored: Hook = ()
-    reserve: Hook = ()
-    unreserve: Hook = ()
-    permit: Hook = ()
-    pre_bind_pre_flight: Hook = ()
-    pre_bind: Hook = ()
-    bind: Hook = ()
-    post_bind: Hook = ()
-
-    @classmethod
-    def of(cls, *observers: PluginObserver) -> PluginHooks:
-        """Return the hooks that call these observers, in order."""
-        found: dict[str, Hook] = {}
-        for each in fields(cls):
-            base = getattr(PluginObserver, each.name)
-            found[each.name] = tuple(
-                getattr(observer, each.name)
-                for observer in observers
-                if getattr(type(observer), each.name) is not base
-            )
-        return cls(**found)
-
-
-NO_PLUGIN_HOOKS: Final = PluginHooks()
+def hooks_of(*observers: PluginObserver) -> PluginHooks:
+    """Return the hooks that call these observers, in order: the methods that they override."""
+    found: dict[str, Hook] = {}
+    for each in fields(PluginHooks):
+        base = getattr(PluginObserver, each.name)
+        found[each.name] = tuple(
+            getattr(observer, each.name)
+            for observer in observers
+            if getattr(type(observer), each.name) is not base
+        )
+    return PluginHooks(**found)
 
 
 class Hooked(Protocol):

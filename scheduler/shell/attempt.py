@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from scheduler.attempt_states import BindingPlan, Effect, Progress
 from scheduler.cycle import Scheduled
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.instrumentation import PluginHooks
+from scheduler.framework.plugin_hooks import PluginHooks
 from scheduler.framework.runtime import Framework
 from scheduler.framework.types import PodInfo, QueuedPodInfo
 from scheduler.shell.recorder import ProfileRecorder

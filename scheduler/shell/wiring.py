@@ -27,7 +27,7 @@ from scheduler.framework.cache import Cache
 from scheduler.framework.deferred_resize import ALPHA, ResizePreemption
 from scheduler.framework.environment import Environment
 from scheduler.framework.events import ActionType, EventResource
-from scheduler.framework.instrumentation import PluginHooks
+from scheduler.framework.instrumentation import hooks_of
 from scheduler.framework.interface import Plugin, Status
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.plugin_set import PluginConfigError
@@ -351,7 +351,7 @@ def _framework(
 def _hooks(framework: Framework, metrics: Metrics, *, records: bool) -> AttemptHooks:
     recorder = (ResultRecorder(framework),) if records else ()
     timer = PluginTimer(metrics.plugin_seconds.of)
-    return AttemptHooks(PluginHooks.of(*recorder), PluginHooks.of(timer, *recorder), SAMPLED_EVERY)
+    return AttemptHooks(hooks_of(*recorder), hooks_of(timer, *recorder), SAMPLED_EVERY)
 
 
 def _queue_profiles(base: _Base, parts_of: Mapping[str, ProfileParts]) -> dict[str, QueueProfile]:

@@ -42,9 +42,8 @@ class RestFront:
         self.address = options.address
         self._chain = chain(server)
         paths = MetaPaths(options.version, lambda: self.address, options.health, options.accounts)
-        self._own = OwnHandlers(
-            paths, server.clock, options.version, server.access, options.usage, options.nodes
-        )
+        self._own = OwnHandlers(paths, server.clock, server.access, options.usage, options.nodes)
+        self._version, self._clock = options.version, server.clock
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -55,6 +54,8 @@ class RestFront:
             await Answer(b"400 Bad Request", 400, TEXT, headers={"connection": "close"}).send(send)
             return
         try:
-            await self._chain(RestRequest(http, parse(http.path), send, self._own))
+            target = parse(http.path)
+            request = RestRequest(http, target, send, self._own.of, version=self._version, clock=self._clock)
+            await self._chain(request)
         except ClientGone:
             return

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from k8s.io.api.authentication.v1 import generated_pb2 as authentication
 from k8s.io.api.authorization.v1 import generated_pb2 as authorization
@@ -24,17 +24,14 @@ from apiserver.fronts.rest.http import Answer
 from apiserver.fronts.rest.kubelets import UsageSource
 from apiserver.fronts.rest.meta_paths import MetaPaths
 from apiserver.fronts.rest.node_proxy import NodeSource
+from apiserver.fronts.rest.request import RestRequest
 from apiserver.fronts.rest.target import Target
 from apiserver.kinds.strategy import read_only
 from apiserver.objects.requests import RegistryAPI
 from machinery.api import kinds
 from machinery.api.kinds import AnyKind, Kind
-from machinery.features.gates import Version
 from machinery.process.health import HEADERS, NOT_FOUND, TEXT
 from machinery.runtime.clock import Clock
-
-if TYPE_CHECKING:
-    from apiserver.fronts.rest.request import RestRequest
 
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 _OF_COLLECTIONS = frozenset({"GET", "POST", "DELETE"})
@@ -46,7 +43,6 @@ class OwnHandlers:
 
     paths: MetaPaths
     clock: Clock
-    version: Version
     access: Access = OPEN
     usage: UsageSource | None = None
     nodes: NodeSource | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import anyio
 from google.protobuf.message import Message
@@ -14,7 +14,7 @@ from apiserver.access.attributes import Attributes
 from apiserver.access.authentication import Credentials
 from apiserver.access.impersonation import Headers
 from apiserver.chain import problems
-from apiserver.chain.request import ApiRequest
+from apiserver.chain.request import ApiRequest, OwnHandler
 from apiserver.chain.results import Result
 from apiserver.flow_control.controller import FlowControl, TooManyRequests
 from apiserver.fronts.rest import (
@@ -50,9 +50,8 @@ from apiserver.schema import large_bodies
 from machinery.api.errors import StatusError
 from machinery.api.kinds import Kind
 from machinery.api.pb import meta
-
-if TYPE_CHECKING:
-    from apiserver.fronts.rest.own_handlers import OwnHandlers
+from machinery.features.gates import Version
+from machinery.runtime.clock import Clock
 
 M = TypeVar("M", bound=Message)
 _PATCHES = {
@@ -74,19 +73,30 @@ _DONE = frozenset({"binding", "eviction"})
 _ITSELF = frozenset({*_DONE, "token"})
 """Subresources whose response has one form only."""
 
+ChooseHandler = Callable[["RestRequest", Target | None], OwnHandler | None]
+
 
 class RestRequest(ApiRequest):
-    """One HTTP request. `own` has the handlers of what only REST serves."""
+    """One HTTP request. `own_handler` chooses the handler of what only REST serves; None for the chain's."""
 
     _media = media.DEFAULT
     _delete_options: meta.DeleteOptions | None = None
     _started = False
 
-    def __init__(self, http: HttpRequest, target: Target | None, send: Send, own: OwnHandlers) -> None:
+    def __init__(
+        self,
+        http: HttpRequest,
+        target: Target | None,
+        send: Send,
+        own_handler: ChooseHandler,
+        *,
+        version: Version,
+        clock: Clock,
+    ) -> None:
         super().__init__(request_info.verb_of(http, target))
         self.http = http
         self._target = target
-        self._own = own
+        self._own_handler, self._version, self._clock = own_handler, version, clock
         self._warnings: list[str] = []
         self._send = send
         if target is not None:
@@ -107,8 +117,8 @@ class RestRequest(ApiRequest):
 
     def resolve(self) -> Attributes:
         target = self._target
-        self._warnings.extend(deprecated.warnings(target, self._own.version))
-        self.handler = self._own.of(self, target)
+        self._warnings.extend(deprecated.warnings(target, self._version))
+        self.handler = self._own_handler(self, target)
         return request_info.attributes(self.http, target, self.verb)
 
     def width(self, control: FlowControl) -> Callable[[int], int] | None:
@@ -157,9 +167,7 @@ class RestRequest(ApiRequest):
         """Decode the body as field validation asks for; its warnings are the response's."""
         data = await self.http.body()
         validation, content = self.http.asked("fieldValidation"), self.http.header("content-type")
-        decode = partial(
-            bodies.decode, data, content, bodies.expected(expected), validation, self._own.version
-        )
+        decode = partial(bodies.decode, data, content, bodies.expected(expected), validation, self._version)
         is_yaml = media.content_type(content) == YAML
         body = await large_bodies.decoded(len(data), decode, yaml=is_yaml)
         self._warnings.extend(body.warnings)
@@ -196,7 +204,7 @@ class RestRequest(ApiRequest):
         return self._encoder().success(201)
 
     def _encoder(self) -> Encoder:
-        return Encoder(self.http, self._media, self._own.clock.now())
+        return Encoder(self.http, self._media, self._clock.now())
 
     async def _answer(self, answer: Answer) -> None:
         """Send an answer, with the request's warnings and the headers of flow control."""
@@ -224,12 +232,12 @@ class RestRequest(ApiRequest):
             # The headers are sent at once: the client knows that its watch stands.
             await self._write(b"")
             resource = self.attributes.resource
-            await watching.send(watcher, frames, self._write, self._own.clock, resource)
+            await watching.send(watcher, frames, self._write, self._clock, resource)
             await self._sending({"type": "http.response.body", "body": b""})
             group.cancel_scope.cancel()
 
     def _frames(self) -> watching.Frames:
-        return watching.Frames(self._media, self.http.asked("includeObject"), self._own.clock)
+        return watching.Frames(self._media, self.http.asked("includeObject"), self._clock)
 
     async def _start_stream(self) -> None:
         self.code = 200

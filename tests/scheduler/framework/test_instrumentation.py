@@ -12,8 +12,9 @@ import pytest
 from machinery.runtime.clock import FakeClock
 from scheduler.framework.algorithm import find_feasible, prioritize
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.instrumentation import FAILED, PluginHooks, PluginObserver, PointHooks
+from scheduler.framework.instrumentation import FAILED, PluginObserver, PointHooks, hooks_of
 from scheduler.framework.interface import Code, FilterError, FilterPlugin, PostBindPlugin, Status
+from scheduler.framework.plugin_hooks import PluginHooks
 from scheduler.framework.runtime import Framework
 from scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import UNREAD, Desk, Scripted, desk, node, pod
@@ -105,7 +106,7 @@ async def test_every_hook_is_called() -> None:
             for each in fields(PointHooks)
         }
     )
-    await attempt(framework, CycleState(PluginHooks.of(calls)))
+    await attempt(framework, CycleState(hooks_of(calls)))
     assert set(calls.counts) == {each.name for each in fields(PluginHooks)}
     assert set(points) == {each.name for each in fields(PointHooks)}
     assert set(points.values()) == {1}
@@ -133,7 +134,7 @@ async def test_a_hook_sees_the_plugins_answer_and_duration() -> None:
     clock = FakeClock()
     waits = Status(Code.Wait)
     framework = desk(Slow(permit_status=(waits, 60.0)), environment={"clock": clock}).framework
-    framework.run_permit_plugins(CycleState(PluginHooks.of(Observer())), pod("p"), "n0")
+    framework.run_permit_plugins(CycleState(hooks_of(Observer())), pod("p"), "n0")
     assert seen == [("Scripted", waits, 62.0)]
 
 
@@ -156,5 +157,5 @@ def test_an_extension_point_that_raises_counts_as_an_error() -> None:
 
 
 async def test_the_clone_of_a_state_has_its_hooks() -> None:
-    hooks = PluginHooks.of(Calls())
+    hooks = hooks_of(Calls())
     assert CycleState(hooks).clone().hooks is hooks
