@@ -108,6 +108,7 @@ async def test_a_silent_one_is_dropped_in_time(
             await dropped(silent(stack, address))
             if secure:
                 await dropped(silent(stack, address, HELLO_BEGUN))
+            monkeypatch.setattr(accepting, "PENDING_SECONDS_MAX", PATIENCE_SECONDS)
             assert await ask(pki, address, secure=secure) == b"HELLO"
 
 

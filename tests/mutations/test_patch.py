@@ -12,6 +12,7 @@ from tests.mutations import patch
 from tests.mutations.catalogue import MUTATIONS, Mutation
 from tests.mutations.launch import edits
 from tests.mutations.patch import Edit, PatchError, applied
+from tests.support.patience import PATIENCE_SECONDS
 
 _DIRECTORY = Path("/nonexistent")
 
@@ -87,6 +88,6 @@ def test_a_patch_without_its_target_fails(edit: Edit, message: str) -> None:
 
 def test_the_launcher_refuses_a_program_that_cannot_have_the_bug() -> None:
     command = [sys.executable, "-P", "-m", "tests.mutations.launch", MUTATIONS[0].name, "--", "machinery"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
     assert ran.returncode == 1
     assert "would have no effect" in ran.stderr

@@ -111,7 +111,7 @@ def channel(address: str, authority: Path, certificate: Pem = None, key: Pem = N
 def code_of(call: Any, message: object) -> str:
     """The gRPC code of a call, OK where it succeeds."""
     try:
-        call(message, timeout=5.0)
+        call(message, timeout=PATIENCE_SECONDS)
     except grpc.RpcError as error:
         failed: Any = error
         return str(failed.code().name)

@@ -215,9 +215,9 @@ async def test_a_watcher_that_does_not_read_is_ended_and_the_others_are_not(etcd
 
 async def test_bookmarks_tell_the_revision_of_all_kinds_and_time_ends_a_watch(etcd: ThrowawayEtcd) -> None:
     async with running(etcd, CacheLimits(bookmark_seconds=0.2)) as bench:
+        revision = await bench.create(pod("a"))
+        await bench.cache.wait_until(revision)
         async with bench.cache.watch(kinds.NODE, bookmarks=True, timeout_seconds=1.0) as watcher:
-            revision = await bench.create(pod("a"))
-            await bench.cache.wait_until(revision)
             batches = [batch async for batch in watcher]
         events = [event for batch in batches for event in batch]
         assert {event.type for event in events} == {EventType.BOOKMARK}

@@ -19,12 +19,13 @@ from apiserver.fronts.rest.front import FrontOptions
 from apiserver.kinds.flowcontrol import bootstrap
 from machinery.runtime.clock import FakeClock
 from tests.apiserver.rest.asgi import VERSION, Rest, in_memory, rest_front
+from tests.support.patience import PATIENCE_SECONDS
 
 ALICE = User("alice", ("system:authenticated",))
 BOB = User("bob", ("system:authenticated",))
 UNMATCHED = User("unmatched")
 LIST = Attributes("list", "pods")
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = PATIENCE_SECONDS
 
 
 def small(**limits: Any) -> FlowControl:

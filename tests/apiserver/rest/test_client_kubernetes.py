@@ -19,6 +19,7 @@ from tests.apiserver.rest.live import (
     pod,
 )
 from tests.support.eventually import eventually_sync
+from tests.support.patience import PATIENCE_SECONDS
 
 NAMESPACE = "kubernetes-client"
 pytestmark = LITTERING
@@ -137,7 +138,7 @@ def test_watch_resume_bookmarks_and_a_revision_that_is_gone(core: Any) -> None:
     watcher, seen = watch.Watch(), []
     for event in watcher.stream(
         core.list_namespaced_pod, NAMESPACE, resource_version=begun, label_selector="app=watch",
-        allow_watch_bookmarks=True, timeout_seconds=60,
+        allow_watch_bookmarks=True, timeout_seconds=int(PATIENCE_SECONDS),
     ):  # fmt: skip
         seen.append((event["type"], event["object"].metadata.name))
         if event["type"] == "DELETED":

@@ -20,6 +20,7 @@ from tests.apiserver.rest.live import (
     pod,
 )
 from tests.support.eventually import eventually
+from tests.support.patience import PATIENCE_SECONDS
 
 NAMESPACE = "asyncio-client"
 pytestmark = LITTERING
@@ -96,8 +97,8 @@ async def test_watches(live: Path) -> None:
         seen = []
         async with watch.Watch() as watcher:
             async for event in watcher.stream(
-                core.list_namespaced_pod, "default", resource_version=begun, timeout_seconds=60,
-                label_selector="app=watch-asyncio", allow_watch_bookmarks=True,
+                core.list_namespaced_pod, "default", resource_version=begun, allow_watch_bookmarks=True,
+                timeout_seconds=int(PATIENCE_SECONDS), label_selector="app=watch-asyncio",
             ):  # fmt: skip
                 seen.append(event["type"])
                 if event["type"] == "DELETED":

@@ -79,6 +79,7 @@ async def test_a_header_that_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPat
         assert await said(address, b"GET / HTTP/1.1\r\nHost: x\r\n") == b""
         # A finished request is not hurried.
         monkeypatch.setattr(http_server, "HEADER_SECONDS_MAX", LIMIT_SECONDS)
+        monkeypatch.setattr(accepting, "PENDING_SECONDS_MAX", LIMIT_SECONDS)
         whole = await said(address, b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert whole.startswith(b"HTTP/1.1 200")
 

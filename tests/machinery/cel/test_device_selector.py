@@ -15,6 +15,7 @@ from machinery.cel.errors import CompileError, CostError, EvaluationError
 from machinery.cel.semver import Semver, SemverError
 from machinery.cel.tokens import with_empty_domains
 from machinery.wire import codec
+from tests.support.patience import PATIENCE_SECONDS
 
 GPU = codec.from_json(
     devices.Device,
@@ -231,4 +232,4 @@ def test_the_library_loads_with_the_first_expression() -> None:
         "assert 'cel_expr_python' not in sys.modules\n"
         "d.compile_selector('true'); assert 'cel_expr_python' in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE_SECONDS)

@@ -16,6 +16,7 @@ import pytest
 
 from tests.nominee.scenario.test_reading import FOLDER
 from tests.nominee.test_cli import nominee
+from tests.support.patience import PATIENCE_SECONDS
 
 _SMALL = """\
 apiVersion: scenario.nominee.dev/v1alpha1
@@ -121,7 +122,7 @@ def test_interrupted_simulations_end_at_once_and_leave_nothing(tmp_path: Path) -
         assert process.stderr is not None
         assert process.stderr.read(1)  # the first runs have ended
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 1
+        assert process.wait(PATIENCE_SECONDS) == 1
     assert list(temporary.iterdir()) == []
 
 

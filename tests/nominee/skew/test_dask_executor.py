@@ -23,6 +23,7 @@ from nominee.skew.executor import ExecutorError
 from tests.nominee.skew.fake_cell import FOLDER, started, started_by
 from tests.nominee.skew.matrices import CLEARING, HEADER, planned
 from tests.support.eventually import eventually_sync
+from tests.support.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
 WORKERS = 3
@@ -93,7 +94,7 @@ def test_a_worker_that_dies_loses_no_cell(tmp_path: Path) -> None:
         dying.kill()
         dying.wait()
         (tmp_path / "released").touch()
-        assert run.wait(timeout=120) == 0, cluster.printed
+        assert run.wait(timeout=PATIENCE_SECONDS) == 0, cluster.printed
     counts = Counter(each for each, _, _ in started_by(tmp_path))
     assert len(counts) == CELLS
     assert {each: count for each, count in counts.items() if count > 1} == {name: 2}
@@ -114,7 +115,7 @@ def test_a_run_ends_with_the_scheduler_and_keeps_what_has_ended(tmp_path: Path) 
         (tmp_path / f"released-{name}").touch()
         eventually_sync(lambda: "✓" in cluster.printed)
         cluster.scheduler.kill()
-        assert run.wait(timeout=60) == 2, cluster.printed
+        assert run.wait(timeout=PATIENCE_SECONDS) == 2, cluster.printed
     assert f"the connection to Dask's scheduler at {cluster.address} was lost" in cluster.printed
     document = json.loads((cluster.report / "skew.json").read_text(encoding="utf-8"))
     assert [cell["id"] for cell in document["cells"]] == [name]
@@ -164,6 +165,8 @@ def test_a_scheduler_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
     matrix = tmp_path / "matrix.yaml"
     matrix.write_text(HEADER + CLEARING, encoding="utf-8")
     command = [sys.executable, "-P", "-m", "nominee.cli", "skew", "run", str(matrix), "--executor", "dask"]
-    refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    refused = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False, cwd=tmp_path
+    )
     assert refused.returncode == 2
     assert "--executor dask and --scheduler-address belong together" in refused.stderr

@@ -14,6 +14,7 @@ import pytest
 from tests.nominee.skew.fake_cell import FOLDER, started
 from tests.nominee.skew.matrices import CLEARING, HEADER
 from tests.support.eventually import eventually_sync
+from tests.support.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -32,7 +33,7 @@ def test_ctrl_c_and_resume(tmp_path: Path) -> None:
             (tmp_path / f"released-{name}").touch()
         eventually_sync(lambda: started(tmp_path), lambda found: len(found) == 4)
         process.send_signal(signal.SIGINT)
-        _, printed = process.communicate(timeout=60)
+        _, printed = process.communicate(timeout=PATIENCE_SECONDS)
     finally:
         process.kill()
     assert process.returncode == 130
@@ -42,7 +43,12 @@ def test_ctrl_c_and_resume(tmp_path: Path) -> None:
     assert len(document["unfinished"]) == 8
     (tmp_path / "released").touch()
     again = subprocess.run(
-        [*command, "--resume"], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [*command, "--resume"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
     )
     assert again.returncode == 0, again.stderr
     assert again.stderr.count("✓") == 8

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.nominee.test_cli import nominee
 from tests.nominee.test_cluster import Cluster
 from tests.support.eventually import eventually_sync
+from tests.support.patience import PATIENCE_SECONDS
 
 WEB = """
 apiVersion: apps/v1
@@ -45,11 +49,7 @@ def test_it_resizes_in_place_and_evicts_what_stays_deferred(tmp_path: Path) -> N
         eventually_sync(lambda: _requests(cluster), lambda found: found == ["500m", "500m"])
         trace = tmp_path / "trace.csv"
         trace.write_text("at,cpu\n0s,1\n3s,3\n")
-        lines = cluster(
-            *("vpa", "--trace", trace, "-l", "app=web", "--margin", "0", "--interval", "0.5"),
-            *("--duration", "8", "--deferred-timeout", "2", "-o", "json"),
-        )
-        steps = [json.loads(line) for line in lines.splitlines()]
+        steps = _steps_until_eviction(cluster.directory, trace)
         assert not [step for step in steps if step["error"]]
         sizes = [
             container["requests"]["cpu"]
@@ -59,11 +59,28 @@ def test_it_resizes_in_place_and_evicts_what_stays_deferred(tmp_path: Path) -> N
         ]
         assert sizes[:2] == ["1", "1"]
         assert "3" in sizes
-        evicted = next(step for step in steps if step["action"] == "Evict")
+        evicted = steps[-1]
+        assert evicted["action"] == "Evict"
         assert evicted["reason"] == "the resize is Deferred for more than 2 s"
         assert evicted["atSeconds"] >= 5
     finally:
         cluster("down", "--kill")
+
+
+def _steps_until_eviction(directory: Path, trace: Path) -> list[dict[str, Any]]:
+    """Run the updater until it evicts a pod, and return its steps."""
+    command = [sys.executable, "-P", "-m", "nominee.cli", "vpa", "--trace", str(trace), "-l", "app=web"]
+    command += ["--margin", "0", "--interval", "0.5", "--duration", f"{PATIENCE_SECONDS:g}"]
+    command += ["--deferred-timeout", "2", "-o", "json", "--dir", str(directory)]
+    steps = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as updater:
+        assert updater.stdout is not None
+        for line in updater.stdout:
+            steps.append(json.loads(line))
+            if steps[-1]["action"] == "Evict":
+                break
+        updater.terminate()
+    return steps
 
 
 def _requests(cluster: Cluster) -> list[str]:

@@ -14,6 +14,7 @@ from tests.scheduler.builders import node, pod
 from tests.scheduler.extenders.conftest import Outside
 from tests.scheduler.shell.conftest import running
 from tests.support.fake_api import FakeApi
+from tests.support.patience import PATIENCE_SECONDS
 
 ASKS_ALL = {"filter_verb": "filter", "prioritize_verb": "prioritize", "weight": 1, "node_cache_capable": True}
 
@@ -112,7 +113,8 @@ async def test_a_failing_extender_fails_the_pod_unless_it_is_ignorable(
 ) -> None:
     outside.answers(filter=answer)
     api = cluster("n1", "n2")
-    extender = at(outside, filter_verb="filter", node_cache_capable=True, http_timeout_seconds=0.3)
+    seconds = 0.3 if "hang_seconds" in answer else PATIENCE_SECONDS
+    extender = at(outside, filter_verb="filter", node_cache_capable=True, http_timeout_seconds=seconds)
     with capture_logs() as entries:
         async with running(api, config=config(extender)):
             await api.until(lambda: bool(message(api)))
