@@ -445,8 +445,9 @@ class Client:
 
     # Calls.
 
-    async def _call(self, method: str, request: Any, seconds_max: float = UNARY_SECONDS_MAX) -> Any:
+    async def _call(self, method: str, request: Any, seconds_max: float | None = None) -> Any:
         """Return a unary call's answer; retry where flow control has no seat for it."""
+        seconds_max = UNARY_SECONDS_MAX if seconds_max is None else seconds_max
         for attempt in range(REFUSED_MAX):
             channel = self._open_channel()
             try:
