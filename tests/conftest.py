@@ -24,6 +24,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 pytest_plugins = [
     "tests.support.etcd",
     "tests.support.etcd_trio",
-    "tests.support.cluster",
+    "tests.support.shared_cluster",
     "tests.support.golden_differences",
 ]

@@ -17,13 +17,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
-import pytest
 
 from machinery.client.api_client import Client, connect
 from machinery.process.run_files import RunFile
@@ -66,6 +65,12 @@ class Cluster:
             command += ["--disable-admission-plugins", "ServiceAccount"]
         self._commands[name] = [*command, *arguments]
 
+    def command(self, name: str) -> list[str]:
+        """Return the command line of a process."""
+        if name not in self._commands:
+            self.arguments(name)
+        return self._commands[name]
+
     def secure(self, *more: str, mode: str = AUTHORIZATION_MODE) -> Pki:
         """Make the API server authenticate its callers; set the arguments of other processes first."""
         pki = Pki(self.directory / "pki")
@@ -88,12 +93,11 @@ class Cluster:
         """Start one process and do not wait for it."""
         running = self.processes.get(name)
         assert running is None or running.poll() is not None, f"{name} runs already"
-        if name not in self._commands:
-            self.arguments(name)
+        command = self.command(name)
         RunFile.path(self.directory, name).unlink(missing_ok=True)
         with self.log_path(name).open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                self._commands[name], cwd=_REPOSITORY, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                command, cwd=_REPOSITORY, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
     async def ready(self, name: str) -> RunFile:
@@ -167,10 +171,16 @@ class Cluster:
 
     def close(self) -> None:
         """End all processes, give back etcd's disk (128 MB at least), and print the ends of the logs."""
+        self._end_all()
+        shutil.rmtree(self.directory / "etcd", ignore_errors=True)
+        self._print_logs()
+
+    def _end_all(self) -> None:
         names = sorted(self.processes, key=lambda name: _STOP_LAST.index(name) if name in _STOP_LAST else -1)
         for name in names:
             self._end(name, signal.SIGKILL)
-        shutil.rmtree(self.directory / "etcd", ignore_errors=True)
+
+    def _print_logs(self) -> None:
         for name in self._commands:
             lines = self.log(name).splitlines()
             print(f"--- {name}: last {min(len(lines), _LOG_LINES_PRINTED)} of {len(lines)} lines")
@@ -181,14 +191,6 @@ class Cluster:
         with suppress(ProcessLookupError):
             os.kill(process.pid, number)
         process.wait(STOP_SECONDS_MAX)
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Yield a cluster in which no process has started."""
-    made = Cluster(tmp_path / "cluster")
-    yield made
-    made.close()
 
 
 def pss_kib(pids: Sequence[int]) -> int:
