@@ -86,7 +86,7 @@ class Reads:
                 value = await self._storage.get(kind.key(namespace, name))
             except StorageError as error:
                 raise to_status(error) from error
-            return _object(kind, value) if value is not None else None
+            return self._object(kind, value) if value is not None else None
         try:
             revision = parse_revision(resource_version)
         except InvalidResourceVersion as error:
@@ -263,7 +263,7 @@ class Reads:
             page = await self._storage.range(prefix, revision=revision, limit=wanted, start_after=after)
             revision = revision or page.revision
             for index, value in enumerate(page.items):
-                obj = _object(stored, value)
+                obj = self._object(stored, value)
                 if predicate is not None and not predicate(obj):
                     continue
                 items.append(obj)
@@ -278,11 +278,10 @@ class Reads:
                 return ListPage(items, str(revision))
             after = page.items[-1].key
 
+    def _object(self, kind: AnyKind, value: StoredValue) -> CachedObject:
+        namespace, _, name = value.key.removeprefix(kind.key_prefix()).rpartition("/")
+        return self._cache.objects.of(kind, namespace, name, value.mod_revision, value.data)
+
 
 def _below(kind: AnyKind, namespace: str, key: str) -> str:
     return key.removeprefix(kind.key_prefix(namespace))
-
-
-def _object(kind: AnyKind, value: StoredValue) -> CachedObject:
-    namespace, _, name = value.key.removeprefix(kind.key_prefix()).rpartition("/")
-    return CachedObject(kind, namespace, name, value.mod_revision, stored=value.data)

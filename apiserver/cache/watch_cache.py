@@ -21,12 +21,15 @@ import anyio
 import grpc.aio
 
 from apiserver.cache.kind_cache import Convert, KindCache, Predicate, Subscription, Transition
+from apiserver.cache.stored_objects import StoredObjects
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.watcher import EventType, Watcher, WatchEvent
+from apiserver.schema.version_fields import TABLE_VERSION
 from apiserver.storage.etcd_watch import Change, watch
 from apiserver.storage.interface import Compacted, Storage, StorageError
 from machinery.api import errors, kinds
 from machinery.api.kinds import AnyKind
+from machinery.features.gates import Version
 from machinery.runtime import logs
 from machinery.runtime.backoff import ExponentialBackoff, Retries
 from machinery.runtime.clock import Clock
@@ -69,7 +72,9 @@ class WatchCache:
         clock: Clock,
         *,
         limits: CacheLimits | None = None,
+        version: Version = TABLE_VERSION,
     ) -> None:
+        self.objects = StoredObjects(version)
         self._storage = storage
         self._channel = channel
         self._clock = clock
@@ -277,7 +282,7 @@ class WatchCache:
         cache, below = place
         namespace, _, name = below.rpartition("/")
         try:
-            current = CachedObject(cache.kind, namespace, name, revision, stored=data)
+            current = self.objects.of(cache.kind, namespace, name, revision, data)
             # A value that is not an envelope fails here, once, and not at every reader.
             _ = current.data
         except envelope.EnvelopeError as error:

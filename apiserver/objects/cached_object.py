@@ -14,8 +14,9 @@ from machinery.wire import envelope, presence
 class CachedObject:
     """An object at a revision.
 
-    `stored` is the value in etcd, which has no resourceVersion. The other forms are made on first use.
-    `message` is shared by all users: never change it.
+    `stored` is the value in etcd, which has no resourceVersion. `prune` returns it without the fields that
+    the emulated version does not have; it is None for a kind that has all its fields. The other forms are
+    made on first use, from what `prune` returns. `message` is shared by all users: never change it.
 
     Raises: EnvelopeError on first use, when `stored` is not an envelope.
     """
@@ -25,6 +26,7 @@ class CachedObject:
         "_data",
         "_fields",
         "_message",
+        "_prune",
         "kind",
         "name",
         "namespace",
@@ -41,6 +43,7 @@ class CachedObject:
         *,
         stored: bytes,
         message: Message | None = None,
+        prune: Callable[[bytes], bytes] | None = None,
     ) -> None:
         self.kind = kind
         self.namespace = namespace
@@ -49,6 +52,7 @@ class CachedObject:
         self.stored = stored
         self._data: bytes | None = None
         self._message = message
+        self._prune = prune
         self._fields: Mapping[str, str] | None = None
         self._converted: CachedObject | None = None
 
@@ -62,7 +66,8 @@ class CachedObject:
         """The envelope with metadata.resourceVersion set to `revision`, as clients get it."""
         data = self._data
         if data is None:
-            data = self._data = envelope.with_resource_version(self.stored, self.revision)
+            stored = self.stored if self._prune is None else self._prune(self.stored)
+            data = self._data = envelope.with_resource_version(stored, self.revision)
         return data
 
     @property
@@ -88,7 +93,9 @@ class CachedObject:
 
     def at_revision(self, revision: int) -> CachedObject:
         """Return the same object with another resourceVersion: the last state of a deleted object."""
-        return CachedObject(self.kind, self.namespace, self.name, revision, stored=self.stored)
+        return CachedObject(
+            self.kind, self.namespace, self.name, revision, stored=self.stored, prune=self._prune
+        )
 
     def converted(self, convert: Callable[[CachedObject], CachedObject]) -> CachedObject:
         """Return this object through `convert`, made once: one function for each kind."""

@@ -29,6 +29,7 @@ from machinery.api import errors
 from machinery.client import transport
 from machinery.client.etcd_channel import EtcdTls, connect
 from machinery.client.grpc_options import SERVER_OPTIONS
+from machinery.features.gates import Version
 from machinery.runtime import logs
 from machinery.runtime.clock import Clock
 
@@ -110,7 +111,10 @@ class ApiServer:
             channel = await connect(self._options.etcd_servers, self._options.etcd_tls)
             stack.push_async_callback(_closed, channel.close)
             storage = EtcdStorage(channel, self._clock)
-            cache = self.cache = WatchCache(storage, channel, self._clock, limits=self._options.limits)
+            version = Version.parse(self._identity.version)
+            cache = self.cache = WatchCache(
+                storage, channel, self._clock, limits=self._options.limits, version=version
+            )
             async with anyio.create_task_group() as group:
                 group.start_soon(cache.run)
                 await self._serve(group, storage, cache, stopping, on_ready)

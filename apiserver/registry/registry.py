@@ -21,6 +21,7 @@ from apiserver.access.attributes import Attributes
 from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.admission.chain import Chain, plugins
 from apiserver.admission.interface import Plugin
+from apiserver.cache.stored_objects import StoredObjects
 from apiserver.kinds.table import strategy_of
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.requests import (
@@ -102,7 +103,7 @@ class Registry:
         authorize: Callable[[Attributes], None] | None = None,
         nominates_deferred_resizes: bool = False,
     ) -> None:
-        store = Store(storage, cache)
+        store = Store(storage, StoredObjects(gates.version), cache)
         lookups = Lookups(store, cache)
         objects = ServerObjects(self, store, cache)
         ports = PortStore(storage, DEFAULT_PORTS, partial(new_uid, rng, clock))

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from google.protobuf.message import Message
 
+from apiserver.cache.stored_objects import StoredObjects
 from apiserver.objects.cached_object import CachedObject
 from apiserver.storage.interface import KeyExists, RevisionMismatch, Storage, StoredValue
 from machinery.api import errors, kinds
@@ -78,8 +79,9 @@ Mutation = Callable[[CachedObject], Awaitable[Message]]
 class Store:
     """See the module."""
 
-    def __init__(self, storage: Storage, snapshot: Snapshot | None = None) -> None:
+    def __init__(self, storage: Storage, objects: StoredObjects, snapshot: Snapshot | None = None) -> None:
         self._storage = storage
+        self._objects = objects
         self._snapshot = snapshot
 
     @property
@@ -120,7 +122,7 @@ class Store:
         return objects
 
     def _object(self, kind: AnyKind, namespace: str, name: str, value: StoredValue) -> CachedObject:
-        return CachedObject(kind, namespace, name, value.mod_revision, stored=value.data)
+        return self._objects.of(kind, namespace, name, value.mod_revision, value.data)
 
     # Writing.
 
@@ -176,9 +178,10 @@ class Store:
         """Update an object: `mutate` returns the new message, leaving the old one unchanged, or raises.
 
         Writes nothing when nothing changes; an Event's time to live is then not extended either, as upstream
-        (storage/etcd3/store.go, GuaranteedUpdate). `mutate` may run several times. `at` is the newest version
-        as the caller has just read it; `filled` promises that `mutate` returns a message with presence filled
-        in (as it is in a copy of a stored object).
+        (storage/etcd3/store.go, GuaranteedUpdate). The value in etcd counts: if it has a field that this
+        server does not know, a write that changes nothing removes the field. `mutate` may run several times.
+        `at` is the newest version as the caller has just read it; `filled` promises that `mutate` returns a
+        message with presence filled in (as it is in a copy of a stored object).
 
         Raises: StatusError 404 when the object does not exist, 409 after too many attempts, and what `mutate`
         raises on the newest version.

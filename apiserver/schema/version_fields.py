@@ -1,7 +1,8 @@
 """Fields that the emulated version does not have: they are dropped from bodies, as unknown fields are.
 
-The schema files of Kubernetes' releases list the fields of each version. They are read when the first object
-is written, and only when the emulated version is older than the wire table.
+The schema files of Kubernetes' releases list the fields of each version, whatever the feature gates. They are
+read with the first object, and only when the emulated version is older than the wire table.
+`stored_fields.py` drops the same fields from objects in etcd.
 """
 
 from __future__ import annotations
@@ -22,11 +23,16 @@ _TABLE_VERSIONS = (Version(1, 36), TABLE_VERSION)
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class Part:
     """A field that the version does not have (`inner` is None), or that contains such fields."""
 
     field: Field
-    inner: tuple[_Part, ...] | None
+    inner: tuple[Part, ...] | None
+
+    @property
+    def is_always_sent(self) -> bool:
+        """Return whether Go sends the field also when it is zero: a scalar that is no pointer."""
+        return self.field.label == "optional" and self.field.is_scalar and not self.field.pointer
 
 
 def drop(version: Version, message: Any) -> list[str]:
@@ -34,11 +40,11 @@ def drop(version: Version, message: Any) -> list[str]:
     if version >= TABLE_VERSION:
         return []
     found: list[str] = []
-    _drop(message, _parts(version, message.DESCRIPTOR.full_name), "", found)
+    _drop(message, parts_of(version, message.DESCRIPTOR.full_name), "", found)
     return found
 
 
-def _drop(message: Any, parts: tuple[_Part, ...], prefix: str, found: list[str]) -> None:
+def _drop(message: Any, parts: tuple[Part, ...], prefix: str, found: list[str]) -> None:
     for part in parts:
         field = part.field
         plural = field.label != "optional"
@@ -47,8 +53,7 @@ def _drop(message: Any, parts: tuple[_Part, ...], prefix: str, found: list[str])
             continue
         path = f"{prefix}{field.json_name}"
         if part.inner is None:
-            # Scalars that are no pointers in Go are always sent in protobuf.
-            if plural or field.pointer or not field.is_scalar or value:
+            if value or not part.is_always_sent:
                 found.append(path)
             message.ClearField(field.name)
         elif field.inline:
@@ -78,7 +83,8 @@ def _schema_name(full_name: str) -> str:
 
 
 @cache
-def _parts(version: Version, full_name: str) -> tuple[_Part, ...]:
+def parts_of(version: Version, full_name: str) -> tuple[Part, ...]:
+    """Return the fields of a message that the version does not have, below the fields that contain them."""
     name = _schema_name(full_name)
     return _below(version, full_name, _definitions(version).get(name), _newest(name))
 
@@ -91,19 +97,19 @@ def _newest(name: str) -> frozenset[str] | None:
 
 def _below(
     version: Version, full_name: str, known: frozenset[str] | None, newest: frozenset[str] | None
-) -> tuple[_Part, ...]:
+) -> tuple[Part, ...]:
     """Return the fields of a message that are not in `known`. Messages without a schema are left alone."""
     if known is None or newest is None:
         return ()
     parts = []
     for field in messages()[full_name].fields:
         if field.json_name and field.json_name in newest - known:
-            parts.append(_Part(field, None))
+            parts.append(Part(field, None))
         elif not field.is_scalar and field.type in messages():
             if field.inline:
                 inner = _below(version, field.type, known, newest)
             else:
-                inner = _parts(version, field.type) if field.json_name else ()
+                inner = parts_of(version, field.type) if field.json_name else ()
             if inner:
-                parts.append(_Part(field, inner))
+                parts.append(Part(field, inner))
     return tuple(parts)

@@ -13,11 +13,13 @@ import pytest
 from apiserver.cache.watch_cache import CacheLimits, WatchCache
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.watcher import EventType, Watcher, WatchEvent
+from apiserver.schema.version_fields import TABLE_VERSION
 from apiserver.storage.etcd_storage import EtcdStorage
 from machinery.api import kinds
 from machinery.api.errors import StatusError
 from machinery.api.pb import core
 from machinery.client.etcd_channel import connect
+from machinery.features.gates import Version
 from machinery.runtime import failpoints
 from machinery.runtime.clock import SystemClock
 from machinery.wire import envelope
@@ -65,10 +67,12 @@ class Bench:
 
 
 @asynccontextmanager
-async def running(etcd: ThrowawayEtcd, limits: CacheLimits | None = None) -> AsyncIterator[Bench]:
+async def running(
+    etcd: ThrowawayEtcd, limits: CacheLimits | None = None, version: Version = TABLE_VERSION
+) -> AsyncIterator[Bench]:
     channel = await connect([etcd.address])
     storage = EtcdStorage(channel, SystemClock())
-    cache = WatchCache(storage, channel, SystemClock(), limits=limits)
+    cache = WatchCache(storage, channel, SystemClock(), limits=limits, version=version)
     async with anyio.create_task_group() as group:
         group.start_soon(cache.run)
         with anyio.fail_after(LIMIT_SECONDS):

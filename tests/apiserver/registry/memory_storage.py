@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.cache.stored_objects import StoredObjects
 from apiserver.objects.cached_object import CachedObject
+from apiserver.schema.version_fields import TABLE_VERSION
 from apiserver.storage.interface import KeyExists, RangeResult, RevisionMismatch, StoredValue
 from machinery.api.kinds import Kind
+from machinery.features.gates import Version
 
 
 class MemoryStorage:
@@ -57,14 +60,15 @@ class MemoryStorage:
 class MemoryCache:
     """The present of a MemoryStorage as the watch cache would show it, never behind."""
 
-    def __init__(self, storage: MemoryStorage) -> None:
+    def __init__(self, storage: MemoryStorage, version: Version = TABLE_VERSION) -> None:
         self._values = storage.values
+        self._objects = StoredObjects(version)
 
     def get(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
         value = self._values.get(kind.key(namespace, name))
         if value is None:
             return None
-        return CachedObject(kind, namespace, name, value.mod_revision, stored=value.data)
+        return self._objects.of(kind, namespace, name, value.mod_revision, value.data)
 
     def list(self, kind: Kind[Any], namespace: str = "") -> list[CachedObject]:
         prefix = kind.key_prefix()

@@ -30,7 +30,7 @@ def server(
     storage, clock = storage or MemoryStorage(), FakeClock()
     gates = Gates("apiserver", version, {GATE: True} if gate else {})
     registry = Registry(
-        storage, MemoryCache(storage), None, gates=gates, clock=clock, rng=random.Random(1),
+        storage, MemoryCache(storage, version), None, gates=gates, clock=clock, rng=random.Random(1),
         nominates_deferred_resizes=nominates, disabled_admission=("TaintNodesByCondition", "ServiceAccount"),
     )  # fmt: skip
     return front_over(registry, clock, version)

@@ -108,7 +108,7 @@ def test_each_field_has_a_version() -> None:
     since = {}
     for minor in (32, 33, 34, 35, 36):
         for kind in (kinds.POD, kinds.NODE):
-            parts = version_fields._parts(Version(1, minor), kind.message.DESCRIPTOR.full_name)
+            parts = version_fields.parts_of(Version(1, minor), kind.message.DESCRIPTOR.full_name)
             for part in parts:
                 for inner in part.inner or ():
                     if inner.inner is None:
