@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import signal
+from contextlib import suppress
 
 import click
+
+from nominee.output import INTERRUPTED
 
 # Subcommand: module of nominee.commands, and attribute. A table, so that `nominee status` does not load what
 # only `nominee get` needs.
@@ -66,10 +69,23 @@ class LazyGroup(click.Group):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         return found
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command. After Ctrl-C, when it has cleaned up, the exit status is INTERRUPTED."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            with suppress(OSError):  # the terminal may be closed
+                click.echo("\ninterrupted", err=True)
+            raise SystemExit(INTERRUPTED) from None
+
 
 @click.group(
     cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
 )
 @click.version_option(package_name="nominee", message="%(prog)s %(version)s")
 def nominee() -> None:
-    """Run a Kubernetes control plane on this machine, as real processes."""
+    """Run a Kubernetes control plane on this machine, as real processes.
+
+    Ctrl-C ends a command when it has stopped and removed what it started; the exit status is then 130.
+    `up` and `scenario record` run until Ctrl-C: theirs is 0.
+    """

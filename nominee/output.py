@@ -12,6 +12,8 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
+INTERRUPTED = 130
+"""The exit status of a command that Ctrl-C, SIGTERM or SIGHUP has interrupted: as shells report SIGINT."""
 _STANDARD_DESCRIPTORS = (0, 1, 2)
 # A reader that ended, a terminal that was closed, a full disk.
 _LOST = frozenset({errno.EPIPE, errno.EIO, errno.ENOSPC})

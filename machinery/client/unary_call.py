@@ -18,18 +18,24 @@ _SPECIAL_CREATES = {"binding": "Bind", "eviction": "Evict"}
 T = TypeVar("T")
 
 
-async def await_call(call: Awaitable[T]) -> T:
-    """Return the answer of a call; a cancellation by grpc is 503, one of this task stays a cancellation.
+async def is_task_cancelled() -> bool:
+    """Return whether this task was cancelled, and not only its call; to be called after a CancelledError.
 
     grpc raises a CancelledError of its own where a call is cancelled: it lacks the message by which anyio
-    knows a scope's, and it also comes where this task was not cancelled, but the channel was closed.
+    knows a scope's, which is raised here, and it also comes where this task was not cancelled, but the
+    channel was closed.
     """
+    await anyio.lowlevel.checkpoint_if_cancelled()
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def await_call(call: Awaitable[T]) -> T:
+    """Return the answer of a call; a cancellation by grpc is 503, one of this task stays a cancellation."""
     try:
         return await call
     except asyncio.CancelledError:
-        await anyio.lowlevel.checkpoint_if_cancelled()
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
+        if await is_task_cancelled():
             raise
         raise errors.service_unavailable("the connection was closed") from None
     except (grpc.aio.UsageError, grpc.aio.InternalError):

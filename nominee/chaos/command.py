@@ -92,7 +92,8 @@ def explore(
     """Run a scenario once for each failpoint that it passes and each action.
 
     Then with changed watches, with moves to an API server that lags if there are several, and with pairs. The
-    exit status is 0 if everything held, 1 if something broke, 2 if the scenario could not be run.
+    exit status is 0 if everything held, 1 if something broke, 2 if the scenario could not be run, 130 after
+    Ctrl-C.
     """
     from nominee.chaos import report as reports
     from nominee.chaos.clusters import Clusters, RealClusters, SimulatedClusters

@@ -56,7 +56,7 @@ def run(
     """Disturb a cluster at random under random load.
 
     At the end every pod must come to rest, and the invariants must hold. The exit status is 0 if so, 1 if
-    not, 2 if the run was not possible.
+    not, 2 if the run was not possible, 130 after Ctrl-C.
     """
     end_as_by_ctrl_c()
     results = []

@@ -19,6 +19,7 @@ import anyio.to_thread
 from machinery.runtime import logs
 from machinery.runtime.clock import SystemClock
 from nominee.chaos.messages import Answer, Plan, Request
+from nominee.output import INTERRUPTED
 from nominee.scenario.narration import Narrator, Silent, TextNarrator
 from nominee.scenario.play import NotStartedError, started
 from nominee.scenario.reading import read_file
@@ -72,4 +73,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1], sys.stdin, _own_output(Path(json.loads(sys.argv[1])["directory"]))))
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

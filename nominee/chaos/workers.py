@@ -31,8 +31,8 @@ class Worker:
             preexec_fn=before_exec(),
         )
         self.directory = plan.directory
-        self.is_usable = True
-        """Whether another case can be run on its cluster."""
+        self.is_usable = False
+        """Whether another case can be run on its cluster: it is ready, and has answered all requests."""
 
     def wait_ready(self, seconds_max: float) -> None:
         """Wait until the cluster runs.
@@ -41,6 +41,7 @@ class Worker:
             WorkerError: it did not start.
         """
         self._answer(seconds_max)
+        self.is_usable = True
 
     def run(self, request: Request, seconds_max: float) -> Answer:
         """Run a case.
@@ -49,6 +50,7 @@ class Worker:
             WorkerError: the worker ended, or needs longer.
         """
         assert self._process.stdin is not None
+        self.is_usable = False
         try:
             self._process.stdin.write(request.to_json() + "\n")
             self._process.stdin.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,9 @@ def logs(component: str, directory: Path, follow: bool, tail: int | None) -> Non
     if not path.exists():
         known = ", ".join(sorted(found.stem for found in state.logs.glob("*.log"))) or "none"
         raise click.ClickException(f"no log exists for {path}; logs exist for: {known}")
+    if follow:
+        # There is nothing to clean up: Ctrl-C ends the process as the signal does by default.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     for chunk in _read(path, follow=follow, tail=tail):
         click.echo(chunk, nl=False)
 

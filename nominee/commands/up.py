@@ -29,7 +29,7 @@ from nominee.options import (
     parse_replicas,
     parse_versions,
 )
-from nominee.output import settle
+from nominee.output import INTERRUPTED, settle
 from nominee.pki import Pki
 from nominee.plan import AUTHORIZATION_MODE, DEFAULT_KUBELETS, DEFAULT_NODES, Plan, UpOptions, build
 from nominee.supervisor.client import NotRunningError, RefusedError, call
@@ -333,7 +333,8 @@ def _detach(
     except KeyboardInterrupt:
         with suppress(NotRunningError, RefusedError, TimeoutError):
             call(state, "down", timeout_seconds=30.0)
-        raise click.ClickException("interrupted; the cluster is stopped") from None
+        click.echo("\ninterrupted; the cluster is stopped", err=True)
+        raise SystemExit(INTERRUPTED) from None
     if output == "json":
         echo_json(cluster)
         return

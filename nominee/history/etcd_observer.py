@@ -12,10 +12,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import anyio
-import anyio.lowlevel
 import grpc.aio
 from aetcd import rpc
 
+from machinery.client.unary_call import is_task_cancelled
 from nominee.history.etcd_watch import (
     RANGE_REVISIONS_MAX,
     RANGE_REVISIONS_MIN,
@@ -170,7 +170,8 @@ class EtcdObserver:
         except grpc.aio.AioRpcError as error:
             raise HistoryUnavailable(f"etcd: {error.details() or error.code().name}") from None
         except asyncio.CancelledError:
-            await anyio.lowlevel.checkpoint_if_cancelled()
+            if await is_task_cancelled():
+                raise
             raise HistoryUnavailable("etcd: the call was cancelled") from None
 
 

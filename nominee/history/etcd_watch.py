@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Final, TypeVar
 
-import anyio.lowlevel
 import grpc.aio
 from aetcd import rpc
+
+from machinery.client.unary_call import is_task_cancelled
 
 RANGE_REVISIONS_MIN: Final = 3000
 """From so many revisions on `read_range` is faster than `watch`."""
@@ -117,5 +118,6 @@ async def _done(operation: Awaitable[T]) -> T:
         # grpc raises it for a write on a call that has failed already.
         raise HistoryUnavailable(f"etcd: {error}") from None
     except asyncio.CancelledError:
-        await anyio.lowlevel.checkpoint_if_cancelled()
+        if await is_task_cancelled():
+            raise
         raise HistoryUnavailable("etcd's watch was cancelled") from None

@@ -97,7 +97,7 @@ def run(
     """Run scenarios, each on a cluster of its own: real processes, or with --simulate a simulation.
 
     The exit status is 0 only if everything held, 1 if something failed, 2 if a file is invalid or a scenario
-    could not be played. Logs and history are kept if a scenario failed.
+    could not be played, 130 after Ctrl-C. Logs and history are kept if a scenario failed.
     """
     from nominee.scenario.run_options import RunOptions
     from nominee.scenario.running import Settings, run_apart, run_shared, used_directory

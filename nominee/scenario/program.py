@@ -70,7 +70,7 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1]))
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(output.INTERRUPTED)
     except (OSError, BaseExceptionGroup) as error:
         if not output.is_lost(error):
             raise

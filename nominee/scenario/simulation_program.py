@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from machinery.wire.scalars import Json
+from nominee.output import INTERRUPTED
 from nominee.scenario.model import Scenario
 from nominee.scenario.reading import read_file
 from nominee.scenario.result import ScenarioResult
@@ -63,4 +64,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1]))
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from machinery.process.parent_death import die_with_parent
+from nominee.output import INTERRUPTED
 
 if __name__ == "__main__":
     die_with_parent(int(sys.argv[1]))
@@ -16,4 +17,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[2]))
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

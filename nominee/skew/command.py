@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nominee.commands.common import end_as_by_ctrl_c
+from nominee.output import INTERRUPTED
 
 if TYPE_CHECKING:
     from nominee.skew.executor import Executor
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _EXECUTORS = ("local", "dask")
 _JOBS_MAX = 256
 _JOBS_PER_CORE_MAX = 2
-_INTERRUPTED, _IMPOSSIBLE = 130, 2
+_IMPOSSIBLE = 2
 
 
 @click.group()
@@ -109,7 +110,7 @@ def _run(plan: Plan, store: Store, executor: Executor) -> int:
         with TerminalProgress() as progress:
             running.run(plan, store, executor, clock, progress)
     except KeyboardInterrupt:
-        status, problem = _INTERRUPTED, "interrupted"
+        status, problem = INTERRUPTED, "interrupted"
     except (ExecutorError, OSError) as error:
         status, problem = _IMPOSSIBLE, str(error)
     report = running.collect(plan, store, clock.monotonic() - began)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from nominee.ending import kill
+from nominee.own_process import run_module
 from nominee.study.results import Results, decode
 from nominee.study.settings import Scenario, Tracking
-from nominee.supervisor.children import before_exec
 
 
 class StudyError(RuntimeError):
@@ -42,24 +40,14 @@ def measure(
 def _run(
     directory: Path, tracking: Tracking, scenarios: Sequence[Scenario], seeds: int, quick: bool
 ) -> list[dict[str, object]]:
-    command = [
-        *(sys.executable, "-P", "-m", "nominee.study.runner", "--dir", str(directory)),
+    arguments = [
+        *("--dir", str(directory)),
         *("--tracking", tracking.value, "--seeds", str(seeds), *(["--quick"] if quick else [])),
         *(word for scenario in scenarios for word in ("--scenario", scenario.value)),
     ]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-        process_group=0,
-        preexec_fn=before_exec(),
-    )
-    try:
-        output, _ = process.communicate()
-    finally:
-        kill(process)
-    if process.returncode != 0:
-        raise StudyError(f"the run with tracking {tracking.value} failed")
-    found: list[dict[str, object]] = json.loads(output)
+    with tempfile.TemporaryFile("w+") as printed:
+        if run_module("nominee.study.runner", arguments, printed) != 0:
+            raise StudyError(f"the run with tracking {tracking.value} failed")
+        printed.seek(0)
+        found: list[dict[str, object]] = json.load(printed)
     return found

@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 
 from machinery.runtime.clock import SystemClock
+from nominee.output import INTERRUPTED
 from nominee.own_cluster import cluster
 from nominee.study.lab import Lab
 from nominee.study.observation import TrialResult
@@ -142,4 +143,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

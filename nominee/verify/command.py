@@ -44,7 +44,7 @@ def verify(directory: Path, names: tuple[str, ...], lists: bool, output: str) ->
 
     The history is what etcd has not compacted, and D/history.gz if `nominee up --history` has recorded it.
     The etcd of a cluster that is down is started for the time of the check. The exit status is 1 if an
-    invariant is violated, 2 if the history cannot be read.
+    invariant is violated, 2 if the history cannot be read, 130 after Ctrl-C.
     """
     if lists:
         _print(report.list_json, lambda: list(report.list_lines()), output)

@@ -29,8 +29,8 @@ def test_a_signal_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     pids = {name: document["pid"] for name, document in StateDirectory(directory).run_files()}
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=LIMIT_SECONDS)
-    assert process.returncode == 1
-    assert output.endswith("Aborted!\n")
+    assert process.returncode == 130
+    assert output.endswith("\ninterrupted\n")
     assert all_gone(pids)
     assert not list(tmp_path.iterdir())
 

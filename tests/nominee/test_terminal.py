@@ -17,7 +17,7 @@ from nominee.supervisor.directory import StateDirectory, is_alive, lock_holder
 from tests.support.patience import PATIENCE_SECONDS
 
 LIMIT_SECONDS = PATIENCE_SECONDS
-INTERRUPTED = 1
+INTERRUPTED = 130
 
 
 def on_a_terminal(
@@ -105,4 +105,4 @@ def test_a_closed_terminal_ends_what_a_command_started(
     assert wait_until(lambda: not any(map(is_alive, pids)), LIMIT_SECONDS)
     assert not list(temporary.iterdir())
     if errors == "to a file":
-        assert said.read_text().strip() == "Aborted!"
+        assert said.read_text().strip() == "interrupted"
