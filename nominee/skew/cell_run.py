@@ -11,12 +11,14 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
+from machinery.process import file_lock
 from nominee.commit import commit
 from nominee.ending import end
 from nominee.history import history_file
@@ -34,6 +36,7 @@ PROGRAM = "nominee.skew.cell_program"
 _LOG_BYTES_MAX = 8 << 20
 _LINE_CHARACTERS_MAX = 300
 _CLUSTER, _RESULTS = "c", "results.json"
+_PREFIX, _LOCK = "nominee-cell-", "lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +80,34 @@ def stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
     end(processes, STOP_SECONDS_MAX)
 
 
-def remove(work: Path) -> None:
-    """Remove a cell's directory, in which processes of a killed cluster may still write for a moment."""
+@dataclass(frozen=True, slots=True)
+class WorkDirectory:
+    """A temporary directory for a cell; `lock` is held until it is removed, or the process ends."""
 
-    def is_gone() -> bool:
-        shutil.rmtree(work, ignore_errors=True)
-        return not work.exists()
+    path: Path
+    lock: int
 
-    wait_until(is_gone, STOP_SECONDS_MAX)
+    @classmethod
+    def make(cls) -> WorkDirectory:
+        """Make a directory; remove those whose processes on this machine were killed."""
+        for lock in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_LOCK}"):
+            if file_lock.holder(lock) is None:
+                shutil.rmtree(lock.parent, ignore_errors=True)
+        path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = path / "new"
+        held = file_lock.acquire(lock)
+        lock.rename(path / _LOCK)  # no other process sees it before it is locked
+        return cls(path, held)
+
+    def remove(self) -> None:
+        """Remove the directory, in which processes of a killed cluster may still write for a moment."""
+
+        def is_gone() -> bool:
+            shutil.rmtree(self.path, ignore_errors=True)
+            return not self.path.exists()
+
+        wait_until(is_gone, STOP_SECONDS_MAX)
+        os.close(self.lock)
 
 
 def keep(job: Job, work: Path, target: Path, problem: str) -> None:

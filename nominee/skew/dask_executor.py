@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from machinery.runtime.clock import Clock
-from nominee.skew.cell_run import RESULT, Job, keep, remove, start, stop
+from nominee.skew.cell_run import RESULT, Job, WorkDirectory, keep, start, stop
 from nominee.skew.executor import ExecutorError
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ RETRIES = 3
 
 def run_job(job: Job) -> bytes:
     """Run a cell on a worker; return its files as a ZIP archive."""
-    folder = Path(tempfile.mkdtemp(prefix="nominee-skew-"))
+    folder = WorkDirectory.make()
     try:
-        work, kept = folder / "w", folder / "kept"
+        work, kept = folder.path / "w", folder.path / "kept"
         work.mkdir()
         if (own := version("nominee")) != job.version:
             keep(job, work, kept, f"the worker has Nominee {own}, and the run {job.version}")
@@ -55,7 +55,7 @@ def run_job(job: Job) -> bytes:
         keep(job, work, kept, problem)
         return _archive(kept)
     finally:
-        remove(folder)
+        folder.remove()
 
 
 def _archive(folder: Path) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import selectors
 import subprocess
-import tempfile
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from machinery.runtime.clock import Clock
-from nominee.skew.cell_run import Job, keep, remove, start, stop
+from nominee.skew.cell_run import Job, WorkDirectory, keep, start, stop
 
 _TICK_SECONDS = 1.0
 
@@ -26,7 +25,7 @@ class _Running:
     process: subprocess.Popen[bytes]
     pidfd: int
     deadline: float
-    work: Path
+    work: WorkDirectory
     problem: str = ""
 
 
@@ -60,8 +59,8 @@ class LocalExecutor:
                     yield None
 
     def _start(self, job: Job) -> _Running:
-        work = Path(tempfile.mkdtemp(prefix="nominee-skew-"))
-        process = start(job, work)
+        work = WorkDirectory.make()
+        process = start(job, work.path)
         deadline = self._clock.monotonic() + job.seconds_max
         return _Running(job, process, os.pidfd_open(process.pid), deadline, work)
 
@@ -71,9 +70,9 @@ def _finish(cell: _Running, cells: Path) -> str:
     code = cell.process.wait()
     problem = cell.problem or f"the cell's process ended with {code}"
     try:
-        keep(cell.job, cell.work, cells / cell.job.id, problem)
+        keep(cell.job, cell.work.path, cells / cell.job.id, problem)
     finally:
-        remove(cell.work)
+        cell.work.remove()
     return cell.job.id
 
 
@@ -82,4 +81,4 @@ def _end_all(running: dict[int, _Running]) -> None:
     stop([cell.process for cell in running.values()])
     for cell in running.values():
         os.close(cell.pidfd)
-        remove(cell.work)
+        cell.work.remove()

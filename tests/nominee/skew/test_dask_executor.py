@@ -55,6 +55,9 @@ class Cluster:
         self.matrix, self.report = folder / "matrix.yaml", folder / "report"
         self.matrix.write_text(HEADER + CLEARING, encoding="utf-8")
         self._environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'build/pb'}", FOLDER: str(folder)}
+        self.temporary = folder / "t"
+        self.temporary.mkdir()
+        self._environment["TMPDIR"] = str(self.temporary)
         file = folder / "scheduler.json"
         options = ("--port", "0", "--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file))
         self.scheduler = self.start("scheduler", "-m", "distributed.cli.dask_scheduler", *options)
@@ -98,6 +101,8 @@ def test_a_worker_that_dies_loses_no_cell(tmp_path: Path) -> None:
     counts = Counter(each for each, _, _ in started_by(tmp_path))
     assert len(counts) == CELLS
     assert {each: count for each, count in counts.items() if count > 1} == {name: 2}
+    # What the dead worker left was removed by the others.
+    assert list(cluster.temporary.glob("nominee-cell-*")) == []
     document = json.loads((cluster.report / "skew.json").read_text(encoding="utf-8"))
     cells = [cell["id"] for cell in document["cells"]]
     assert sorted(cells) == sorted(each.id for each in planned(tmp_path, CLEARING, full=True).cells)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from click.testing import CliRunner
 from machinery.runtime.clock import SystemClock
 from nominee.scenario.result import Outcome
 from nominee.skew import cell_run
-from nominee.skew.cell_run import Job
+from nominee.skew.cell_run import Job, WorkDirectory
 from nominee.skew.command import skew
 from nominee.skew.local_executor import LocalExecutor
 from nominee.skew.store import Store
@@ -55,6 +58,31 @@ def test_an_interrupted_run_kills_its_cells(folder: Path) -> None:
     running.close()
     eventually_sync(lambda: [pid for _, pid in found if is_alive(pid)], lambda alive: not alive)
     assert not (folder / "cells").exists()
+
+
+def test_the_directory_of_a_killed_process_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # it is read again
+    program = (
+        "from nominee.skew.cell_run import WorkDirectory\n"
+        "print(WorkDirectory.make().path, flush=True)\n"
+        "input()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        left = Path(process.stdout.readline().strip())
+        first = WorkDirectory.make()
+        assert {*tmp_path.iterdir()} == {left, first.path}
+        process.kill()
+    second = WorkDirectory.make()
+    assert {*tmp_path.iterdir()} == {first.path, second.path}
+    for each in (first, second):
+        each.remove()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_cell_that_does_not_end_is_an_error(folder: Path) -> None:
