@@ -20,6 +20,7 @@ from apiserver.process.bootstrap import bootstrap
 from apiserver.process.health import add_checks
 from apiserver.process.options import Options
 from apiserver.process.server import ApiServer, ServerOptions
+from apiserver.process.server_leases import ServerLeases
 from apiserver.registry.registry import Registry
 from apiserver.registry.services import default_range
 from apiserver.storage.etcd_storage import EtcdStorage
@@ -46,6 +47,8 @@ class Wiring:
         self._options = options
         self._tls = tls
         self._health = Health()
+        self._leases: ServerLeases | None = None
+        """Set for one of several API servers."""
         limits = Limits(
             options.requests_in_flight, options.mutating_requests_in_flight, options.priority_and_fairness
         )
@@ -73,6 +76,8 @@ class Wiring:
         process.step = "bootstrap"
         setup = access_setup.make(options.access, cache, process.clock)
         server.access, server.accounts = setup.access, setup.accounts
+        if not process.one_per_directory:
+            self._leases = ServerLeases(storage)
         registry = Registry(
             storage,
             cache,
@@ -141,9 +146,8 @@ class Wiring:
         authenticates = server.access.authenticator is not None
         rest = RestServer(front if authenticates else same_machine(front), listener, tls=self._tls)
         front.address = rest.address
-        if self._is_first:
-            registry = dependencies.registry
-            server.background.append(lambda: own_service.run(registry, rest.address, process.clock))
+        registry, leases = dependencies.registry, self._leases
+        server.background.append(lambda: own_service.run(registry, rest.address, process.clock, leases))
         return rest
 
     async def announce(self, address: str) -> None:

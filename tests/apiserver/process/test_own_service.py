@@ -10,13 +10,17 @@ from typing import Any
 import anyio
 import pytest
 
+from apiserver.cache.reads import Reads
+from apiserver.kinds.table import fields_of
+from apiserver.objects.requests import ListOptions
 from apiserver.process import own_service
 from apiserver.process.bootstrap import bootstrap
+from apiserver.process.server_leases import PREFIX, Endpoint, ServerLeases
 from apiserver.registry.registry import Registry
 from machinery.api import kinds
 from machinery.api.errors import StatusError
 from machinery.api.kinds import Kind
-from machinery.api.pb import meta
+from machinery.api.pb import discovery, meta
 from machinery.features.gates import Gates, Version
 from machinery.runtime import failpoints
 from machinery.runtime.clock import FakeClock
@@ -27,12 +31,17 @@ OWN = (kinds.SERVICE, kinds.ENDPOINTS, kinds.ENDPOINT_SLICE)
 
 
 @pytest.fixture
-async def registry(clock: FakeClock) -> Registry:
-    storage = MemoryStorage()
+def storage() -> MemoryStorage:
+    return MemoryStorage()
+
+
+@pytest.fixture
+async def registry(storage: MemoryStorage, clock: FakeClock) -> Registry:
+    cache: Any = MemoryCache(storage)
     made = Registry(
         storage,
-        MemoryCache(storage),
-        None,
+        cache,
+        Reads(storage, cache, fields_of),
         gates=Gates("apiserver", Version(1, 36)),
         clock=clock,
         rng=random.Random(1),
@@ -47,12 +56,15 @@ def clock() -> FakeClock:
 
 
 @asynccontextmanager
-async def kept(registry: Registry, clock: FakeClock, address: str) -> AsyncIterator[None]:
-    """Until the keeper sleeps for the first time, at least."""
+async def kept(
+    registry: Registry, clock: FakeClock, *addresses: str, leases: ServerLeases | None = None
+) -> AsyncIterator[None]:
+    """Until each server's keeper sleeps for the first time, at least."""
     with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(own_service.run, registry, address, clock)
-            await clock.wait_for_sleepers(1)
+            for number, address in enumerate(addresses, start=1):
+                tasks.start_soon(own_service.run, registry, address, clock, leases)
+                await clock.wait_for_sleepers(number)
             yield
             tasks.cancel_scope.cancel()
 
@@ -88,6 +100,56 @@ async def test_a_server_that_moves_says_so_and_nothing_else_is_touched(
         assert service.spec.ports[0].targetPort.intVal == found.ports[0].port == 7443
         assert service.spec.clusterIP == "10.0.0.1"
         assert found.endpoints[0].addresses[0] == "192.0.2.8"
+
+
+async def shown(registry: Registry) -> tuple[list[tuple[int, list[str]]], dict[str, tuple[int, list[str]]]]:
+    """Return (port, addresses) of the Endpoints' subsets, and of the EndpointSlices by name."""
+    subsets = (await read(registry, kinds.ENDPOINTS)).subsets
+    slices = (await registry.list(kinds.ENDPOINT_SLICE, "default", ListOptions(resource_version="0"))).items
+    return (
+        [(each.ports[0].port, [address.ip for address in each.addresses]) for each in subsets],
+        {
+            each.name: (each.message.ports[0].port, [one.addresses[0] for one in each.message.endpoints])
+            for each in slices
+        },
+    )
+
+
+async def test_servers_with_one_port_are_in_one_slice(
+    registry: Registry, storage: MemoryStorage, clock: FakeClock
+) -> None:
+    servers = ("192.0.2.8:6443", "192.0.2.7:6443")
+    both = ["192.0.2.7", "192.0.2.8"]
+    async with kept(registry, clock, *servers, leases=ServerLeases(storage)):
+        assert await shown(registry) == ([(6443, both)], {"kubernetes": (6443, both)})
+
+
+async def test_servers_that_differ_in_the_port_have_a_slice_each(
+    registry: Registry, storage: MemoryStorage, clock: FakeClock
+) -> None:
+    first, second = (6443, ["192.0.2.7"]), (7443, ["192.0.2.7"])
+    leases, other = ServerLeases(storage), Endpoint(7443, "192.0.2.7")
+    await leases.renew([other])
+    async with kept(registry, clock, "192.0.2.7:6443", leases=leases):
+        assert await shown(registry) == ([first, second], {"kubernetes": first, "kubernetes-2": second})
+        service = await read(registry, kinds.SERVICE)
+        assert service.spec.ports[0].targetPort.intVal == 6443
+        await leases.remove([other])
+        await clock.advance(own_service.AGAIN_SECONDS)
+        assert await shown(registry) == ([first], {"kubernetes": first})
+    assert await shown(registry) == ([], {"kubernetes": (6443, [])})
+
+
+async def test_the_only_server_removes_slices_of_earlier_ones(
+    registry: Registry, storage: MemoryStorage, clock: FakeClock
+) -> None:
+    own = (6443, ["192.0.2.7"])
+    left = discovery.EndpointSlice(addressType="IPv4")
+    left.metadata.name, left.metadata.labels["kubernetes.io/service-name"] = "kubernetes-2", "kubernetes"
+    await registry.create(kinds.ENDPOINT_SLICE, "default", left)
+    async with kept(registry, clock, "192.0.2.7:6443"):
+        assert await shown(registry) == ([own], {"kubernetes": own})
+        assert not [key for key in storage.values if key.startswith(PREFIX)]
 
 
 @pytest.mark.parametrize(

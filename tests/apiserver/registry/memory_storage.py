@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from apiserver.cache.stored_objects import StoredObjects
@@ -57,18 +59,37 @@ class MemoryStorage:
         return self.revision
 
 
+@dataclass
+class MemoryKindCache:
+    """The objects of one kind in key order."""
+
+    objects: list[CachedObject]
+
+    def in_order(self, namespace: str, start: str = "") -> Iterator[CachedObject]:
+        assert not start, "pages are not simulated"
+        return (obj for obj in self.objects if namespace in ("", obj.namespace))
+
+
 class MemoryCache:
     """The present of a MemoryStorage as the watch cache would show it, never behind."""
 
     def __init__(self, storage: MemoryStorage, version: Version = TABLE_VERSION) -> None:
+        self._storage = storage
         self._values = storage.values
-        self._objects = StoredObjects(version)
+        self.objects = StoredObjects(version)
+
+    @property
+    def revision(self) -> int:
+        return self._storage.revision
+
+    def of(self, kind: Kind[Any]) -> MemoryKindCache:
+        return MemoryKindCache(self.list(kind))
 
     def get(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
         value = self._values.get(kind.key(namespace, name))
         if value is None:
             return None
-        return self._objects.of(kind, namespace, name, value.mod_revision, value.data)
+        return self.objects.of(kind, namespace, name, value.mod_revision, value.data)
 
     def list(self, kind: Kind[Any], namespace: str = "") -> list[CachedObject]:
         prefix = kind.key_prefix()
