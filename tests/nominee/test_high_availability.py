@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from machinery.api import kinds
+from machinery.api.errors import StatusError, is_already_exists
 from machinery.client.api_client import connect, retry_unavailable
 from machinery.process.run_files import RunFile
 from machinery.process.serving_client import ServingPort, request
@@ -35,7 +36,12 @@ class Writer:
         async with await connect(self._directory) as client:
             while True:
                 made = config_map(f"c{len(self.acknowledged)}")
-                await retry_unavailable(functools.partial(client.create, made), attempts_max=100)
+                try:
+                    await retry_unavailable(functools.partial(client.create, made), attempts_max=100)
+                except StatusError as error:
+                    # An attempt before this one was applied; its answer was lost with the server.
+                    if not is_already_exists(error):
+                        raise
                 self.acknowledged.append(made.metadata.name)
 
     async def goes_on(self) -> None:
