@@ -28,6 +28,7 @@ from nominee.chaos.tolerance import Relaxed, only, relaxed
 from nominee.chaos.tolerance import states as states_of
 from nominee.scenario.cleaning import clean
 from nominee.scenario.cluster import ClusterError, FailpointState, ScenarioCluster
+from nominee.scenario.leader import leading
 from nominee.scenario.model import ArmFailpoint, Expect, InjectFault, Scenario, Step, Wait
 from nominee.scenario.narration import Narrator, Silent
 from nominee.scenario.result import Outcome, ScenarioResult
@@ -316,7 +317,7 @@ async def _unrest(cluster: ScenarioCluster) -> list[str]:
 async def _unschedulable(cluster: ScenarioCluster) -> frozenset[str]:
     """Return the pods in the scheduler's queue of unschedulable pods; none if it does not answer."""
     try:
-        queues = await cluster.http_json("scheduler", "/debug/queue")
+        queues = await cluster.http_json(await leading(cluster, "scheduler"), "/debug/queue")
     except ClusterError:
         return frozenset()
     return frozenset(str(each["pod"]) for each in queues["unschedulable"])

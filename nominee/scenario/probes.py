@@ -19,6 +19,7 @@ from nominee.scenario.condition import (
     QueueCondition,
 )
 from nominee.scenario.evaluation import Observed, matches, shown
+from nominee.scenario.leader import leading
 from nominee.scenario.world import World, combined, is_about_objects
 
 
@@ -40,16 +41,17 @@ async def evaluate(condition: Condition, world: World, cluster: ScenarioCluster)
 async def _probe(condition: Condition, cluster: ScenarioCluster) -> Observed:
     match condition:
         case MetricCondition():
-            return _metric(condition, await cluster.metrics(condition.component))
+            return _metric(condition, await cluster.metrics(await leading(cluster, condition.component)))
         case QueueCondition():
-            return _queue(condition, await cluster.http_json(condition.component, "/debug/queue"))
+            name = await leading(cluster, condition.component)
+            return _queue(condition, await cluster.http_json(name, "/debug/queue"))
         case FailpointCondition():
             return await _failpoint(condition, cluster)
         case ComponentCondition():
             return await _component(condition, cluster)
         case DebugCondition():
-            document = await cluster.http_json(condition.component, condition.path)
-            return _debug(condition, document)
+            name = await leading(cluster, condition.component)
+            return _debug(condition, await cluster.http_json(name, condition.path))
         case _:
             raise TypeError(f"{type(condition).__name__} cannot be asked of a process")
 
@@ -83,7 +85,7 @@ def _queue(condition: QueueCondition, document: Json) -> Observed:
 async def _failpoint(condition: FailpointCondition, cluster: ScenarioCluster) -> Observed:
     # A process lists a failpoint when it has imported the module that declares it.
     unknown = FailpointState(name=condition.name, action="", hits=0, fired=0, waiting=0)
-    points = await cluster.failpoints(condition.component)
+    points = await cluster.failpoints(await leading(cluster, condition.component))
     point = next((each for each in points if each.name == condition.name), unknown)
     holds = all(
         comparison is None or matches(comparison, [value])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 
 from machinery.api import kinds
@@ -215,11 +216,14 @@ class SimulatedCluster:
         return check(self.history(), settings, evidence, names)
 
     async def _queued_pods(self) -> frozenset[ObjectKey] | None:
-        try:
-            document = await self.http_json("scheduler", "/debug/queue")
-        except ClusterError:
-            return None
-        return queued_pods(document) if isinstance(document, dict) else None
+        """Return the pods in the schedulers' queues; None if no scheduler answers."""
+        found: frozenset[ObjectKey] | None = None
+        for state in self._processes.states():
+            if state.component == "scheduler":
+                with suppress(ClusterError):
+                    document = await self.http_json(state.name, "/debug/queue")
+                    found = (found or frozenset()) | queued_pods(document)
+        return found
 
     def _checkpoints(self) -> dict[str, Mapping[str, CheckpointedPod]] | None:
         """Return the checkpoints, if all kubelets run."""

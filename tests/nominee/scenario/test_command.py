@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.nominee.scenario.test_reading import FOLDER
+from tests.nominee.scenario.test_runner import TWO_SCHEDULERS
 from tests.nominee.test_cli import nominee
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -191,3 +192,11 @@ def test_a_failure_names_step_observation_and_command(tmp_path: Path) -> None:
 
 def test_the_folder_of_the_scenarios_is_installed() -> None:
     assert list(FOLDER.glob("*.yaml"))
+
+
+@pytest.mark.slow
+def test_a_queue_is_that_of_the_leader(tmp_path: Path) -> None:
+    file = tmp_path / "two.yaml"
+    file.write_text(TWO_SCHEDULERS, encoding="utf-8")
+    answer = nominee("scenario", "run", str(file))
+    assert answer.returncode == 0, answer.stdout + answer.stderr

@@ -187,3 +187,37 @@ def test_the_example_of_the_page_holds() -> None:
     result = simulate(scenario, 1)
     assert result.outcome is Outcome.PASSED, result.reason
     assert result.checks == 2
+
+
+TWO_SCHEDULERS = """\
+apiVersion: scenario.nominee.dev/v1alpha1
+kind: Scenario
+metadata: {name: two-schedulers}
+spec:
+  cluster:
+    nodes: 1
+    insecure: true
+    without: [autoscaler, cloud, controllers]
+    components: {scheduler: {replicas: 2}, scheduler-0: {stopped: true}}
+  steps:
+  - apply:
+      apiVersion: v1
+      kind: Pod
+      metadata: {name: a}
+      spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1k}}}]}
+  - expect: {eventually: {queue: {queue: unschedulable, pod: a}}}
+  - start: scheduler-0
+  - name: the standby, which is the first process, is not asked
+    expect: {now: {all: [{queue: {queue: unschedulable, pod: a}}, {queue: {queue: unschedulable, count: 1}}]}}
+  - expect:
+      now:
+        metric: {component: scheduler, name: scheduler_pending_pods, labels: {queue: unschedulable}, value: 1}
+  - name: it is asked if it is named
+    expect: {now: {queue: {queue: active, pod: a, component: scheduler-0}}}
+"""
+
+
+def test_a_queue_is_that_of_the_leader() -> None:
+    (scenario,) = read_text(TWO_SCHEDULERS, "two.yaml")
+    result = simulate(scenario, 1)
+    assert result.outcome is Outcome.PASSED, result.reason
