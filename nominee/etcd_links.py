@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Final
 
@@ -73,6 +74,17 @@ def links(directory: Path, member: str) -> list[tuple[str, str]]:
     """Return the links that are cut, of one member or of all ("etcd"). Raises: LinkError."""
     names = _chosen(directory, _known(directory), member, CUT)
     return [(name, other) for name in names for other in sorted(refused(directory, name))]
+
+
+def states(directory: Path) -> dict[frozenset[str], bool]:
+    """Return whether each link is cut, by its two members; without links of which no relay runs."""
+    members = running(directory)
+    answers = {name: _ask(directory, name) for name in members}
+    return {
+        frozenset((one, other)): other in (answers[one] or ()) or one in (answers[other] or ())
+        for one, other in combinations(members, 2)
+        if answers[one] is not None or answers[other] is not None
+    }
 
 
 def put(directory: Path, member: str, to: str, action: str) -> None:

@@ -22,6 +22,7 @@ from machinery.wire.codec import to_json
 from machinery.wire.manifests import dump_yaml
 from machinery.wire.scalars import Json
 from nominee.commands.common import ask_supervisor, directory_option
+from nominee.etcd_links import states
 from nominee.scenario.recorded_cluster import cluster_of
 from nominee.scenario.recorder import STEPS_MAX, ProcessView, Recorder, described
 from nominee.supervisor.client import NotRunningError, RefusedError, call
@@ -144,6 +145,7 @@ async def _record(directory: Path, recorder: Recorder, write: Write) -> None:
     async def look() -> bool:
         views = await anyio.to_thread.run_sync(_views, directory, abandon_on_cancel=True)
         say(recorder.on_processes(views or ()))
+        say(recorder.on_links(await anyio.to_thread.run_sync(states, directory, abandon_on_cancel=True)))
         return views is not None
 
     async with await connect(

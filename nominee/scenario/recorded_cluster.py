@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Final
 
 import yaml
 
@@ -12,6 +13,9 @@ from machinery.wire.scalars import Json
 from nominee.components import BY_NAME
 from nominee.supervisor.node_ranges import of_kubelet, option_value
 from nominee.supervisor.spec import ClusterSpec
+
+_RELAY: Final = "--peer-relay"
+"""Steps that cut links between etcd members need it; other arguments are not recorded."""
 
 
 def cluster_of(plan: ClusterSpec) -> dict[str, Json]:
@@ -45,6 +49,8 @@ def cluster_of(plan: ClusterSpec) -> dict[str, Json]:
             options["featureGates"] = {gate: value == "true" for gate, _, value in pairs}
         if not process.starts_with_cluster:
             options["stopped"] = True
+        if process.component == "etcd" and _RELAY in process.argv:
+            components["etcd"] = components.get("etcd", {}) | {"args": [_RELAY]}
         if options:
             components[process.name] = components.get(process.name, {}) | options
         if process.component == "apiserver" and not option_value(process.argv, "--tls-cert-file", ""):

@@ -1,7 +1,8 @@
 """Turn what happens in a cluster into the steps of a scenario. No I/O.
 
 Recorded: objects that clients other than components create, patch and delete; processes that are started,
-stopped, paused and restarted, also with another version or other gates; failpoints; faults.
+stopped, paused and restarted, also with another version or other gates; failpoints; faults; links between
+etcd members that are cut.
 
 Not recorded: reads, requests that were refused, changes of objects that controllers own, the values of
 Secrets, writes of a status over gRPC, changes while the recorder had no connection, the times between steps.
@@ -18,6 +19,7 @@ from machinery.features.gates import Gates, Version
 from machinery.wire.scalars import Json
 from nominee.scenario.evaluation import name_of
 from nominee.scenario.model import API_VERSION, KIND
+from nominee.scenario.recorded_links import Link, link_steps
 from nominee.scenario.substitution import escaped
 from nominee.scenario.written_fields import (
     JsonObject,
@@ -77,6 +79,7 @@ class Recorder:
         """Namespaces that are being deleted: the controllers delete what is in them."""
         self._cordoned: set[str] = set()
         self._views: dict[str, ProcessView] = {}
+        self._links: dict[Link, bool] = {}
 
     def on_existing(self, document: JsonObject) -> None:
         """Record an object that exists when the recording begins: the scenario creates it first."""
@@ -175,6 +178,15 @@ class Recorder:
                 self._views[view.name] = replace(
                     view, emulated_version=last.emulated_version, gates=last.gates
                 )
+        return self._add(*steps)
+
+    def on_links(self, links: Mapping[Link, bool]) -> list[dict[str, Json]]:
+        """Record the links between etcd members that were cut or healed since the last call.
+
+        `links` says whether each is cut. The first call records nothing.
+        """
+        steps = link_steps(self._links, links)
+        self._links.update(links)
         return self._add(*steps)
 
     def _add(self, *steps: dict[str, Json]) -> list[dict[str, Json]]:

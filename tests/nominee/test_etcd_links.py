@@ -158,6 +158,23 @@ async def test_members_that_do_not_run(tmp_path: Path) -> None:
             await links.put("etcd-0", "etcd-2", "cut")
 
 
+async def test_the_states_of_links(tmp_path: Path) -> None:
+    async with three(tmp_path) as links:
+
+        async def states() -> dict[str, bool]:
+            found = await anyio.to_thread.run_sync(etcd_links.states, tmp_path)
+            return {" ".join(sorted(link)): cut for link, cut in found.items()}
+
+        assert await states() == {"etcd-0 etcd-1": False, "etcd-0 etcd-2": False, "etcd-1 etcd-2": False}
+        await links.put("etcd-0", "etcd-1", "cut")
+        links.kill("etcd-0")
+        await anyio.wait_all_tasks_blocked()
+        assert await states() == {"etcd-0 etcd-1": True, "etcd-0 etcd-2": False, "etcd-1 etcd-2": False}
+        links.kill("etcd-1")
+        await anyio.wait_all_tasks_blocked()
+        assert await states() == {"etcd-0 etcd-2": False, "etcd-1 etcd-2": False}
+
+
 async def test_the_command(tmp_path: Path) -> None:
     async with three(tmp_path):
 

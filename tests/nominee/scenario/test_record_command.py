@@ -122,6 +122,31 @@ def test_a_recording_is_a_scenario_that_holds(directory: Path) -> None:
 
 
 @pytest.mark.slow
+def test_links_between_etcd_members_are_recorded(directory: Path) -> None:
+    relays = ("--replicas", "etcd=3", "--arg", "etcd=--peer-relay")
+    cluster = Cluster(directory, "--nodes", "0", "--components", "etcd,apiserver", *relays)
+    file = directory.parent / "mine.yaml"
+    with recording(directory, "-f", file) as recorded:
+        cluster("fault", "etcd-1", "cut")
+        recorded.wait_for("fault etcd-1")
+        cluster("fault", "etcd-0", "cut", "--to", "etcd-2")
+        recorded.wait_for("fault etcd-0")
+        cluster("fault", "etcd-0", "off", "--to", "etcd-2")
+        status, output = recorded.end(signal.SIGINT)
+    assert status == 0, output
+    spec = yaml.safe_load(file.read_text(encoding="utf-8"))["spec"]
+    assert spec["cluster"]["components"] == {"etcd": {"replicas": 3, "args": ["--peer-relay"]}}
+    assert spec["steps"] == [
+        {"fault": {"component": "etcd-1", "action": "cut"}},
+        {"fault": {"component": "etcd-0", "to": "etcd-2", "action": "cut"}},
+        {"fault": {"component": "etcd-0", "to": "etcd-2", "action": "off"}},
+    ]
+    cluster("down")
+    played = nominee("scenario", "run", file)
+    assert played.returncode == 0, played.stdout + played.stderr
+
+
+@pytest.mark.slow
 def test_a_recording_ends_with_its_cluster(directory: Path) -> None:
     cluster = Cluster(directory, "--nodes", "0", "--components", "etcd,apiserver", "--insecure")
     file = directory.parent / "mine.yaml"

@@ -152,6 +152,61 @@ def test_changes_of_a_process(before: ProcessView, now: ProcessView, steps: list
     assert recorder.on_processes([now]) == steps
 
 
+_LINKS = {frozenset({"etcd-0", "etcd-1"}), frozenset({"etcd-0", "etcd-2"}), frozenset({"etcd-1", "etcd-2"})}
+
+
+def _links(*cut: str) -> dict[frozenset[str], bool]:
+    """Return the links of three members; `01` is cut between etcd-0 and etcd-1."""
+    found = {frozenset(f"etcd-{number}" for number in pair) for pair in cut}
+    return {link: link in found for link in _LINKS}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "steps"),
+    [
+        (_links(), _links(), []),
+        (_links("01"), _links("01"), []),
+        (_links(), _links("01"), [{"component": "etcd-0", "to": "etcd-1", "action": "cut"}]),
+        (_links("01"), _links(), [{"component": "etcd-0", "to": "etcd-1", "action": "off"}]),
+        # All links of a member are one step.
+        (_links(), _links("01", "12"), [{"component": "etcd-1", "action": "cut"}]),
+        (_links("02", "12"), _links(), [{"component": "etcd-2", "action": "off"}]),
+        (
+            _links(),
+            _links("01", "02", "12"),
+            [
+                {"component": "etcd-0", "action": "cut"},
+                {"component": "etcd-1", "to": "etcd-2", "action": "cut"},
+            ],
+        ),
+        (
+            _links("01"),
+            _links("12"),
+            [
+                {"component": "etcd-1", "to": "etcd-2", "action": "cut"},
+                {"component": "etcd-0", "to": "etcd-1", "action": "off"},
+            ],
+        ),
+    ],
+)
+def test_links_between_etcd_members(
+    before: dict[frozenset[str], bool], now: dict[frozenset[str], bool], steps: list[Json]
+) -> None:
+    recorder = Recorder()
+    assert recorder.on_links(before) == []
+    assert recorder.on_links(now) == [{"fault": step} for step in steps]
+    assert recorder.on_links(now) == []
+
+
+def test_a_link_whose_members_are_down_is_as_it_was() -> None:
+    recorder = Recorder()
+    recorder.on_links(_links("01"))
+    assert (
+        recorder.on_links({link: False for link in _LINKS if link != frozenset({"etcd-0", "etcd-1"})}) == []
+    )
+    assert recorder.on_links(_links("01")) == []
+
+
 def test_the_recording_is_a_scenario() -> None:
     recorder = Recorder()
     recorder.on_object(None, _pod())
