@@ -17,16 +17,20 @@ from nominee.supervisor.directory import StateDirectory, is_alive, lock_holder, 
 from tests.support.patience import PATIENCE_SECONDS
 
 LIMIT_SECONDS = PATIENCE_SECONDS
+WAITING = ("up", "down", "start", "stop", "restart")
+"""Commands that wait for processes; their own limits are for a machine that does little else."""
 
 
 def nominee(*words: str | Path, directory: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end."""
     where = ("--dir", str(directory)) if directory is not None else ()
+    if words and words[0] in WAITING and "--timeout" not in words:
+        where = (*where, "--timeout", f"{LIMIT_SECONDS:g}")
     return subprocess.run(
         [sys.executable, "-P", "-m", "nominee.cli", *map(str, words), *where],
         capture_output=True,
         text=True,
-        timeout=LIMIT_SECONDS,
+        timeout=2 * LIMIT_SECONDS,  # the command reports its own limit before
         check=False,
     )
 

@@ -61,7 +61,9 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     to be watched.
     """
     directory = tmp_path_factory.mktemp("live") / "cluster"
-    started = _nominee("up", "--dir", str(directory), "--nodes", "2", "--detach")
+    started = _nominee(
+        "up", "--dir", str(directory), "--nodes", "2", "--detach", "--timeout", f"{PATIENCE_SECONDS:g}"
+    )
     assert started.returncode == 0, started.stderr
     killed = _pid(directory)
     os.kill(killed, signal.SIGKILL)

@@ -177,13 +177,14 @@ def test_other_programs_are_started_watched_and_killed(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_failure_names_step_observation_and_command(tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"
-    file.write_text(_SMALL.replace(": Running}}}}", ": Failed}}}, seconds: 1}"))
+    failed = "{object: {kind: Pod, name: a, jsonPath: {.status.phase: Failed}}}"
+    file.write_text(f"{_SMALL}  - expect: {{eventually: {failed}, seconds: 1}}\n")
     answer = nominee("scenario", "run", "-o", "json", "--dir", str(tmp_path / "d"), str(file))
     assert answer.returncode == 1
     (result,) = json.loads(answer.stdout)["results"]
     assert result["outcome"] == "failed"
     assert result["reason"] == (
-        f"step 2 (expect, {file}:8): eventually pod a has .status.phase = Failed: not within 1 s; observed: "
+        f"step 3 (expect, {file}:9): eventually pod a has .status.phase = Failed: not within 1 s; observed: "
         "pod default/a: .status.phase = Running"
     )
     assert result["reproduce"] == f"nominee scenario run {file} --name small"
