@@ -115,9 +115,7 @@ def test_a_watch_with_a_selector_sees_objects_come_and_go(api: Api, space: str) 
 def test_a_watch_ends_when_its_time_is_up_and_goes_on_from_a_bookmark(api: Api, space: str) -> None:
     made(api.create(CONFIG_MAP, config_map("a"), space))
     seen = []
-    with api.watch(
-        CONFIG_MAP, space, resourceVersion="0", allowWatchBookmarks=True, timeoutSeconds=1
-    ) as stream:
+    with api.watch(CONFIG_MAP, space, allowWatchBookmarks=True, timeoutSeconds=1) as stream:
         while (event := stream.next()) is not END:
             seen.append(event)
     assert [event.type for event in seen][:2] == ["ADDED", "BOOKMARK"]
