@@ -33,7 +33,8 @@ check: setup
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.style
 
-# Three at a time on two cores: much of a test with real processes is waiting. A file's tests stay together, for their fixtures.
+# Three at a time on two cores: much of a test with real processes is waiting. A file's tests stay together, for their
+# fixtures (tests/support/scheduling.py).
 test: setup
 	$(BIN)/pytest -n 3 --dist loadfile -m "not slow and not chaos"
 
