@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
+from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 _SHARING: Final = tuple(f"tests/apiserver/rest/test_{name}" for name in ("client_", "component_", "kubectl"))
@@ -22,5 +23,5 @@ class SharingScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has 
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> SharingScheduling | None:
-    return SharingScheduling(config) if config.getoption("dist") == "loadfile" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharingScheduling | None:
+    return SharingScheduling(config, log) if config.getoption("dist") == "loadfile" else None
