@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from apiserver.admission.certificates import CertificateSubjectRestriction
 from apiserver.admission.claim_resize import PersistentVolumeClaimResize
+from apiserver.admission.default_ingress_class import DefaultIngressClass
 from apiserver.admission.default_storage_class import DefaultStorageClass
 from apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
 from apiserver.admission.device_admin_access import DeviceAdminAccess
@@ -38,13 +39,14 @@ NAMES = (
     "CertificateApproval",
     "CertificateSigning",
     "CertificateSubjectRestriction",
+    "DefaultIngressClass",
     "NodeDeclaredFeatureValidator",
     "PodResizeValidator",
     "PodTopologyLabels",
     "ResourceQuota",
 )
 ABSENT = frozenset((
-    "AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "ClusterTrustBundleAttest", "DefaultIngressClass",
+    "AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "ClusterTrustBundleAttest",
     "DenyServiceExternalIPs", "EventRateLimit", "ExtendedResourceToleration", "ImagePolicyWebhook",
     "LimitPodHardAntiAffinityTopology", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook",
     "NamespaceAutoProvision", "NamespaceExists",
@@ -76,6 +78,7 @@ def plugins(gates: Gates, disabled: Collection[str] = (), others: Collection[Plu
         PersistentVolumeClaimResize(),
         RuntimeClassAdmission(),
         CertificateSubjectRestriction(),
+        DefaultIngressClass(),
         NodeDeclaredFeatureValidator(gates),
         PodResizeValidator(gates),
         PodTopologyLabels(gates),

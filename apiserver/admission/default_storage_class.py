@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from machinery.api.default_class import DEFAULT_STORAGE_CLASS, default_class
 from machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, AnyKind
 from machinery.api.pb import storage
-
-_CLASS = "volume.beta.kubernetes.io/storage-class"
-_DEFAULT = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
+from machinery.scheduling.volume_matching import has_class
 
 
 class DefaultStorageClass(Plugin):
@@ -23,18 +19,9 @@ class DefaultStorageClass(Plugin):
 
     async def admit(self, request: Request, lookup: Lookup) -> None:
         claim = request.obj
-        if claim.spec.HasField("storageClassName") or _CLASS in claim.metadata.annotations:
+        if has_class(claim):
             return
-        classes = [found.message for found in await lookup.known(STORAGE_CLASS)]
-        defaults = [found for found in classes if _is_default(found)]
-        if defaults:
-            claim.spec.storageClassName = min(defaults, key=_newest_first).metadata.name
-
-
-def _is_default(found: storage.StorageClass) -> bool:
-    annotations = found.metadata.annotations
-    return any(annotations[name] == "true" for name in _DEFAULT if name in annotations)
-
-
-def _newest_first(found: storage.StorageClass) -> tuple[int, str]:
-    return -found.metadata.creationTimestamp.seconds, found.metadata.name
+        classes: list[storage.StorageClass] = [found.message for found in await lookup.known(STORAGE_CLASS)]
+        default = default_class(classes, DEFAULT_STORAGE_CLASS)
+        if default is not None:
+            claim.spec.storageClassName = default.metadata.name

@@ -32,6 +32,7 @@ from machinery.scheduling.volume_matching import (
     class_of,
     delays_binding,
     has_access_modes,
+    has_class,
     is_bound_to,
     prebound_volume,
 )
@@ -54,6 +55,8 @@ class ClaimView:
     candidates: Iterable[core.PersistentVolume]
     waiting_pods: Sequence[str] = ()
     """Names of the pods that use the claim and have no node yet."""
+    default_class: str = ""
+    """The name of the cluster's default class, "" where there is none."""
 
 
 def _copy_claim(claim: core.PersistentVolumeClaim) -> core.PersistentVolumeClaim:
@@ -172,6 +175,10 @@ def _unbound_claim(view: ClaimView) -> Step | None:
     volume = best_match(view)
     if volume is not None:
         return _bind_volume(volume, claim) or _bind_claim(claim, volume)
+    if view.default_class and not has_class(claim):
+        new = _copy_claim(claim)
+        new.spec.storageClassName = view.default_class
+        return UpdateClaim(new)  # KEP-3333
     if delays_binding(storage_class) and SELECTED_NODE not in claim.metadata.annotations:
         return _wait(claim, view.waiting_pods)
     if not class_of(claim):

@@ -29,6 +29,11 @@ def class_of(obj: Claim | Volume) -> str:
     return obj.spec.storageClassName if annotated is None else annotated
 
 
+def has_class(claim: Claim) -> bool:
+    """Return whether the claim names a storage class, be it the empty one."""
+    return claim.spec.HasField("storageClassName") or BETA_STORAGE_CLASS in claim.metadata.annotations
+
+
 def delays_binding(storage_class: storage.StorageClass | None) -> bool:
     """Return whether claims of the class wait for a pod."""
     return storage_class is not None and storage_class.volumeBindingMode == WAIT_FOR_FIRST_CONSUMER

@@ -153,7 +153,7 @@ def claim(
     name: str = "data",
     *,
     uid: str = "",
-    class_name: str = "slow",
+    class_name: str | None = "slow",
     size: str = "1Gi",
     volume: str = "",
     annotations: Mapping[str, str] | None = None,
@@ -172,7 +172,7 @@ def claim(
             "metadata": metadata,
             "spec": {
                 "accessModes": ["ReadWriteOnce"],
-                "storageClassName": class_name,
+                **({} if class_name is None else {"storageClassName": class_name}),
                 "volumeName": volume,
                 "resources": {"requests": {"storage": size}},
             },

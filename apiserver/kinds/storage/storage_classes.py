@@ -13,14 +13,11 @@ from apiserver.validation import field, names
 from apiserver.validation import metadata as metadata_rules
 from apiserver.validation.pods import warnings as pod_warnings
 from machinery.api import kinds
+from machinery.api.default_class import DEFAULT_STORAGE_CLASS, is_default
 from machinery.api.errors import Cause
 from machinery.api.pb import core, storage
 
 _BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
-_DEFAULT_CLASS = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
 
 
 class StorageClassStrategy(Strategy[storage.StorageClass]):
@@ -104,8 +101,7 @@ def _warnings(obj: storage.StorageClass) -> Iterator[str]:
 
 
 def _row(storage_class: storage.StorageClass, now: float) -> Row:
-    annotations = storage_class.metadata.annotations
-    default = any(annotations.get(name) == "true" for name in _DEFAULT_CLASS)
+    default = is_default(storage_class, DEFAULT_STORAGE_CLASS)
     name = storage_class.metadata.name
     return Row(
         [

@@ -8,6 +8,7 @@ from controllers.volumes.pod_claims import waits_with
 from controllers.volumes.shell.perform import perform
 from controllers.volumes.steps import RecordEvent
 from machinery.api import kinds
+from machinery.api.default_class import DEFAULT_STORAGE_CLASS, default_class, is_default
 from machinery.api.errors import StatusError, is_not_found
 from machinery.api.objects import ObjectKey
 from machinery.api.pb import core, storage
@@ -35,7 +36,9 @@ class ClaimController(Controller):
             on_update=lambda _old, new: self._volume_changed(new),
             on_delete=lambda volume, _stale: self._volume_changed(volume),
         )
-        self.classes.add_handler(on_add=self._class_added)
+        self.classes.add_handler(
+            on_add=self._class_changed, on_update=lambda _old, new: self._class_changed(new)
+        )
 
     def _volume_changed(self, volume: core.PersistentVolume) -> None:
         if volume.spec.HasField("claimRef"):
@@ -43,8 +46,10 @@ class ClaimController(Controller):
             return
         self._unbound_of_class(class_of(volume))
 
-    def _class_added(self, storage_class: storage.StorageClass) -> None:
+    def _class_changed(self, storage_class: storage.StorageClass) -> None:
         self._unbound_of_class(storage_class.metadata.name)
+        if is_default(storage_class, DEFAULT_STORAGE_CLASS):
+            self._unbound_of_class("")
 
     def _unbound_of_class(self, name: str) -> None:
         for claim in self.claims.list():
@@ -63,6 +68,7 @@ class ClaimController(Controller):
             candidates = [v for v in candidates if v.metadata.name != written.metadata.name] + [written]
             if claim.spec.volumeName == written.metadata.name:
                 volume = written
+        default = default_class(self.classes.list(), DEFAULT_STORAGE_CLASS)
         return ClaimView(
             claim=claim,
             storage_class=self.classes.get(class_name),
@@ -72,6 +78,7 @@ class ClaimController(Controller):
                 pod.metadata.name
                 for pod in self.pods.by_index("waiting", f"{claim.metadata.namespace}/{claim.metadata.name}")
             ],
+            default_class="" if default is None else default.metadata.name,
         )
 
     async def reconcile(self, key: ObjectKey) -> float | None:

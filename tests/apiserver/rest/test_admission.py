@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.rest.asgi import Reply, Rest, in_memory
+from apiserver.admission.chain import plugins
+from machinery.features.gates import Gates
+from machinery.runtime.clock import FakeClock
+from tests.apiserver.rest.asgi import VERSION, Reply, Rest, in_memory
 
 _CORE = "/api/v1/namespaces/default"
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
@@ -278,6 +281,44 @@ async def test_a_claim_gets_the_default_class(rest: Rest) -> None:
         assert (await rest.json("POST", _CLASSES, document)).code == 201
     assert (await _claim(rest, "1Gi")).document["spec"]["storageClassName"] == "a"
     assert (await _claim(rest, "1Gi", "own", storageClassName="")).document["spec"]["storageClassName"] == ""
+
+
+async def _ingress(rest: Rest, name: str, annotations: Any = None, **spec: Any) -> str | None:
+    """Create an Ingress and return its class."""
+    document = {
+        "metadata": {"name": name, "annotations": annotations or {}},
+        "spec": {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}, **spec},
+    }
+    made = await rest.json("POST", "/apis/networking.k8s.io/v1/namespaces/default/ingresses", document)
+    assert made.code == 201, made.body
+    found: str | None = made.document["spec"].get("ingressClassName")
+    return found
+
+
+async def test_an_ingress_gets_the_default_class() -> None:
+    clock = FakeClock()
+    rest = await in_memory(clock=clock)
+    assert await _ingress(rest, "before") is None
+    for name, default, seconds in (("a", "true", 0), ("c", "true", 5), ("b", "true", 0), ("0", "false", 5)):
+        await clock.advance(seconds)
+        annotations = {"ingressclass.kubernetes.io/is-default-class": default}
+        document = {"metadata": {"name": name, "annotations": annotations}, "spec": {"controller": "x/y"}}
+        reply = await rest.json("POST", "/apis/networking.k8s.io/v1/ingressclasses", document)
+        assert reply.code == 201, reply.body
+    # The newest class; of two of the same second the first by name.
+    assert await _ingress(rest, "without") == "b"
+    assert await _ingress(rest, "own", ingressClassName="other") == "other"
+    assert await _ingress(rest, "annotated", {"kubernetes.io/ingress.class": "nginx"}) is None
+
+
+def test_the_default_class_of_ingresses_is_a_plugin_that_can_be_disabled() -> None:
+    gates = Gates("apiserver", VERSION)
+    names = [plugin.name for plugin in plugins(gates)]
+    after = names.index("CertificateSubjectRestriction") + 1
+    assert names[after] == "DefaultIngressClass"
+    assert [plugin.name for plugin in plugins(gates, ["DefaultIngressClass"])] == [
+        *names[:after], *names[after + 1 :]
+    ]  # fmt: skip
 
 
 async def test_claims_grow_where_the_class_allows_it(rest: Rest) -> None:

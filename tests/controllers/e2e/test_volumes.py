@@ -108,6 +108,18 @@ async def test_a_free_volume_is_bound_and_released_when_its_claim_is_deleted(clu
         await lab.object(kinds.PERSISTENT_VOLUME, "small", lambda v: v.status.phase == "Released")
 
 
+async def test_a_claim_gets_the_default_class_that_is_created_later(cluster: Cluster) -> None:
+    async with running(cluster) as lab:
+        await lab.create(claim(class_name=None))
+        event = await lab.event("FailedBinding", "data")
+        assert event.note == "no persistent volumes available for this claim and no storage class is set"
+        fast = storage_class("fast", wait=False)
+        made = await lab.create(fast)
+        made.metadata.annotations["storageclass.kubernetes.io/is-default-class"] = "true"
+        await lab.client.update(made)
+        assert (await _bound(lab)).spec.storageClassName == "fast"
+
+
 async def test_a_claim_in_use_outlives_its_deletion(cluster: Cluster) -> None:
     async with running(cluster) as lab:
         await lab.create(node(), storage_class(wait=False, topology="none"), claim())

@@ -31,7 +31,12 @@ from controllers.volumes.steps import (
     UpdateVolumeStatus,
 )
 from machinery.api.pb import core, storage
-from machinery.scheduling.volume_matching import BIND_COMPLETED, NO_PROVISIONER, SELECTED_NODE
+from machinery.scheduling.volume_matching import (
+    BETA_STORAGE_CLASS,
+    BIND_COMPLETED,
+    NO_PROVISIONER,
+    SELECTED_NODE,
+)
 from tests.controllers.builders import claim, node, pod, storage_class, volume
 
 DELAYED = names.DELAYED_PROVISIONER
@@ -211,6 +216,24 @@ def test_the_event_of_a_claim_without_a_volume(
     step = next_claim_step(_view(of, storage_class))
     assert isinstance(step, RecordEvent)
     assert (step.reason, step.again_seconds) == (reason, 15.0)
+
+
+@pytest.mark.parametrize(
+    ("of", "volumes", "default", "given"),
+    [
+        (claim(uid="u1", class_name=None), [], "fast", "fast"),
+        (claim(uid="u1", class_name=None), [], "", None),
+        (claim(uid="u1", class_name=""), [], "fast", None),
+        (claim(uid="u1", class_name=None, annotations={BETA_STORAGE_CLASS: ""}), [], "fast", None),
+        (claim(uid="u1", class_name=None), [volume("a", class_name="")], "fast", None),
+    ],
+    ids=["no class", "no default", "the empty class", "the annotation", "a volume fits"],
+)
+def test_a_claim_without_a_class_gets_the_default_one(
+    of: core.PersistentVolumeClaim, volumes: list[core.PersistentVolume], default: str, given: str | None
+) -> None:
+    step = next_claim_step(ClaimView(of, None, None, volumes, default_class=default))
+    assert (step.claim.spec.storageClassName if isinstance(step, UpdateClaim) else None) == given
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,29 @@
+"""DefaultIngressClass: an Ingress that names no class gets the cluster's default (kube-apiserver 1.36)."""
+
+from __future__ import annotations
+
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from apiserver.kinds.networking.ingresses import CLASS_ANNOTATION
+from machinery.api.default_class import DEFAULT_INGRESS_CLASS, default_class
+from machinery.api.kinds import INGRESS, INGRESS_CLASS, AnyKind
+from machinery.api.pb import networking
+
+
+class DefaultIngressClass(Plugin):
+    """Sets the default class of a new Ingress that has neither a class nor the annotation of one."""
+
+    name = "DefaultIngressClass"
+
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
+        return kind is INGRESS and operation == "CREATE" and not subresource
+
+    async def admit(self, request: Request, lookup: Lookup) -> None:
+        ingress: networking.Ingress = request.obj
+        if ingress.spec.HasField("ingressClassName") or CLASS_ANNOTATION in ingress.metadata.annotations:
+            return
+        classes: list[networking.IngressClass] = [
+            found.message for found in await lookup.known(INGRESS_CLASS)
+        ]
+        default = default_class(classes, DEFAULT_INGRESS_CLASS)
+        if default is not None:
+            ingress.spec.ingressClassName = default.metadata.name
