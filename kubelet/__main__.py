@@ -8,6 +8,7 @@ import click
 
 from kubelet.features import ResizePreemptionFlavour
 from kubelet.node.addresses import LISTED_NODES_MAX
+from kubelet.node.sysctls import SysctlAllowlist
 from kubelet.options import Delays, Heartbeats, NodeShape
 from kubelet.shell.process import KubeletConfig, run_kubelet
 from machinery.process.component import Process, component_command
@@ -60,6 +61,12 @@ DURATION, QUANTITY = Duration(), _Quantity()
     help="With LimitedSwap, memory of containers that may swap is not resized in place.",
 )
 @click.option(
+    "--allowed-unsafe-sysctls",
+    default="",
+    metavar="NAME,...",
+    help="Sysctls that pods may set beside the safe ones; one that ends in * is a prefix.",
+)
+@click.option(
     "--resize-preemption-flavour",
     default="kep",
     type=click.Choice(["kep", "1.37"]),
@@ -97,6 +104,7 @@ def main(
     cpu_manager_policy: str,
     memory_manager_policy: str,
     memory_swap_behavior: str,
+    allowed_unsafe_sysctls: str,
     resize_preemption_flavour: ResizePreemptionFlavour,
     start_delay: float,
     ready_delay: float,
@@ -115,6 +123,10 @@ def main(
             " addresses for their pods",
             param_hint="--first-node",
         )
+    try:
+        sysctls = SysctlAllowlist.of(process.version, filter(None, allowed_unsafe_sysctls.split(",")))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--allowed-unsafe-sysctls") from None
     config = KubeletConfig(
         nodes=nodes,
         first_node=first_node,
@@ -140,6 +152,7 @@ def main(
             status_report_frequency=node_status_report_frequency,
             lease_duration=node_lease_duration,
         ),
+        sysctls=sysctls,
         resize_preemption_flavour=resize_preemption_flavour,
         cloud_address=cloud_address,
         cloud=cloud,

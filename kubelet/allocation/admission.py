@@ -10,6 +10,7 @@ from kubelet.allocation.feasibility import infeasible
 from kubelet.allocation.preemption import Candidate
 from kubelet.instructions import Operation
 from kubelet.node.state import NodeState
+from kubelet.node.sysctls import FORBIDDEN
 from kubelet.pods.record import PodRecord
 from kubelet.resources.pod_resources import PodResources
 from machinery.api.pb import core
@@ -130,6 +131,8 @@ def _refusal(node: NodeState, record: PodRecord, operation: Operation) -> Verdic
     """Return the refusal for a reason other than the node's room and labels."""
     if operation == "resize" and (refusal := infeasible(node, record)) is not None:
         return Verdict(admitted=False, reason="Infeasible", message=refusal.message, detail=refusal.detail)
+    if problem := node.settings.sysctls.problem(record.pod):
+        return Verdict(admitted=False, reason=FORBIDDEN, message=problem)
     return _os_failure(node, record.pod)
 
 

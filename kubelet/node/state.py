@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kubelet.features import Features, StatusFeatures, status_features
+from kubelet.node.sysctls import SysctlAllowlist
 from kubelet.options import Delays
 from kubelet.pods.record import PodRecord
 from kubelet.resources.pod_resources import PodResources, desired_resources
@@ -43,6 +44,7 @@ class NodeSettings:
     """Whether a container of a pod may swap."""
     memory_usage: Callable[[core.Pod, PodSandbox | None, str], int] = _no_memory_usage
     """How many bytes a container of a pod uses, "" for the pod: a lower limit must leave room for that."""
+    sysctls: SysctlAllowlist = field(default_factory=lambda: SysctlAllowlist.of(DEFAULT))
 
 
 @dataclass(slots=True)

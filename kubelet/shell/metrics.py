@@ -9,6 +9,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from kubelet.allocation.admission import UNEXPECTED
 from kubelet.instructions import Actuated, Evaluated, ResizeRequested
 from kubelet.node.state import NodeState
+from kubelet.node.sysctls import FORBIDDEN
 from kubelet.resize import conditions
 
 NODES = Gauge("nominee_kubelet_nodes", "Nodes that this process carries.")
@@ -53,6 +54,7 @@ _REJECTION_REASONS = frozenset(
         "OutOfmemory",
         "OutOfephemeral-storage",
         "OutOfpods",
+        FORBIDDEN,
     )
 )
 """Of those that this kubelet has, the reasons that are a label of kubelet_admission_rejections_total."""

@@ -20,6 +20,7 @@ from kubelet.node.node_object import Identity, NodeFacts
 from kubelet.node.state import NodeSettings, NodeState
 from kubelet.node.summary import memory_in_use, summary
 from kubelet.node.swap import swap_predicate
+from kubelet.node.sysctls import SysctlAllowlist
 from kubelet.options import Delays, Heartbeats, NodeShape
 from kubelet.shell import metrics, node_endpoints
 from kubelet.shell.agent import Agent, Environment
@@ -38,6 +39,7 @@ from machinery.client.api_client import Client
 from machinery.client.informer import Informer
 from machinery.events.correlating_recorder import CorrelatingRecorder
 from machinery.events.correlator import EventCorrelator
+from machinery.features.gates import DEFAULT
 from machinery.process.component import Process
 from machinery.process.health import TimedWork
 from machinery.process.run_files import RunFile
@@ -68,6 +70,7 @@ class KubeletConfig:
     shape: NodeShape = field(default_factory=NodeShape)
     delays: Delays = field(default_factory=Delays)
     beats: Heartbeats = field(default_factory=Heartbeats)
+    sysctls: SysctlAllowlist = field(default_factory=lambda: SysctlAllowlist.of(DEFAULT))
     resize_preemption_flavour: ResizePreemptionFlavour = "kep"
     cloud_address: str = ""
     cloud: bool = False
@@ -236,6 +239,7 @@ class Kubelet:
             resizes_exclusive_memory=gates.enabled("InPlacePodVerticalScalingExclusiveMemory"),
             uses_swap=swap_predicate(shape.swap_behavior),
             memory_usage=memory_in_use,
+            sysctls=self.config.sysctls,
         )
 
     @property

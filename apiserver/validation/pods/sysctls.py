@@ -7,15 +7,12 @@ import re
 from apiserver.validation import field
 from machinery.api.errors import Cause
 from machinery.api.pb import core
+from machinery.api.sysctls import dotted, namespace_of
 
 _LENGTH_MAX = 253
 _PATTERN = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _known = re.compile(_PATTERN, re.ASCII)
 _PROBLEM = f"must have at most {_LENGTH_MAX} characters and match regex ^{_PATTERN}$"
-_SHARED = (
-    ("hostNetwork", ("net.",)),
-    ("hostIPC", ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")),
-)
 
 
 def sysctls(path: str, spec: core.PodSpec) -> list[Cause]:
@@ -30,21 +27,10 @@ def sysctls(path: str, spec: core.PodSpec) -> list[Cause]:
             errors.append(field.invalid(at, name, _PROBLEM))
         elif name in seen:
             errors.append(field.duplicate(at, name))
-        for where, prefixes in _SHARED:
-            if _dotted(name).startswith(prefixes) and _shares(spec, where):
-                errors.append(field.invalid(at, name, f"may not be specified when '{where}' is true"))
-                break
+        namespace = namespace_of(dotted(name))
+        if namespace == "net" and spec.hostNetwork:
+            errors.append(field.invalid(at, name, "may not be specified when 'hostNetwork' is true"))
+        if namespace == "ipc" and spec.hostIPC:
+            errors.append(field.invalid(at, name, "may not be specified when 'hostIPC' is true"))
         seen.add(name)
     return errors
-
-
-def _shares(spec: core.PodSpec, where: str) -> bool:
-    return spec.hostNetwork if where == "hostNetwork" else spec.hostIPC
-
-
-def _dotted(name: str) -> str:
-    """With dots between its parts, whichever separator comes first."""
-    first = min((place for place in (name.find("."), name.find("/")) if place >= 0), default=-1)
-    if first < 0 or name[first] == ".":
-        return name
-    return name.translate(str.maketrans("./", "/."))
