@@ -7,7 +7,7 @@ Source: kubelet 1.36, kuberuntime and images.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kubelet.runtime import crash_loop
@@ -56,6 +56,12 @@ def backing_off(pod: core.Pod, names: Iterable[str]) -> Iterator[ContainerEvent]
     """Return the events of containers that have crashed and wait before they run again."""
     for name in names:
         yield ContainerEvent(_refer(pod, name), "BackOff", crash_loop.note(pod, name), "Warning")
+
+
+def failed(pod: core.Pod, errors: Mapping[str, str]) -> Iterator[ContainerEvent]:
+    """Return the events of containers that cannot be created, each for its reason."""
+    for name, error in errors.items():
+        yield ContainerEvent(_refer(pod, name), "Failed", f"Error: {error}", "Warning")
 
 
 def restarting(pod: core.Pod, names: Iterable[str]) -> Iterator[ContainerEvent]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -48,6 +49,8 @@ class Sync:
     """When the actuation under way began, in seconds of the monotonic clock."""
     last: LastSync | None = None
     """What the last sync acted on."""
+    config_errors: Mapping[str, str] | None = None
+    """By container: why it could not be created at the last try."""
     written: core.Pod | None = None
     """The API server's answer to the last status write, until the watch has caught up."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubelet import instructions
 from kubelet.instructions import PodInstruction, RecordContainerEvents, RecordEvent
 from kubelet.options import exit_code, run_duration
-from kubelet.pods import container_events, deadline
+from kubelet.pods import container_events, deadline, sub_paths
 from kubelet.pods.record import Outcome
 from kubelet.pods.states import Step, Trigger
 from kubelet.pods.step import Pass
@@ -39,11 +39,20 @@ def create(p: Pass) -> Trigger | PodInstruction:
 
 
 def start(p: Pass) -> Trigger | PodInstruction | None:
-    """Start the containers once their time has come, unless an earlier process did."""
+    """Start the containers once their time has come, unless an earlier process did.
+
+    A container that cannot be created holds up all of its pod; upstream starts the others.
+    """
     record = p.record
     if sandbox(p).begun:
         return Trigger.STARTED
     if p.waits(Step.START, p.node.settings.delays.of(record.pod).start):
+        return None
+    errors = sub_paths.problems(record.pod)
+    if errors:
+        if errors != record.sync.config_errors:
+            p.out.append(RecordContainerEvents(tuple(container_events.failed(record.pod, errors))))
+        record.sync.config_errors = errors
         return None
     return instructions.StartContainers(record.uid, record.pod, p.node.allocated(record))
 

@@ -7,7 +7,8 @@ generateAPIPodStatus; KEP-1287, "API Changes".
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from kubelet.features import StatusFeatures
 from kubelet.pods.record import Outcome
@@ -63,6 +64,8 @@ class View:
     outcome: Outcome | None = None
     terminal: bool = False
     """Its containers have stopped and will not run again."""
+    config_errors: Mapping[str, str] = field(default_factory=dict)
+    """By container: why it cannot be created."""
 
 
 def build(view: View, features: StatusFeatures) -> core.PodStatus:
@@ -86,7 +89,7 @@ def build(view: View, features: StatusFeatures) -> core.PodStatus:
     if sandbox is not None:
         # A pod of the host network has its address before its containers have started.
         _write_addresses(status, view.host_ip, view.host_ip if pod.spec.hostNetwork else sandbox.ip)
-        _write_containers(status, pod, sandbox, view.now)
+        _write_containers(status, pod, sandbox, view.config_errors)
     status.phase = _phase(view)
     if view.outcome is not None:
         status.reason, status.message = view.outcome.reason, view.outcome.message
@@ -142,7 +145,9 @@ def _write_addresses(status: core.PodStatus, host_ip: str, ip: str) -> None:
         status.podIPs.add(ip=ip)
 
 
-def _write_containers(status: core.PodStatus, pod: core.Pod, sandbox: PodSandbox, now: float) -> None:
+def _write_containers(
+    status: core.PodStatus, pod: core.Pod, sandbox: PodSandbox, errors: Mapping[str, str]
+) -> None:
     images = {row.name: row.image for row in (*pod.spec.initContainers, *pod.spec.containers)}
     del status.initContainerStatuses[:]
     del status.containerStatuses[:]
@@ -151,6 +156,9 @@ def _write_containers(status: core.PodStatus, pod: core.Pod, sandbox: PodSandbox
         row = rows.add()
         _write_container(row, container, images.get(container.name, ""), pod)
         row.started = container.state == "running"
+        if container.name in errors and not container.id:
+            row.state.waiting.reason = "CreateContainerConfigError"
+            row.state.waiting.message = errors[container.name]
         if container.last_id:
             last = row.lastState.terminated
             _write_terminated(
