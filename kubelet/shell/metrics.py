@@ -11,6 +11,8 @@ from kubelet.instructions import Actuated, Evaluated, ResizeRequested
 from kubelet.node.state import NodeState
 from kubelet.node.sysctls import FORBIDDEN
 from kubelet.resize import conditions
+from kubelet.runtime.sandbox import PodSandbox
+from kubelet.runtime.terminations import termination_reason, terminations
 
 NODES = Gauge("nominee_kubelet_nodes", "Nodes that this process carries.")
 RUNNING_PODS = Gauge("kubelet_running_pods", "Pods that have a running pod sandbox.")
@@ -44,6 +46,11 @@ PREEMPTIONS = Counter(
     ["preemption_signal"],
 )
 """Kubelet 1.36 has no `_total` in this name; later ones have both names."""
+TERMINATED_CONTAINERS = Counter(
+    "kubelet_terminated_containers",
+    "[ALPHA] Cumulative number of container terminations.",
+    ["container_type", "exit_code", "reason"],
+)
 
 _REJECTION_REASONS = frozenset(
     (
@@ -86,6 +93,12 @@ def count(evaluated: Evaluated) -> None:
 def count_request(requested: ResizeRequested) -> None:
     """Count a change of what a container asks for."""
     REQUESTED_RESIZES.labels(requested.resource, requested.requirement, requested.operation).inc()
+
+
+def count_terminations(old: PodSandbox, new: PodSandbox) -> None:
+    """Count the runs of containers that ended between two states of a pod."""
+    for container_type, exit_code in terminations(old, new):
+        TERMINATED_CONTAINERS.labels(container_type, str(exit_code), termination_reason(exit_code)).inc()
 
 
 def observe(actuated: Actuated) -> None:

@@ -1,4 +1,4 @@
-"""The endpoints of one node: `/nodes/NAME/healthz`, `metrics`, `pods`, `stats/summary`.
+"""The endpoints of one node: `/nodes/NAME/healthz`, `metrics`, `metrics/resource`, `pods`, `stats/summary`.
 
 One process carries many nodes, so that a node's name comes first; a node that it does not carry is 421.
 The API server asks on behalf of clients of `nodes/NAME/proxy`. Source: kubelet 1.36,
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kubelet.node.summary import summary
 from kubelet.runtime.sandbox import PodSandbox
 from kubelet.shell.agent import Agent
+from kubelet.shell.resource_metrics import ResourceMetrics
 from machinery.api.pb import core
 from machinery.process.health import HEADERS, NOT_FOUND, Health
 from machinery.runtime.clock import Clock
@@ -35,9 +36,11 @@ class NodeEndpoints:
         self._agents = agents
         self._health = health
         self._clock = clock
+        self._resources: dict[str, ResourceMetrics] = {}
 
     async def answer(self, request: Request) -> Response:
         """GET of `ROUTE`."""
+        from prometheus_client import CONTENT_TYPE_LATEST
         from starlette.responses import JSONResponse, PlainTextResponse, Response
 
         agent = self._agents.get(request.path_params["node"])
@@ -49,12 +52,11 @@ class NodeEndpoints:
         if path == "stats/summary":
             return JSONResponse(summary(agent.name, sandboxes(agent), self._clock.now()))
         if path == "metrics":
-            from prometheus_client import CONTENT_TYPE_LATEST
-
             return Response(metrics_of(agent), media_type=CONTENT_TYPE_LATEST)
+        if path == "metrics/resource":
+            read = self._resources.setdefault(agent.name, ResourceMetrics()).read
+            return Response(read(sandboxes(agent), self._clock.now()), media_type=CONTENT_TYPE_LATEST)
         if path == "metrics/slis":
-            from prometheus_client import CONTENT_TYPE_LATEST
-
             return Response(self._health.slis(), media_type=CONTENT_TYPE_LATEST)
         answer = NOT_FOUND
         if path.partition("/")[0] == "healthz":

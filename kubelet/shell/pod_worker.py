@@ -14,7 +14,7 @@ import anyio
 from kubelet import events, instructions
 from kubelet.instructions import Actuate, DeletePod, PatchStatus, PodInstruction, RuntimeCall, SaveCheckpoint
 from kubelet.pods.sync import FAILURE_RETRY_SECONDS
-from kubelet.shell import points
+from kubelet.shell import metrics, points
 from kubelet.shell.agent import Agent
 from machinery.api import errors, kinds
 from machinery.api.errors import is_retryable
@@ -112,6 +112,7 @@ class PodWorker:
         if new is not old:
             agent.checkpointer.changed()
             if old is not None:  # else containers are still to be started, which is saved then
+                metrics.count_terminations(old, new)
                 await agent.checkpointer.saved()
         if after is not None:
             await after.hit(pod=_name(agent, call.uid), node=agent.name)

@@ -16,6 +16,7 @@ from kubelet.resize.conditions import DEFERRED, ResizeCondition
 from kubelet.resources.pod_resources import PodResources
 from kubelet.runtime import crash_loop
 from kubelet.runtime.sandbox import Container, PodSandbox
+from kubelet.runtime.terminations import termination_reason
 from kubelet.status.resize_conditions import (
     preemption_disabled,
     resize_status,
@@ -211,7 +212,7 @@ def _write_terminated(
     state: core.ContainerStateTerminated, exit_code: int, container: str, started: float, finished: float
 ) -> None:
     state.exitCode = exit_code
-    state.reason = "Completed" if exit_code == 0 else "Error"
+    state.reason = termination_reason(exit_code)
     state.startedAt.CopyFrom(clock.to_time(started))
     state.finishedAt.CopyFrom(clock.to_time(finished))
     state.containerID = container

@@ -224,6 +224,8 @@ async def test_what_a_nodes_kubelet_serves(secure: Cluster) -> None:
         await client.delete(kinds.POD, "proxied", "default", grace_period_seconds=0)
     _, summary = await admin("GET", f"{proxy}/stats/summary")
     assert summary["node"]["nodeName"] == "node-1"
+    code, metrics = await admin("GET", f"{proxy}/metrics/resource")
+    assert (code, "\nresource_scrape_error 0.0\n" in metrics) == (200, True)
     assert await admin("GET", "/api/v1/nodes/https:node-1:10250/proxy/healthz") == (200, "ok")
     assert await admin("GET", f"{proxy}/nope") == (404, "404 page not found\n")
     # Nothing else of the process's port.

@@ -115,6 +115,10 @@ async def test_an_annotated_pod_ends_by_itself(cluster: Cluster) -> None:
         await here.create(made)
         seen = await here.pod("job", lambda one: one.status.phase == "Failed")
         assert seen.status.containerStatuses[0].state.terminated.exitCode == 3
+        counted = (
+            'kubelet_terminated_containers_total{container_type="container",exit_code="3",reason="Error"} 1.0'
+        )
+        assert counted in cluster.ask(KUBELET, "/nodes/node-0/metrics").text.splitlines()
 
 
 @pytest.mark.parametrize(("policy", "code"), [("OnFailure", 3), ("Always", 0)])
