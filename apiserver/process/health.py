@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable
 
 from apiserver.cache.watch_cache import WatchCache
-from apiserver.process.bootstrap import NAMESPACES
+from apiserver.process.bootstrap import AUTHENTICATION, NAMESPACES
 from apiserver.process.own_service import NAME, NAMESPACE
 from machinery.api import kinds
 from machinery.api.kinds import AnyKind
@@ -26,14 +26,15 @@ def add_checks(
     health: Health,
     cache: Callable[[], WatchCache | None],
     running: Check,
+    repaired: Check,
     *,
     roles: bool,
     flow_control: bool,
 ) -> None:
     """Add all checks.
 
-    `cache` returns None until there is a cache, `running` fails once the server shuts down; `roles` and
-    `flow_control` say which hooks exist.
+    `cache` returns None until there is a cache, `running` fails once the server shuts down, `repaired` until
+    the addresses of Services were repaired; `roles` and `flow_control` say which hooks exist.
     """
 
     def etcd() -> None:
@@ -52,8 +53,8 @@ def add_checks(
     health.add("informer-sync", loaded, _READY)
     for name in ("start-apiserver-admission-initializer", "generic-apiserver-start-informers"):
         health.add(f"poststarthook/{name}", once(loaded))
-    for name, kind, namespace, objects in _written(roles=roles, flow_control=flow_control):
-        health.add(f"poststarthook/{name}", once(_exist(cache, kind, namespace, objects)))
+    for name, check in _hooks(cache, repaired, roles=roles, flow_control=flow_control):
+        health.add(f"poststarthook/{name}", once(check))
     health.add("shutdown", running, _READY)
 
 
@@ -75,22 +76,27 @@ def _log() -> None:
         raise RuntimeError("the log is closed")
 
 
-def _written(*, roles: bool, flow_control: bool) -> Iterable[tuple[str, AnyKind, str, tuple[str, ...]]]:
-    """Yield (hook, kind, namespace, names) of the objects written at start, in upstream's order."""
+def _hooks(
+    cache: Callable[[], WatchCache | None], repaired: Check, *, roles: bool, flow_control: bool
+) -> Iterable[tuple[str, Check]]:
+    """Yield (hook, check that it is finished) of the hooks that write at start, in upstream's order."""
+
+    def written(kind: AnyKind, namespace: str, *names: str) -> Check:
+        return _exist(cache, kind, namespace, names)
+
     if flow_control:
         levels = ("catch-all", "exempt")
-        yield "priority-and-fairness-config-consumer", kinds.PRIORITY_LEVEL_CONFIGURATION, "", levels
-        yield "priority-and-fairness-config-producer", kinds.FLOW_SCHEMA, "", levels
-    yield "start-system-namespaces-controller", kinds.NAMESPACE, "", NAMESPACES
+        consumer = written(kinds.PRIORITY_LEVEL_CONFIGURATION, "", *levels)
+        yield "priority-and-fairness-config-consumer", consumer
+        yield "priority-and-fairness-config-producer", written(kinds.FLOW_SCHEMA, "", *levels)
+    yield "start-system-namespaces-controller", written(kinds.NAMESPACE, "", *NAMESPACES)
+    yield "start-cluster-authentication-info-controller", written(kinds.CONFIG_MAP, *AUTHENTICATION)
+    yield "start-service-ip-repair-controllers", repaired
     if roles:
-        yield "rbac/bootstrap-roles", kinds.CLUSTER_ROLE_BINDING, "", ("cluster-admin",)
-    yield (
-        "scheduling/bootstrap-system-priority-classes",
-        kinds.PRIORITY_CLASS,
-        "",
-        tuple(SYSTEM_CLASSES),
-    )
-    yield "bootstrap-controller", kinds.SERVICE, NAMESPACE, (NAME,)
+        yield "rbac/bootstrap-roles", written(kinds.CLUSTER_ROLE_BINDING, "", "cluster-admin")
+    classes = written(kinds.PRIORITY_CLASS, "", *SYSTEM_CLASSES)
+    yield "scheduling/bootstrap-system-priority-classes", classes
+    yield "bootstrap-controller", written(kinds.SERVICE, NAMESPACE, NAME)
 
 
 def _exist(

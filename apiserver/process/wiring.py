@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from apiserver.admission.interface import Plugin
     from apiserver.chain.filters import Dependencies
     from apiserver.fronts.rest.server import RestServer
+    from apiserver.registry.services.repair import Repair
 
 
 class Wiring:
@@ -49,6 +50,7 @@ class Wiring:
         self._health = Health()
         self._leases: ServerLeases | None = None
         """Set for one of several API servers."""
+        self._repair: Repair | None = None
         limits = Limits(
             options.requests_in_flight, options.mutating_requests_in_flight, options.priority_and_fairness
         )
@@ -66,6 +68,7 @@ class Wiring:
                 health,
                 lambda: self.server.cache,
                 process.check_running,
+                self._check_repaired,
                 roles="RBAC" in options.access.modes,
                 flow_control=options.priority_and_fairness,
             )
@@ -92,6 +95,7 @@ class Wiring:
             nominates_deferred_resizes=options.nominates_deferred_resizes,
             admission=self._admission(setup.access, setup.admission),
         )
+        self._repair = registry.repair
         await bootstrap(registry)
         if process.owns_interpreter:
             server.background.append(lambda: freed_memory.run(process.clock))
@@ -101,6 +105,12 @@ class Wiring:
             await rbac_bootstrap.bootstrap(registry, cache)
             server.background.append(lambda: aggregation.run(registry, cache, process.clock))
         return registry
+
+    def _check_repaired(self) -> None:
+        """Raise RuntimeError until the addresses of Services were repaired once."""
+        if self._repair is None:
+            raise RuntimeError("not started")
+        self._repair.check()
 
     @property
     def _is_first(self) -> bool:

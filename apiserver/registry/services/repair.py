@@ -137,6 +137,12 @@ class Repair:
         self._ports = ports
         self._clock = clock
         self._leaks = PortLeaks()
+        self._finished = False
+
+    def check(self) -> None:
+        """Raise RuntimeError until everything was repaired once."""
+        if not self._finished:
+            raise RuntimeError("the addresses and ports of Services were not repaired yet")
 
     async def run(self) -> None:
         """Repair every REPAIR_SECONDS until cancelled."""
@@ -154,6 +160,7 @@ class Repair:
         """
         await self._repair_addresses()
         await self._repair_ports()
+        self._finished = True
 
     async def _services(self) -> list[core.Service]:
         return [each.message for each in await self._store.list(kinds.SERVICE)]

@@ -180,13 +180,19 @@ async def test_health_by_name(secure: Cluster) -> None:
         "priority-and-fairness-config-consumer",
         "priority-and-fairness-config-producer",
         "start-system-namespaces-controller",
+        "start-cluster-authentication-info-controller",
+        "start-service-ip-repair-controllers",
         "rbac/bootstrap-roles",
         "scheduling/bootstrap-system-priority-classes",
         "bootstrap-controller",
     ]
     # The Service `kubernetes` is written beside requests.
     await eventually(lambda: admin("GET", "/readyz"), lambda answer: answer[0] == 200)
-    for endpoint, own in (("livez", []), ("readyz", ["etcd-readiness", "informer-sync", "shutdown"])):
+    for endpoint, own in (
+        ("healthz", []),
+        ("livez", []),
+        ("readyz", ["etcd-readiness", "informer-sync", "shutdown"]),
+    ):
         _, text = await admin("GET", f"/{endpoint}?verbose")
         names = {"ping", "log", "etcd", *own, *(f"poststarthook/{hook}" for hook in hooks)}
         lines = text.splitlines()
