@@ -137,6 +137,25 @@ async def test_requests_that_parsers_read_differently_are_400(request_bytes: byt
             assert problem in refusal.decode()
 
 
+@pytest.mark.parametrize(
+    ("method", "subresource", "protocol"),
+    [("GET", "exec", "websocket"), ("POST", "exec", "SPDY/3.1"), ("GET", "portforward", "websocket")],
+)
+async def test_an_upgrade_is_refused_and_not_logged(
+    method: str, subresource: str, protocol: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = f"/api/v1/namespaces/default/pods/p/{subresource}"
+    lines = (
+        f"{method} {path} HTTP/1.1", "Host: x", "Connection: Upgrade", f"Upgrade: {protocol}",
+        "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Content-Length: 0",
+    )  # fmt: skip
+    async with port_of(await in_memory()) as address:
+        answer = await said(address, "\r\n".join((*lines, "", "")).encode(), end=True)
+    assert status_of(answer) == (501, "NotImplemented")
+    assert f"pods/{subresource} is not emulated".encode() in answer
+    assert [each for each in caplog.records if each.name.startswith("uvicorn")] == []
+
+
 async def test_a_body_may_have_bare_line_feeds() -> None:
     async with port_of(await in_memory()) as address:
         body = b'{"metadata":\n {"name":\r\n "lines"}}\n\n'
