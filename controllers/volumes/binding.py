@@ -56,7 +56,7 @@ class ClaimView:
     waiting_pods: Sequence[str] = ()
     """Names of the pods that use the claim and have no node yet."""
     default_class: str = ""
-    """The name of the cluster's default class, "" where there is none."""
+    """The name of the cluster's default class, "" if it has no such class."""
 
 
 def _copy_claim(claim: core.PersistentVolumeClaim) -> core.PersistentVolumeClaim:

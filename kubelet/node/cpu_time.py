@@ -32,7 +32,8 @@ class CpuTime:
 
     def read(self, uses: Iterable[Use], now: float) -> None:
         """Add what the running containers have used until `now`; forget those that are gone."""
-        pods, containers = {}, {}
+        pods: dict[str, float] = {}
+        containers: dict[str, float] = {}
         for use in uses:
             since = self._read if use.container in self.containers else use.started
             used = use.cores * max(now - since, 0.0)
