@@ -139,6 +139,7 @@ class Wiring:
 
     def _make_rest(self, dependencies: Dependencies) -> RestServer:
         # Deferred: Starlette is imported already when the serving port opened.
+        from apiserver.fronts.rest.components import Components
         from apiserver.fronts.rest.front import FrontOptions, RestFront
         from apiserver.fronts.rest.kubeconfig import last_port
         from apiserver.fronts.rest.server import RestServer, listen
@@ -149,7 +150,12 @@ class Wiring:
         listener = listen(self._options.rest_address, preferred_port=port)
         kubelets = Kubelets(process.directory, process.clock)
         options = FrontOptions(
-            process.version, health=self._health, usage=kubelets, nodes=kubelets, accounts=server.accounts
+            process.version,
+            health=self._health,
+            usage=kubelets,
+            nodes=kubelets,
+            components=Components(process.directory, self._health),
+            accounts=server.accounts,
         )
         front = RestFront(dependencies, options)
         # Without authentication, at least refuse requests from pages of other sites.

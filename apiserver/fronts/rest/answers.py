@@ -65,8 +65,9 @@ def partial(found: CachedObject) -> meta.PartialObjectMetadata:
     return made
 
 
-def _list_meta(page: ListPage) -> dict[str, Any]:
-    made: dict[str, Any] = {"resourceVersion": page.resource_version}
+def list_meta(page: ListPage) -> dict[str, Any]:
+    """Return the ListMeta of a page; one of objects that are not stored has no resourceVersion."""
+    made: dict[str, Any] = {"resourceVersion": page.resource_version} if page.resource_version else {}
     if page.continue_token:
         made["continue"] = page.continue_token
     if page.remaining is not None:
@@ -87,10 +88,10 @@ async def of_list(
     name = PARTIAL_LIST if partial_list else f"{kind.kind}List"
     if pretty or media.form == YAML:
         items = [_item(found, media) for found in page.items]
-        body = {"kind": name, "apiVersion": api_version, "metadata": _list_meta(page), "items": items}
+        body = {"kind": name, "apiVersion": api_version, "metadata": list_meta(page), "items": items}
         yield encode(media, body, pretty=pretty)
         return
-    head = text.dump({"kind": name, "apiVersion": api_version, "metadata": _list_meta(page)})
+    head = text.dump({"kind": name, "apiVersion": api_version, "metadata": list_meta(page)})
     before = f'{head[:-1]},"items":['
     for start in range(0, len(page.items), PIECE):
         some = page.items[start : start + PIECE]
@@ -124,7 +125,7 @@ async def _protobuf_list(media: Media, kind: AnyKind, page: ListPage) -> AsyncIt
         if media.shown_as == PARTIAL_LIST:
             raw = partial(found).SerializeToString(deterministic=True)
         else:
-            raw = envelope.unwrap(found.data)[2]
+            raw = envelope.unwrap(found.data if found.revision else found.stored)[2]
         pieces += (b"\x12", envelope.varint(len(raw)), raw)
         if number % PIECE == 0:
             await anyio.lowlevel.checkpoint()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from apiserver.fronts.rest import discovery
 from apiserver.fronts.rest.target import Target
 from apiserver.kinds.table import rules_of
 from machinery.features.gates import Version
@@ -14,7 +15,12 @@ from machinery.features.gates import Version
 
 def warnings(target: Target | None, version: Version) -> Iterator[str]:
     """Yield the texts of a request's Warning headers."""
-    kind = target.kind if target is not None else None
+    if target is None:
+        return
+    answered = discovery.virtual(target.group, target.version, target.resource)
+    if answered is not None and answered.deprecated:
+        yield f"{answered.api_version} {answered.kind} is deprecated in v{answered.deprecated}+"
+    kind = target.kind
     found = rules_of(kind).deprecation if kind is not None else None
     if kind is None or found is None or version < found.since:
         return

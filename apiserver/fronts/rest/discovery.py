@@ -57,6 +57,9 @@ class Virtual:
     kind: str
     namespaced: bool = False
     verbs: tuple[str, ...] = ("create",)
+    short_names: tuple[str, ...] = ()
+    deprecated: str = ""
+    """The version since which it is deprecated."""
 
     @property
     def api_version(self) -> str:
@@ -65,6 +68,10 @@ class Virtual:
 
 VIRTUAL = (
     Virtual("", "v1", "bindings", "Binding", namespaced=True),
+    Virtual(
+        "", "v1", "componentstatuses", "ComponentStatus",
+        verbs=("get", "list"), short_names=("cs",), deprecated="1.19",
+    ),
     Virtual("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview"),
     Virtual("authentication.k8s.io", "v1", "tokenreviews", "TokenReview"),
     Virtual("authorization.k8s.io", "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", True),
@@ -73,7 +80,7 @@ VIRTUAL = (
     Virtual("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview"),
     Virtual("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", verbs=("get", "list")),
     Virtual("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", namespaced=True, verbs=("get", "list")),
-)
+)  # fmt: skip
 # Upstream's order of groups; other groups come last.
 _ORDER = (
     "apps",
@@ -172,10 +179,10 @@ def _listed(each: AnyKind | Virtual) -> list[dict[str, Any]]:
         "kind": each.kind,
         "verbs": list(each.verbs) if isinstance(each, Virtual) else verbs_of(each),
     }
-    if isinstance(each, Virtual):
-        return [made]
     if each.short_names:
         made["shortNames"] = list(each.short_names)
+    if isinstance(each, Virtual):
+        return [made]
     if each.categories:
         made["categories"] = list(each.categories)
     named = f"{each.group}/{each.version}/{each.kind}".encode()
@@ -239,10 +246,10 @@ def _aggregated_resource(each: AnyKind | Virtual) -> dict[str, Any]:
         "singularResource": each.kind.lower(),
         "verbs": list(each.verbs) if isinstance(each, Virtual) else verbs_of(each),
     }
-    if isinstance(each, Virtual):
-        return made
     if each.short_names:
         made["shortNames"] = list(each.short_names)
+    if isinstance(each, Virtual):
+        return made
     if each.categories:
         made["categories"] = list(each.categories)
     subresources = []

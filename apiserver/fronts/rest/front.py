@@ -8,6 +8,7 @@ from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.chain.chain import chain
 from apiserver.chain.filters import Dependencies
 from apiserver.chain.request import ClientGone
+from apiserver.fronts.rest.components import ComponentSource
 from apiserver.fronts.rest.http import Answer, Message, Receive, Request, Send
 from apiserver.fronts.rest.kubelets import UsageSource
 from apiserver.fronts.rest.meta_paths import MetaPaths
@@ -24,7 +25,7 @@ class FrontOptions:
     """The options of the REST front.
 
     `health` are the server's checks, `accounts` issues tokens; `usage` is for metrics.k8s.io, `nodes` for
-    nodes/proxy.
+    nodes/proxy, `components` for ComponentStatuses.
     """
 
     version: Version
@@ -32,6 +33,7 @@ class FrontOptions:
     health: Health = field(default_factory=Health)
     usage: UsageSource | None = None
     nodes: NodeSource | None = None
+    components: ComponentSource | None = None
     accounts: ServiceAccountTokens | None = None
 
 
@@ -42,7 +44,9 @@ class RestFront:
         self.address = options.address
         self._chain = chain(server)
         paths = MetaPaths(options.version, lambda: self.address, options.health, options.accounts)
-        self._own = OwnHandlers(paths, server.clock, server.access, options.usage, options.nodes)
+        self._own = OwnHandlers(
+            paths, server.clock, server.access, options.usage, options.nodes, options.components
+        )
         self._version, self._clock = options.version, server.clock
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:

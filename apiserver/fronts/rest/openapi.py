@@ -118,8 +118,14 @@ def _document(definitions: dict[str, Any], group: str, version: str, release: Ve
         if (virtual.group, virtual.version) == (group, version) and schema is not None:
             roots.append(schema)
             where = "/namespaces/{namespace}" if virtual.namespaced else ""
-            post = _operation("post", group, version, virtual.kind, schema)
-            paths[f"{_base(group, version)}{where}/{virtual.plural}"] = {"post": post}
+            path = f"{_base(group, version)}{where}/{virtual.plural}"
+            if "create" in virtual.verbs:
+                paths[path] = {"post": _operation("post", group, version, virtual.kind, schema)}
+                continue
+            listed = names[group, version, f"{virtual.kind}List"]
+            roots.append(listed)
+            paths[path] = {"get": _operation("get", group, version, virtual.kind, schema, listed, "list")}
+            paths[f"{path}/{{name}}"] = {"get": _operation("get", group, version, virtual.kind, schema)}
     components = {name: _v3(definitions[name]) for name in _closure(definitions, roots)}
     return {
         "openapi": "3.0.0",

@@ -18,7 +18,8 @@ from apiserver.chain.handlers import BINDING
 from apiserver.chain.request import OwnHandler
 from apiserver.chain.results import Result
 from apiserver.chain.reviews import review
-from apiserver.fronts.rest import discovery, meta_paths, node_proxy
+from apiserver.fronts.rest import component_statuses, discovery, meta_paths, node_proxy
+from apiserver.fronts.rest.components import ComponentSource
 from apiserver.fronts.rest.discovery import Virtual
 from apiserver.fronts.rest.http import Answer
 from apiserver.fronts.rest.kubelets import UsageSource
@@ -46,6 +47,7 @@ class OwnHandlers:
     access: Access = OPEN
     usage: UsageSource | None = None
     nodes: NodeSource | None = None
+    components: ComponentSource | None = None
 
     def of(self, request: RestRequest, target: Target | None) -> OwnHandler | None:
         """Return the handler of a request; None for one of the table's."""
@@ -90,6 +92,8 @@ class OwnHandlers:
             from apiserver.fronts.rest.resource_metrics import ResourceMetrics
 
             return await ResourceMetrics(registry, self.usage).answer(request.http, target)
+        if found is not None and found.kind == "ComponentStatus" and self.components is not None:
+            return await component_statuses.answer(request.http, target, self.components, self.clock.now())
         if found is None or target.name or (found.namespaced != bool(target.namespace)):
             raise problems.not_served()
         if request.http.method != "POST":

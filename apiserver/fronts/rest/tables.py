@@ -6,7 +6,7 @@ endpoints/handlers/response.go and pkg/printers.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ from apiserver.fronts.rest import answers, text
 from apiserver.fronts.rest.media import Media
 from apiserver.kinds.autoscaling import scales
 from apiserver.kinds.conversion import as_stored
+from apiserver.kinds.core import component_statuses
 from apiserver.kinds.table import rules_of
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.requests import ListPage
@@ -26,6 +27,11 @@ from machinery.api.kinds import AnyKind
 from machinery.wire import codec
 
 _META = "meta.k8s.io"
+_UNSTORED: Mapping[AnyKind, Columns[Any]] = {
+    scales.SCALE: scales.COLUMNS,
+    component_statuses.COMPONENT_STATUS: component_statuses.COLUMNS,
+}
+"""The columns of kinds that are answered and not stored."""
 
 
 def check(include_object: str) -> None:
@@ -60,15 +66,10 @@ async def in_pieces(
 
 
 def _head(page: ListPage, media: Media, kind: AnyKind) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"resourceVersion": page.resource_version}
-    if page.continue_token:
-        metadata["continue"] = page.continue_token
-    if page.remaining is not None:
-        metadata["remainingItemCount"] = page.remaining
     return {
         "kind": "Table",
         "apiVersion": f"{_META}/{media.version}",
-        "metadata": metadata,
+        "metadata": answers.list_meta(page),
         "columnDefinitions": definitions(columns_of(kind)),
     }
 
@@ -109,13 +110,14 @@ def _row(
 
 
 def columns_of(kind: AnyKind) -> Columns[Any]:
-    """Return the columns of a kind that is served, or of a Scale."""
-    return scales.COLUMNS if kind is scales.SCALE else rules_of(kind).columns
+    """Return the columns of a kind that is served, or of one that is not stored."""
+    own = _UNSTORED.get(kind)
+    return rules_of(kind).columns if own is None else own
 
 
 def row_of(found: CachedObject, now: float) -> Row:
     """Return an object's cells; `now` in seconds since the epoch."""
-    message = found.message if found.kind is scales.SCALE else as_stored(found.kind, found.message)
+    message = found.message if found.kind in _UNSTORED else as_stored(found.kind, found.message)
     return columns_of(found.kind).row(message, now)
 
 

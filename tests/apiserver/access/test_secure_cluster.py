@@ -175,17 +175,12 @@ async def test_the_anonymous_user_reaches_little(secure: Cluster) -> None:
 async def test_health_by_name(secure: Cluster) -> None:
     admin = admin_of(secure)
     hooks = [
-        "start-apiserver-admission-initializer",
-        "generic-apiserver-start-informers",
-        "priority-and-fairness-config-consumer",
-        "priority-and-fairness-config-producer",
-        "start-system-namespaces-controller",
-        "start-cluster-authentication-info-controller",
-        "start-service-ip-repair-controllers",
-        "rbac/bootstrap-roles",
-        "scheduling/bootstrap-system-priority-classes",
-        "bootstrap-controller",
-    ]
+        "start-apiserver-admission-initializer", "generic-apiserver-start-informers",
+        "priority-and-fairness-config-consumer", "priority-and-fairness-config-producer",
+        "start-system-namespaces-controller", "start-cluster-authentication-info-controller",
+        "start-service-ip-repair-controllers", "rbac/bootstrap-roles",
+        "scheduling/bootstrap-system-priority-classes", "bootstrap-controller",
+    ]  # fmt: skip
     # The Service `kubernetes` is written beside requests.
     await eventually(lambda: admin("GET", "/readyz"), lambda answer: answer[0] == 200)
     for endpoint, own in (

@@ -132,7 +132,7 @@ async def test_what_a_scheduler_finds_at_its_start(etcd: ThrowawayEtcd) -> None:
 
 # Resources of the real server that are not here.
 NOT_SERVED = {
-    "componentstatuses", "apiservices", "customresourcedefinitions",
+    "apiservices", "customresourcedefinitions",
     "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
     "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
 }  # fmt: skip

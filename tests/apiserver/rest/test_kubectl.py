@@ -117,6 +117,16 @@ def kubectl(live: Path) -> Iterator[Session]:
     print(f"{session.commands} commands")
 
 
+def test_component_statuses(kubectl: Session) -> None:
+    lines = kubectl("get", "cs").splitlines()
+    assert [line.split() for line in lines] == [
+        ["NAME", "STATUS", "MESSAGE", "ERROR"],
+        ["controller-manager", "Healthy", "ok"],
+        ["scheduler", "Healthy", "ok"],
+        ["etcd-0", "Healthy", "ok"],
+    ]
+
+
 def test_what_there_is(kubectl: Session) -> None:
     version = json.loads(kubectl("version", "-o", "json"))
     assert version["serverVersion"]["gitVersion"].startswith("v1.")
