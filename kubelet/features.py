@@ -13,6 +13,8 @@ ResizePreemptionFlavour = Literal["kep", "1.37"]
 RESIZE_CONDITIONS_SINCE = Version(1, 33)
 PRIORITIZED_RETRIES_SINCE = Version(1, 34)
 DEFERRED_ABOVE_ALLOCATABLE_SINCE = Version(1, 36)
+GUARANTEED_CPU_RESIZE_UNTIL = Version(1, 35)
+"""The last version that declares GuaranteedQoSPodCPUResize (kubernetes/kubernetes#136759)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,8 @@ def status_features(version: Version, gates: Gates, *, cpu_manager_policy: str =
     resize = gates.enabled("InPlacePodVerticalScaling")
     declared = []
     if gates.enabled("NodeDeclaredFeatures"):
-        if cpu_manager_policy != "static" or gates.enabled("InPlacePodVerticalScalingExclusiveCPUs"):
+        exclusive = gates.enabled("InPlacePodVerticalScalingExclusiveCPUs")
+        if version <= GUARANTEED_CPU_RESIZE_UNTIL and (cpu_manager_policy != "static" or exclusive):
             declared.append("GuaranteedQoSPodCPUResize")
         declared += [
             gate

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from machinery.api.kinds import NODE, POD, AnyKind
 from machinery.api.pb import core
-from machinery.features.gates import Gates
+from machinery.features.gates import Gates, Version
 from machinery.resources.pod_resources import is_sidecar
 from machinery.resources.qos import GUARANTEED, recorded_qos_class
 from machinery.resources.quantity import Quantity
 
+GUARANTEED_CPU_RESIZE_UNTIL = Version(1, 35)
+"""The last version in which the cpu of a Guaranteed pod needs a feature (kubernetes/kubernetes#136759)."""
 _ZERO = Quantity.parse("0")
 
 
@@ -22,6 +24,7 @@ class NodeDeclaredFeatureValidator(Plugin):
 
     def __init__(self, gates: Gates) -> None:
         self._enabled = gates.enabled("NodeDeclaredFeatures")
+        self._version = gates.version
 
     def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return self._enabled and kind is POD and operation == "UPDATE" and subresource in ("", "resize")
@@ -31,7 +34,7 @@ class NodeDeclaredFeatureValidator(Plugin):
         name = pod.spec.nodeName
         if not name or pod.metadata.generation == old.metadata.generation:
             return
-        needed = sorted(needed_for_update(old, pod))
+        needed = sorted(needed_for_update(old, pod, self._version))
         if not needed:
             return
         node = await lookup.find(NODE, "", name)
@@ -44,9 +47,13 @@ class NodeDeclaredFeatureValidator(Plugin):
             )
 
 
-def needed_for_update(old: core.Pod, new: core.Pod) -> Iterator[str]:
+def needed_for_update(old: core.Pod, new: core.Pod, version: Version) -> Iterator[str]:
     """Yield the features that a node must declare for this update of one of its pods."""
-    if recorded_qos_class(old) == GUARANTEED and _cpu(old.spec.containers) != _cpu(new.spec.containers):
+    if (
+        version <= GUARANTEED_CPU_RESIZE_UNTIL
+        and recorded_qos_class(old) == GUARANTEED
+        and _cpu(old.spec.containers) != _cpu(new.spec.containers)
+    ):
         yield "GuaranteedQoSPodCPUResize"
     if old.spec.HasField("resources") != new.spec.HasField("resources") or (
         old.spec.resources != new.spec.resources

@@ -139,8 +139,20 @@ def test_declared_features_follow_the_gates() -> None:
     declared = status_features(
         Version(1, 37), Gates("kubelet"), cpu_manager_policy="static"
     ).declared_features
-    assert "GuaranteedQoSPodCPUResize" not in declared
     assert "InPlacePodLevelResourcesVerticalScaling" in declared
+
+
+@pytest.mark.parametrize(
+    ("minor", "policy", "declares"), [(35, "none", True), (35, "static", False), (36, "none", False)]
+)
+def test_the_cpu_of_guaranteed_pods_is_a_declared_feature_until_1_35(
+    minor: int, policy: str, declares: bool
+) -> None:
+    """Source: kubernetes/kubernetes#136759."""
+    version = Version(1, minor)
+    gates = Gates("kubelet", version, {"NodeDeclaredFeatures": True})
+    declared = status_features(version, gates, cpu_manager_policy=policy).declared_features
+    assert ("GuaranteedQoSPodCPUResize" in declared) is declares
 
 
 def test_a_deferred_pod_shows_that_its_node_forbids_preemption() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from machinery.api.errors import StatusError
+from machinery.features.gates import Version
 from tests.apiserver.registry.test_resize_validation import CASES, resize
 
 BURSTABLE = next(case for case in CASES if case["name"] == "admission-no-declared-features-burstable")
@@ -38,10 +39,17 @@ def guaranteed(made: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-async def refusal(made: dict[str, Any]) -> StatusError:
+async def refusal(made: dict[str, Any], version: Version = Version(1, 36)) -> StatusError:
     with pytest.raises(StatusError) as caught:
-        await resize(made)
+        await resize(made, version)
     return caught.value
+
+
+def pod_level(made: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    """Give the pod of a case a cpu request as a whole, which the resize changes."""
+    for pod, cpu in ((made["old"], old), (made["new"], new)):
+        pod["spec"]["resources"] = {"requests": {"cpu": cpu, "memory": "1Gi"}}
+    return made
 
 
 async def test_another_namespace_is_refused_before_what_else_is_wrong() -> None:
@@ -71,7 +79,7 @@ async def test_a_limit_range_that_the_pod_violates_already_refuses_any_resize(cp
 
 
 async def test_a_limit_range_comes_before_the_node_s_features() -> None:
-    error = await refusal(guaranteed(case(limit="150m", limitRanges=[TIGHT])))
+    error = await refusal(pod_level(case(limit="150m", limitRanges=[TIGHT]), "150m", "250m"))
     assert (
         error.message == 'pods "p" is forbidden: maximum cpu usage per Container is 120m, but limit is 150m'
     )
@@ -86,16 +94,27 @@ async def test_a_limit_range_leaves_terminating_pods_alone(sent: bool) -> None:
     await resize(made)
 
 
+NOT_AVAILABLE = 'pods "p" is forbidden: pod update requires features {} which are not available on node "n1"'
+
+
 async def test_the_node_s_features_come_before_its_capacity() -> None:
-    error = await refusal(guaranteed(case(limit="64")))
-    assert error.message == (
-        'pods "p" is forbidden: pod update requires features GuaranteedQoSPodCPUResize'
-        ' which are not available on node "n1"'
-    )
+    error = await refusal(pod_level(case(limit="200m"), "150m", "64"))
+    assert error.message == NOT_AVAILABLE.format("InPlacePodLevelResourcesVerticalScaling")
+
+
+@pytest.mark.parametrize(("minor", "needs"), [(35, True), (36, False)])
+async def test_the_cpu_of_a_guaranteed_pod_needs_a_feature_until_1_35(minor: int, needs: bool) -> None:
+    """Source: kubernetes/kubernetes#136759."""
+    made = guaranteed(case(limit="400m", gates={"NodeDeclaredFeatures": True}))
+    if needs:
+        error = await refusal(made, Version(1, minor))
+        assert error.message == NOT_AVAILABLE.format("GuaranteedQoSPodCPUResize")
+    else:
+        await resize(made, Version(1, minor))
 
 
 async def test_the_cpu_of_an_init_container_needs_no_feature_for_guaranteed_pods() -> None:
-    """Only cpus of ordinary containers are pinned. Source: component-helpers 1.36, nodedeclaredfeatures."""
+    """Only cpus of ordinary containers are pinned. Source: component-helpers 1.35, nodedeclaredfeatures."""
     made = case(limit="200m")
     sidecar = {
         **made["old"]["spec"]["containers"][0],
@@ -107,5 +126,6 @@ async def test_the_cpu_of_an_init_container_needs_no_feature_for_guaranteed_pods
         one = copy.deepcopy(sidecar)
         one["resources"]["limits"]["cpu"] = cpu
         pod["spec"]["initContainers"] = [one]
-    pod = await resize(guaranteed(made))
+    made["gates"] = {"NodeDeclaredFeatures": True}
+    pod = await resize(guaranteed(made), Version(1, 35))
     assert pod.spec.initContainers[0].resources.requests["cpu"].string == "50m"

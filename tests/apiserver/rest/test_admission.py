@@ -354,16 +354,15 @@ async def test_pods_carry_their_nodes_place(rest: Rest) -> None:
 async def test_a_node_must_know_how_to_resize(rest: Rest) -> None:
     node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4", "memory": "4Gi"}}}
     made = await rest.json("POST", "/api/v1/nodes", node)
-    resources = {"limits": {"cpu": "1", "memory": "1Mi"}}
-    pod = (await _pod(rest, _container(**resources), nodeName="n")).document
-    pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "2"
-    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
+    pod = (await _pod(rest, nodeName="n", resources={"requests": {"cpu": "1"}})).document
+    pod["spec"]["resources"]["requests"]["cpu"] = "2"
     _refused(
         await rest.json("PUT", f"{_CORE}/pods/p/resize", pod),
-        'pod update requires features GuaranteedQoSPodCPUResize which are not available on node "n"',
+        "pod update requires features InPlacePodLevelResourcesVerticalScaling"
+        ' which are not available on node "n"',
     )
     node = made.document
-    node["status"]["declaredFeatures"] = ["GuaranteedQoSPodCPUResize"]
+    node["status"]["declaredFeatures"] = ["InPlacePodLevelResourcesVerticalScaling"]
     assert (await rest.json("PUT", "/api/v1/nodes/n/status", node)).code == 200
     reply = await rest.json("PUT", f"{_CORE}/pods/p/resize", pod)
     assert reply.code == 200, reply.body
