@@ -1,15 +1,15 @@
 """The order of an actuation: a plan of cgroup writes and container updates. Pure.
 
 Memory first, then cpu. Within one, the pod's cgroup grows before its containers and shrinks after them, and
-containers shrink before others grow, so that the containers never have more than the pod. A limit that is
-added to an unlimited pod counts as growth: of a cgroup v2 without a limit ("max") the kubelet reads -1, for
-cpu and memory. Limits are never removed. Source: kubelet 1.36, computePodActions, doPodResizeAction and
-GetCgroupConfig (cgroup v2). Judge: tests/golden/kubelet_actuation.jsonl.
+containers shrink before others grow, so that the containers never have more than the pod. To add a limit to
+an unlimited pod is growth for cpu, of which the kubelet reads -1, and shrinking for memory, of which it reads
+the largest number (cgroup v1, and the recordings; of a cgroup v2 it reads -1). Limits are never removed. Source: kubelet 1.36, computePodActions, doPodResizeAction and
+GetPodCgroupConfig. Judge: tests/golden/kubelet_actuation.jsonl.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -21,7 +21,8 @@ from machinery.resources.pod_resources import CPU, MEMORY
 
 ResourceName = Literal["cpu", "memory"]
 PHASES: tuple[ResourceName, ...] = ("memory", "cpu")
-UNLIMITED: Final = -1
+UNLIMITED: Final[Mapping[ResourceName, int]] = {"memory": 2**63 - 1, "cpu": -1}
+"""What the kubelet reads of a pod's cgroup without a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +240,7 @@ def _limits(pod: PodResize, resource: ResourceName) -> tuple[int, int]:
         old, new = pod.actuated.cpu_quota, pod.allocated.cpu_quota
     else:
         old, new = pod.actuated.memory_limit, pod.allocated.memory_limit
-    present = UNLIMITED if old is None else old
+    present = UNLIMITED[resource] if old is None else old
     return present, present if new is None else new
 
 

@@ -86,11 +86,20 @@ def _text(call: Call) -> str:
     raise AssertionError(call)
 
 
-def test_limits_that_are_added_are_set_on_the_pod_first() -> None:
+ADDED = ["c memory", f"pod memory {2 * MIB}", "pod quota 100000", "c cpu"]
+
+
+def test_an_added_limit_is_growth_for_cpu_and_shrinking_for_memory() -> None:
     made = resize_of(
         asks(cpu="100m", memory="1Mi"), asks(cpu="100m", memory="1Mi", max_cpu="1", max_memory="2Mi")
     )
-    assert shown(made) == [f"pod memory {2 * MIB}", "c memory", "pod quota 100000", "c cpu"]
+    assert shown(made) == ADDED
+
+
+def test_limits_that_are_added_to_the_pod_as_a_whole_are_ordered_as_those_of_a_container() -> None:
+    """KEP-5419: a container without a limit of its own has its pod's."""
+    own = asks(cpu="100m", memory="1Mi")
+    assert shown(resize_of(own, own, pod=(None, asks(max_cpu="1", max_memory="2Mi")))) == ADDED
 
 
 def test_a_memory_limit_is_not_added_below_what_is_used() -> None:
