@@ -3,8 +3,9 @@
 Memory first, then cpu. Within one, the pod's cgroup grows before its containers and shrinks after them, and
 containers shrink before others grow, so that the containers never have more than the pod. To add a limit to
 an unlimited pod is growth for cpu, of which the kubelet reads -1, and shrinking for memory, of which it reads
-the largest number (cgroup v1, and the recordings; of a cgroup v2 it reads -1). Limits are never removed. Source: kubelet 1.36, computePodActions, doPodResizeAction and
-GetPodCgroupConfig. Judge: tests/golden/kubelet_actuation.jsonl.
+the largest number (cgroup v1, and the recordings; of a cgroup v2 it reads -1). Limits are never removed.
+Source: kubelet 1.36, computePodActions, doPodResizeAction and GetPodCgroupConfig. Judge:
+tests/golden/kubelet_actuation.jsonl.
 """
 
 from __future__ import annotations

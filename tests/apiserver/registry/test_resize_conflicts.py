@@ -9,7 +9,7 @@ import pytest
 
 from machinery.api.errors import StatusError
 from machinery.features.gates import Version
-from tests.apiserver.registry.test_resize_validation import CASES, resize
+from tests.apiserver.registry.test_resize_validation import CASES, RECORDED, resize
 
 BURSTABLE = next(case for case in CASES if case["name"] == "admission-no-declared-features-burstable")
 TIGHT = {
@@ -39,7 +39,7 @@ def guaranteed(made: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-async def refusal(made: dict[str, Any], version: Version = Version(1, 36)) -> StatusError:
+async def refusal(made: dict[str, Any], version: Version = RECORDED) -> StatusError:
     with pytest.raises(StatusError) as caught:
         await resize(made, version)
     return caught.value

@@ -29,6 +29,7 @@ from machinery.wire.scalars import DecodeError
 from tests.support.recordings import read
 
 CASES = read("resize_validation.jsonl")
+RECORDED = Version(1, 36)
 
 
 class Objects:
@@ -70,11 +71,11 @@ def requested(case: dict[str, Any], gates: Gates) -> core.Pod:
     return pod
 
 
-def gates_of(case: dict[str, Any], version: Version = Version(1, 36)) -> Gates:
+def gates_of(case: dict[str, Any], version: Version = RECORDED) -> Gates:
     return Gates("apiserver", version, case.get("gates") or {})
 
 
-async def resize(case: dict[str, Any], version: Version = Version(1, 36)) -> core.Pod:
+async def resize(case: dict[str, Any], version: Version = RECORDED) -> core.Pod:
     """Return the pod after the request; raises StatusError."""
     gates = gates_of(case, version)
     env = Environment(gates, to_time(1_700_000_000.0))
