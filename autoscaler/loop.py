@@ -49,6 +49,7 @@ def _run_steps(state: AutoscalerState, result: LoopResult) -> Orders[None]:
     with result.timed("updateClusterState", state.clock):
         context = initialize_cluster_snapshot(state, observation, deletions, result)
         state.registry.update_nodes(observation.nodes, state.view, result.at, result.events)
+    result.begin_status()
     yield from revert_timed_out_scale_ups(state, context)
     yield from remove_old_unregistered_nodes(state, context)
     if not is_healthy(state, result.events):

@@ -16,6 +16,8 @@ from machinery.runtime.clock import Clock, Moment
 class ScaleDownResult(StrEnum):
     """Upstream's result of a scale-down."""
 
+    NO_STATUS = ""
+    """The loop ended before there was a status."""
     ERROR = "ScaleDownError"
     NOT_TRIED = "ScaleDownNotTried"
     NO_CANDIDATES = "ScaleDownNoCandidates"
@@ -30,8 +32,8 @@ class LoopResult:
 
     at: Moment
     """When the cluster was read."""
-    scale_up: ScaleUpPlan = field(default_factory=lambda: ScaleUpPlan(result=ScaleUpResult.NOT_TRIED))
-    scale_down: ScaleDownResult = ScaleDownResult.NOT_TRIED
+    scale_up: ScaleUpPlan = field(default_factory=lambda: ScaleUpPlan(result=ScaleUpResult.NO_STATUS))
+    scale_down: ScaleDownResult = ScaleDownResult.NO_STATUS
     empty: list[str] = field(default_factory=list)
     """Empty nodes whose deletion has started."""
     drained: list[str] = field(default_factory=list)
@@ -53,6 +55,11 @@ class LoopResult:
     status_error: str = ""
     """Why the status ConfigMap was not written."""
     events: Events = field(default_factory=Events)
+
+    def begin_status(self) -> None:
+        """Record that the state of the cluster is known: from here on, what the loop omits was not tried."""
+        self.scale_up = ScaleUpPlan(result=ScaleUpResult.NOT_TRIED)
+        self.scale_down = ScaleDownResult.NOT_TRIED
 
     @contextmanager
     def timed(self, function: str, clock: Clock) -> Iterator[None]:

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from autoscaler.options import Options
-from autoscaler.orders import CountEviction, EvictPod, Orders, RunInParallel, Sleep
+from autoscaler.orders import CountEviction, EvictPod, Orders, RecordEvents, RunInParallel, Sleep
 from autoscaler.planning import annotation_keys, pods
-from autoscaler.planning.events import Events
+from autoscaler.planning.events import Event, EventType
 from machinery.api.pb import core
 from machinery.runtime.clock import Clock
 
 EVICTION_RETRY_SECONDS = 10.0
 
 
-def evict_pod(
-    pod: core.Pod, options: Options, clock: Clock, events: Events, *, required: bool
-) -> Orders[str]:
+def evict_pod(pod: core.Pod, options: Options, clock: Clock, *, required: bool) -> Orders[str]:
     """Evict a pod, and retry for `--max-pod-eviction-time`; return the last error, or "".
 
-    Only the evictions of `required` pods are counted, and their failures reported.
+    Only the evictions of `required` pods are counted, and their failures reported. Events are recorded at
+    once, because the retries take minutes.
     """
-    events.about(pod, "Normal", "ScaleDown", "deleting pod for node scale down")
+    yield from _record(pod, "Normal", "ScaleDown", "deleting pod for node scale down")
     deadline = clock.monotonic() + options.max_pod_eviction_time
     grace = min(pods.grace_seconds(pod), options.max_graceful_termination_sec)
     while True:
@@ -35,7 +34,7 @@ def evict_pod(
             break
     if required:
         yield from CountEviction(succeeded=False)
-        events.about(pod, "Warning", "ScaleDownFailed", "failed to delete pod for ScaleDown")
+        yield from _record(pod, "Warning", "ScaleDownFailed", "failed to delete pod for ScaleDown")
     return f"failed to evict pod {pods.key(pod)} within allowed timeout (last error: {failure})"
 
 
@@ -44,13 +43,21 @@ def evict_pods(
     best_effort: Iterable[core.Pod],
     options: Options,
     clock: Clock,
-    events: Events,
 ) -> Orders[list[str]]:
     """Evict pods in parallel; return the errors of the required pods, sorted."""
-    parts = [evict_pod(pod, options, clock, events, required=True) for pod in required]
-    others = [evict_pod(pod, options, clock, events, required=False) for pod in best_effort]
+    parts = [evict_pod(pod, options, clock, required=True) for pod in required]
+    others = [evict_pod(pod, options, clock, required=False) for pod in best_effort]
     errors = yield from RunInParallel((*parts, *others))
     return sorted(filter(None, errors[: len(parts)]))
+
+
+def _record(pod: core.Pod, type_: EventType, reason: str, message: str) -> Orders[None]:
+    yield from RecordEvents((Event(type_, reason, pod, message),))
+
+
+def drained_pods(on_node: Iterable[core.Pod]) -> list[core.Pod]:
+    """Return the pods that a drain must evict: all but those of DaemonSets and mirror pods."""
+    return [pod for pod in on_node if not pods.is_mirror(pod) and not pods.is_daemon(pod)]
 
 
 def daemons_to_evict(on_node: Iterable[core.Pod], *, by_default: bool) -> list[core.Pod]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from autoscaler.actuation.deletion_states import Effect, Event, State, transition_of
-from autoscaler.actuation.eviction import daemons_to_evict, evict_pods
+from autoscaler.actuation.eviction import daemons_to_evict, drained_pods, evict_pods
 from autoscaler.actuation.recheck import recheck
 from autoscaler.orders import (
     CheckPodsOnNode,
@@ -23,7 +23,6 @@ from autoscaler.orders import (
     RecordEvents,
     Sleep,
 )
-from autoscaler.planning import pods
 from autoscaler.planning.annotation_keys import DELAY_DELETION_PREFIX
 from autoscaler.planning.events import Events
 from autoscaler.state import AutoscalerState
@@ -99,9 +98,9 @@ class NodeDeletion:
         by_default = options.daemonset_eviction_for_empty_nodes
         if self._drain:
             by_default = options.daemonset_eviction_for_occupied_nodes
-            required = [pod for pod in self._pods if not pods.is_mirror(pod) and not pods.is_daemon(pod)]
+            required = drained_pods(self._pods)
         daemons = daemons_to_evict(self._pods, by_default=by_default)
-        errors = yield from evict_pods(required, daemons, options, self._clock, self._events)
+        errors = yield from evict_pods(required, daemons, options, self._clock)
         if errors:
             text = f"Failed to drain node /{self._name}, due to following errors: [{' '.join(errors)}]"
             return self._fail(text)

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from autoscaler.actuation.eviction import drained_pods
 from autoscaler.actuation.node_deletion import NodeDeletion
 from autoscaler.orders import CleanToBeDeleted, Orders, StartDeletion, TaintToBeDeleted
 from autoscaler.planning.events import Events
 from autoscaler.planning.scale_down import NodesToDelete
 from autoscaler.planning.scale_down_input import NodeToBeRemoved
+from autoscaler.planning.snapshot import ClusterSnapshot
 from autoscaler.state import AutoscalerState
 
 MARKED = "marked the node as toBeDeleted/unschedulable"
 
 
-def start_deletion(state: AutoscalerState, nodes: NodesToDelete, events: Events) -> Orders[str]:
+def start_deletion(
+    state: AutoscalerState, nodes: NodesToDelete, snapshot: ClusterSnapshot, events: Events
+) -> Orders[str]:
     """Taint these nodes and start their deletions, the empty nodes first.
 
     Return an error if a node cannot be tainted; then no deletion of its kind has started.
@@ -27,7 +31,7 @@ def start_deletion(state: AutoscalerState, nodes: NodesToDelete, events: Events)
         if error:
             return error
         for removal in removals:
-            yield from _start(state, removal, events, drain=drain)
+            yield from _start(state, removal, snapshot, events, drain=drain)
     return ""
 
 
@@ -49,14 +53,22 @@ def _taint(removals: Sequence[NodeToBeRemoved], events: Events) -> Orders[str]:
     return ""
 
 
-def _start(state: AutoscalerState, removal: NodeToBeRemoved, events: Events, *, drain: bool) -> Orders[None]:
+def _start(
+    state: AutoscalerState,
+    removal: NodeToBeRemoved,
+    snapshot: ClusterSnapshot,
+    events: Events,
+    *,
+    drain: bool,
+) -> Orders[None]:
     name = removal.node.metadata.name
     group = state.view.group(name)
     if group is None:
         return
     state.deletions.start_deletion(name, group.id, drain=drain)
     if drain:
-        names = ",".join(sorted(pod.metadata.name for pod in removal.pods_to_reschedule))
+        # Upstream names what will be evicted, not what needs a place: also pods that terminate for long.
+        names = ",".join(sorted(pod.metadata.name for pod in drained_pods(snapshot.pods_on(name))))
         text = (
             f"Scale-down: removing node {name}, utilization: {removal.utilization}, "
             f"pods to reschedule: {names}"

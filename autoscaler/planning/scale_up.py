@@ -41,6 +41,8 @@ class ScaleUpResult(StrEnum):
     NO_OPTIONS = "ScaleUpNoOptionsAvailable"
     LIMITED = "ScaleUpLimitedByMaxNodesTotal"
     NOT_NEEDED = "ScaleUpNotNeeded"
+    NO_STATUS = ""
+    """The loop ended before there was a status."""
     NOT_TRIED = "ScaleUpNotTried"
     IN_COOLDOWN = "ScaleUpInCooldown"
 

@@ -34,7 +34,7 @@ def scale_down(state: AutoscalerState, context: LoopContext, unneeded: UnneededN
 
 def _start(state: AutoscalerState, context: LoopContext, nodes: NodesToDelete) -> Orders[None]:
     result, now = context.result, context.result.at.monotonic
-    error = yield from start_deletion(state, nodes, result.events)
+    error = yield from start_deletion(state, nodes, context.snapshot, result.events)
     if error:
         state.cooldowns.deletion_failed(now)
         result.scale_down = ScaleDownResult.ERROR

@@ -48,10 +48,11 @@ async def replay(case: dict[str, Any], compat: Compat) -> list[dict[str, Any]]:
         times = [step["at_seconds"] for step in case["steps"]]
         ends = [at - 0.001 for at in times[1:]] + [times[-1] + LAST_STEP_SECONDS]
         for step, end in zip(case["steps"], ends, strict=True):
-            await clock.advance(t0 + step["at_seconds"] - clock.now())
-            world.change(step.get("change", {}))
             world.events, world.evicted, world.cloud_deleted = [], [], []
             world.increased, world.decreased = {}, {}
+            # What a deletion does at the very time of the step happens in the step, before its loop.
+            await clock.advance(t0 + step["at_seconds"] - clock.now())
+            world.change(step.get("change", {}))
             result = await autoscaler.run_once()
             answer = _at_return(step, result, world, autoscaler)
             world.events = []

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.options import Compat
+from autoscaler.planning.observation import CloudView
 from autoscaler.planning.scale_up import ScaleUpResult
+from autoscaler.result import ScaleDownResult
+from autoscaler.shell.ports import CloudError
 from autoscaler.steps.act_on_empty_cluster import NODES_NOT_READY_SECONDS
 from machinery.api.pb import core
 from machinery.runtime.clock import FakeClock
@@ -56,11 +59,43 @@ async def test_an_empty_cluster_is_scaled_up_only_with_scale_up_from_zero(allowe
     result = await it.run_once()
     assert world.increased == ({"ng1": 1} if allowed else {})
     if not allowed:
-        assert result.scale_up.result is ScaleUpResult.NOT_TRIED
+        assert (result.scale_up.result, result.scale_down) == (
+            ScaleUpResult.NO_STATUS,
+            ScaleDownResult.NO_STATUS,
+        )
         assert result.empty_cluster == "Cluster has no nodes."
         assert [(e.type, e.reason, e.message) for e in world.events] == [
             ("Warning", "ClusterUnhealthy", "Cluster has no nodes.")
         ]
+
+
+async def test_a_loop_on_an_unhealthy_cluster_has_a_status() -> None:
+    """Source: cluster-autoscaler 1.36, RunOnce: the status begins when the state of the cluster is known."""
+    world = new_world(FakeClock(), target=10)
+    for number in range(10):
+        node(world, f"n{number}", ready=number == 0)
+    result = await autoscaler(world, Compat.V1_36).run_once()
+    assert [event.reason for event in world.events] == ["ClusterUnhealthy"]
+    assert (result.scale_up.result, result.scale_down) == (
+        ScaleUpResult.NOT_TRIED,
+        ScaleDownResult.NOT_TRIED,
+    )
+
+
+async def test_a_loop_whose_provider_fails_has_no_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = new_world(FakeClock(), target=1)
+    node(world, "n1")
+
+    async def fails(nodes: object) -> CloudView:
+        raise CloudError("no answer")
+
+    monkeypatch.setattr(world, "refresh", fails)
+    result = await autoscaler(world, Compat.V1_36).run_once()
+    assert result.error
+    assert (result.scale_up.result, result.scale_down) == (
+        ScaleUpResult.NO_STATUS,
+        ScaleDownResult.NO_STATUS,
+    )
 
 
 @pytest.mark.parametrize("change", ["not ready", "cordoned", "starting"])

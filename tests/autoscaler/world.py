@@ -224,9 +224,8 @@ class World:
     # Answers
 
     def taints(self) -> dict[str, list[str]]:
-        keys = (taints.TO_BE_DELETED, taints.DELETION_CANDIDATE)
         by_node = {
-            name: sorted(f"{t.key}:{t.effect}" for t in node.spec.taints if t.key in keys)
+            name: sorted(f"{taint.key}:{taint.effect}" for taint in node.spec.taints)
             for name, node in self.nodes.items()
         }
         return {name: taints for name, taints in by_node.items() if taints}

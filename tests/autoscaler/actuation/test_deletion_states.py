@@ -19,8 +19,9 @@ from autoscaler.actuation.deletion_states import (
 )
 from autoscaler.actuation.node_deletion import NodeDeletion
 from autoscaler.options import Compat
-from autoscaler.planning.annotation_keys import DELAY_DELETION_PREFIX
-from machinery.runtime.clock import FakeClock
+from autoscaler.planning.annotation_keys import CONFIG_MIRROR, DAEMONSET_POD, DELAY_DELETION_PREFIX
+from machinery.api import errors
+from machinery.runtime.clock import FakeClock, to_time
 from machinery.runtime.failpoints import REGISTRY
 from tests.autoscaler.builders import Started, autoscaler, new_world, node, pod
 from tests.autoscaler.harness import Harness
@@ -110,6 +111,44 @@ async def test_an_annotation_delays_the_deletion_until_it_is_removed_or_the_time
     it.world.nodes["n1"].metadata.annotations[f"{DELAY_DELETION_PREFIX}x"] = "true"
     await it.run(seconds=71.0)
     assert it.deletion.state is State.DELETED
+
+
+async def test_events_of_evictions_are_recorded_while_the_drain_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    it = Deletion(drain=True, max_pod_eviction_time=25.0)
+
+    async def refuses(pod: object, grace_seconds: int) -> None:
+        raise errors.too_many_requests("no", retry_after_seconds=0)
+
+    monkeypatch.setattr(it.world, "evict", refuses)
+    seen = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(it.autoscaler.executor.run, it.deletion.run())
+        for _ in range(2):
+            await it.world.clock.advance(20.0)
+            seen.append([event.reason for event in it.world.events])
+        tasks.cancel_scope.cancel()
+    assert seen == [["ScaleDown"], ["ScaleDown", "ScaleDownFailed", "ScaleDownFailed"]]
+
+
+async def test_the_removal_of_a_node_names_all_pods_that_it_evicts() -> None:
+    """A pod that terminates for long needs no place, but is evicted. Pods of DaemonSets are not named."""
+    world = new_world(FakeClock(), target=2)
+    for name in ("n1", "n2"):
+        node(world, name)
+        pod(world, f"on-{name}", "900m" if name == "n2" else "100m", on=name)
+    pod(world, "terminating", "10m", on="n1").metadata.deletionTimestamp.CopyFrom(
+        to_time(world.clock.now() - 3600)
+    )
+    for name, annotation in (("daemon", DAEMONSET_POD), ("mirror", CONFIG_MIRROR)):
+        pod(world, name, "10m", on="n1").metadata.annotations[annotation] = "true"
+    it = autoscaler(world, Compat.V1_36, scale_down_utilization_threshold=0.2)
+    await it.run_once()
+    await world.clock.advance(61.0)
+    assert (await it.run_once()).drained == ["n1"]
+    (text,) = [e.message for e in world.events if "removing node" in e.message]
+    assert text.endswith("pods to reschedule: on-n1,terminating")
 
 
 async def test_pods_that_do_not_terminate_end_the_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
