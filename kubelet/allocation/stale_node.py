@@ -6,7 +6,7 @@ kubelet reads the node from the API server and checks once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kubelet.allocation import predicates
 from kubelet.allocation.admission import fails_on_labels_alone
@@ -15,20 +15,25 @@ from kubelet.pods.record import TERMINAL_PHASES, PodRecord
 from machinery.api.pb import core
 
 
-def wants_fresh_node(node: NodeState, pods: Iterable[core.Pod]) -> bool:
+def wants_fresh_node(node: NodeState, pods: Iterable[core.Pod], gone: Collection[str] = ()) -> bool:
     """Return whether one of these pods, or a pending resize, fails on the node's labels alone.
 
-    Of pods that the node has admitted only the resizes count.
+    Of pods that the node has admitted only the resizes count. `gone` are uids of pods that arrive as removed
+    with these: they leave before any is admitted.
     """
     queued = [record.pod for uid in node.queue if (record := node.pods.get(uid)) is not None]
     mismatched = [pod for pod in (*pods, *queued) if not predicates.matches_affinity(node, pod)]
-    return any(_fails_on_labels(node, pod) for pod in mismatched if pod.status.phase not in TERMINAL_PHASES)
+    due = [pod for pod in mismatched if pod.status.phase not in TERMINAL_PHASES]
+    if not due:
+        return False
+    others = [record for record in node.active_pods() if record.uid not in gone]
+    return any(_fails_on_labels(node, pod, others) for pod in due if pod.metadata.uid not in gone)
 
 
-def _fails_on_labels(node: NodeState, pod: core.Pod) -> bool:
+def _fails_on_labels(node: NodeState, pod: core.Pod, others: list[PodRecord]) -> bool:
     record = PodRecord(pod, node.desired_of(pod))
     if record.uid not in node.pods:
-        return fails_on_labels_alone(node, record, node.allocated(record), "add", node.active_pods())
+        return fails_on_labels_alone(node, record, node.allocated(record), "add", others)
     if not node.features.resize or not node.differs(record):
         return False
-    return fails_on_labels_alone(node, record, record.desired, "resize", node.active_pods())
+    return fails_on_labels_alone(node, record, record.desired, "resize", others)

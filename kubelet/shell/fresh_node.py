@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kubelet.allocation.stale_node import wants_fresh_node
 from kubelet.shell.agent import Agent
@@ -13,12 +13,15 @@ from machinery.client.api_client import Client
 from machinery.runtime import logs
 
 
-async def refresh_node(client: Client, agent: Agent, pods: Iterable[core.Pod] = ()) -> None:
+async def refresh_node(
+    client: Client, agent: Agent, pods: Iterable[core.Pod] = (), gone: Collection[str] = ()
+) -> None:
     """Read the node if an admission of these pods, or a pending resize, fails on its labels alone.
 
+    `gone` are uids of pods that leave before.
     Without an answer (within `api_client.UNARY_SECONDS_MAX`) the cached node stays.
     """
-    if not wants_fresh_node(agent.node, pods):
+    if not wants_fresh_node(agent.node, pods, gone):
         return
     try:
         node = await client.get(kinds.NODE, agent.name)

@@ -351,7 +351,8 @@ class Kubelet:
             self.process.log.warning("Admission failed, will retry", node=node, error=str(error))
             self.timers.after(DISPATCH_RETRY_SECONDS, lambda: self._put_back(node, changes))
             return
-        await refresh_node(self.client, agent, [pod for _, pod in changes if pod is not None])
+        gone = {uid for uid, pod in changes if pod is None}
+        await refresh_node(self.client, agent, [pod for _, pod in changes if pod is not None], gone)
         if not agent.stopped:
             agent.observe(changes)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubelet import events
 from kubelet.allocation.stale_node import wants_fresh_node
 from machinery.api.pb import core
 from tests.kubelet.executor import Executor, container, new_pod, node_object, resized
@@ -58,6 +59,23 @@ def test_a_pod_with_another_failure_is_refused_without_a_look_at_the_api_server(
     other_os = pod()
     other_os.spec.os.name = "windows"
     assert not wants_fresh_node(kubelet().node, [terminal, other_os])
+
+
+def test_a_pod_that_arrives_with_the_removal_of_another_has_its_room() -> None:
+    here = kubelet()
+    here.store(pod("old", cpu="4", selector={}))
+    here.observe("old")
+    assert not wants_fresh_node(here.node, [pod()])
+    assert wants_fresh_node(here.node, [pod()], {"uid-old"})
+
+
+def test_a_pod_that_was_admitted_before_a_restart_counts_again() -> None:
+    """Every pod is admitted again when the kubelet starts, with what it is allocated."""
+    here, larger = relabelled(cpu="8")
+    restarted = Executor(here.node.node)
+    assert not wants_fresh_node(restarted.node, [larger])
+    restarted.handle(events.AllocationsRestored(allocations=here.node.allocations))
+    assert wants_fresh_node(restarted.node, [larger])
 
 
 def relabelled(*, cpu: str, **settings: Any) -> tuple[Executor, core.Pod]:
