@@ -25,8 +25,11 @@ _BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError
 
 
 def error_text(error: BaseException) -> str:
-    """Return the exception's text, with its type where the text alone says little."""
-    text = str(error)
+    """Return the exception's text, with its type where the text alone says little.
+
+    The text can be encoded: surrogates, which stand for bytes that are no text, are escaped.
+    """
+    text = str(error).encode("utf-8", "backslashreplace").decode()
     return f"{type(error).__name__}: {text}" if isinstance(error, _BUGS) or not text else text
 
 

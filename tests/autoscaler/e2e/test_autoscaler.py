@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from autoscaler.planning import taints
 from machinery.api import kinds
 from machinery.api.pb import core
+from machinery.runtime.clock import parse_rfc3339
 from tests.autoscaler.e2e.lab import GROUPS, Lab, lab, usable
 from tests.support.cluster import Cluster, pss_kib
 from tests.support.devices import claim, device, device_class, resource_slice, using
@@ -49,6 +52,21 @@ async def test_scales_up_from_zero_and_down_to_zero(cluster: Cluster) -> None:
         await cluster.stop("autoscaler")
         config_maps = (await it.client.list(kinds.CONFIG_MAP, "kube-system")).items
         assert "cluster-autoscaler-status" not in [each.metadata.name for each in config_maps]
+
+
+async def test_a_jump_of_the_clock_does_not_end_the_unneeded_time(cluster: Cluster) -> None:
+    async with lab(cluster, "--scale-down-unneeded-time=10m", target=1) as it:
+        (node,) = await it.nodes()
+        kept = {node.metadata.name: "NotUnneededLongEnough"}
+        await eventually(lambda: bool(it.loop()["at"]) and it.loop()["unremovable"] == kept, explain=it.loop)
+        body = json.dumps({"offsetSeconds": 3600})
+        assert cluster.ask("autoscaler", "/clock", method="PUT", body=body).status == 200
+        before, jumped = it.loop()["at"], it.loops()
+        await eventually(lambda: it.loops() >= jumped + 3, explain=it.loop)
+        loop = it.loop()
+        assert parse_rfc3339(loop["at"]) - parse_rfc3339(before) > 3000, "the process has the new time"
+        assert (loop["scaleDown"], loop["deleting"]) == ("ScaleDownNoNodeDeleted", [])
+        assert loop["unremovable"] == kept
 
 
 async def test_stops_at_the_maximum_and_records_the_reason(cluster: Cluster) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.requests import Request
+from starlette.responses import Response
 from structlog.testing import capture_logs
 
 from machinery.api.objects import ObjectKey
@@ -234,8 +236,8 @@ class Failing(PreEnqueuePlugin, FilterPlugin, ScorePlugin):
 
     name = "Failing"
 
-    def __init__(self, step: str) -> None:
-        self.step = step
+    def __init__(self, step: str, text: str = "boom") -> None:
+        self.step, self.text = step, text
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         self._fail_at("PreEnqueue")
@@ -255,7 +257,7 @@ class Failing(PreEnqueuePlugin, FilterPlugin, ScorePlugin):
 
     def _fail_at(self, step: str) -> None:
         if self.step == step:
-            raise ValueError("boom")
+            raise ValueError(self.text)
 
 
 @pytest.mark.parametrize(
@@ -296,16 +298,39 @@ async def test_a_plugin_that_fails_is_an_error_of_the_explanation(step: str, err
     ],
 )
 async def test_what_explain_is_asked_for(query: str, code: int) -> None:
+    async with running(FakeApi()) as parts:
+        assert (await asked(parts, query)).status_code == code
+
+
+@pytest.mark.parametrize(("text", "shown"), [("boom", "boom"), ("bo\udcffm", "bo\\udcffm")])
+async def test_explain_answers_where_a_plugin_raises_in_score(text: str, shown: str) -> None:
+    """The text of an exception may have what UTF-8 does not: surrogates, for bytes that are no text."""
+    api = FakeApi()
+    for name in ("n1", "n2"):
+        api.put(node(name, cpu="2"))
+    async with running(api, Failing("Score", text)) as parts:
+        await api.until(lambda: len(parts.informers.nodes) == 2)
+        api.put(pod("p").pod)
+        await api.until(lambda: bool(parts.scheduler.deps.attempts.of(ObjectKey("default", "p"))))
+        answer = await asked(parts, "pod=default/p")
+    document = json.loads(answer.body)
+    assert answer.status_code == 200
+    assert document["error"] == f'running Score plugins: plugin "Failing" failed with: {shown}'
+    assert document["attempts"][-1]["result"] == "SchedulerError"
+
+
+async def asked(parts: Parts, query: str) -> Response:
+    """Return the answer of `/debug/explain`."""
     handlers: dict[str, Handler] = {}
 
     class Routes(Serving):
         def add_route(self, path: str, handler: Handler, methods: Sequence[str] = ("GET",)) -> None:
             handlers[path] = handler
 
-    async with running(FakeApi()) as parts:
-        debug.serve(Routes(), parts)
-        request = Request({"type": "http", "query_string": query.encode(), "headers": []})
-        assert (await handlers["/debug/explain"](request)).status_code == code
+    debug.serve(Routes(), parts)
+    request = Request({"type": "http", "query_string": query.encode(), "headers": []})
+    answer: Response = await handlers["/debug/explain"](request)
+    return answer
 
 
 def test_a_hint_that_raises_is_logged() -> None:
