@@ -313,7 +313,7 @@ async def test_explain_answers_where_a_plugin_raises_in_score(text: str, shown: 
         api.put(pod("p").pod)
         await api.until(lambda: bool(parts.scheduler.deps.attempts.of(ObjectKey("default", "p"))))
         answer = await asked(parts, "pod=default/p")
-    document = json.loads(answer.body)
+    document = json.loads(bytes(answer.body))
     assert answer.status_code == 200
     assert document["error"] == f'running Score plugins: plugin "Failing" failed with: {shown}'
     assert document["attempts"][-1]["result"] == "SchedulerError"
