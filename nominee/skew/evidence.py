@@ -39,7 +39,7 @@ def read(folder: Path) -> JsonObject:
     return {
         "steps": _tail(folder / STEPS, STEP_LINES_MAX),
         "logs": {log.stem: _tail(log) for log in sorted((folder / LOGS).glob("*.log"))},
-        "history": history_lines(_revisions(folder / NAME)),
+        "history": _history(folder / NAME),
     }
 
 
@@ -51,17 +51,23 @@ def _tail(path: Path, lines: int = LINES_MAX) -> list[str]:
         return []
 
 
-def _revisions(path: Path) -> Iterator[Revision]:
+def _history(path: Path) -> list[str]:
+    """Return the lines of a history file; the last one says why later writes are missing, if they are."""
+    reader = HistoryReader(path)
+    lines: list[str] = []
     try:
-        yield from HistoryReader(path)
-    except (OSError, HistoryFileError):
-        return
+        lines.extend(_lines(reader))
+    except FileNotFoundError:
+        return []
+    except (OSError, HistoryFileError) as error:
+        return [*lines, str(error)]
+    return [*lines, reader.missing_rest] if reader.missing_rest else lines
 
 
-def history_lines(revisions: Iterable[Revision]) -> list[str]:
-    """Return a line for each write of a pod, node or volume that changed more than a heartbeat."""
+def _lines(revisions: Iterable[Revision]) -> Iterator[str]:
+    """Yield a line for each write of a pod, node or volume that changed more than a heartbeat."""
     found = (line for revision in revisions if (line := _line(revision)))
-    return list(islice(found, REVISIONS_MAX))
+    return islice(found, REVISIONS_MAX)
 
 
 def _line(revision: Revision) -> str:
