@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import Literal, NamedTuple, cast, get_args
 
 from machinery.features.gate_table import GATES
@@ -80,7 +81,11 @@ def skew_problem(component: str, version: Version, apiserver: Version) -> str | 
 
 
 class GateError(ValueError):
-    """Feature gates that cannot be set so."""
+    """Feature gates that cannot be set so; `by_gate` has the message of each, as far as they are known."""
+
+    def __init__(self, message: str, by_gate: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__(message)
+        self.by_gate = by_gate
 
 
 class UnknownGateError(KeyError):
@@ -199,9 +204,10 @@ def _go_bool(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _join(errors: list[str]) -> GateError:
+def _join(errors: Mapping[str, str]) -> GateError:
     """Return one error as it is, several in brackets, as upstream's aggregate prints them."""
-    return GateError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+    texts = list(errors.values())
+    return GateError(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]", errors)
 
 
 @lru_cache(_SETTLED_MAX)
@@ -211,14 +217,14 @@ def _settled(
     """Return whether each gate and alias is on, and the warnings. Raises: GateError."""
     specific, stages, warnings = _check(component, version, dict(overrides))
     enabled = _effective(version, specific, stages)
-    errors = []
+    errors = {}
     for name, gate in gates().items():
         if not enabled.get(name) or not gate.exists_at(version):
             continue
         missing = [need for need in gate.needs if not enabled[need]]
         if missing:
             depends = f"depends on features that are disabled: [{' '.join(missing)}]"
-            errors.append(f"{name} is enabled, but {depends}")
+            errors[name] = f"{name} is enabled, but {depends}"
     if errors:
         raise _join(errors)
     return enabled, warnings
@@ -230,7 +236,8 @@ def _check(
     """Return overrides by true name, those of whole stages, and warnings; GateError."""
     specific: dict[str, bool] = {}
     stages: dict[Stage, bool] = {}
-    errors, warnings = [], []
+    errors: dict[str, str] = {}
+    warnings = []
     for given, wanted in overrides.items():
         if given in ("AllAlpha", "AllBeta"):
             stages["alpha" if given == "AllAlpha" else "beta"] = wanted
@@ -238,16 +245,16 @@ def _check(
         name = aliases().get(given, given)
         gate = gates().get(name)
         if gate is None or not gate.exists_at(version):
-            raise GateError(f"unrecognized feature gate: {given}")
+            raise _join({given: f"unrecognized feature gate: {given}"})
         step = gate.at(version)
         setting = f"cannot set feature gate {given} to {_go_bool(wanted)}"
         if step is None:
             where = f"emulated version {version}, min compatibility version {version.previous}"
-            errors.append(f"{setting}, feature is PreAlpha at {where}")
+            errors[given] = f"{setting}, feature is PreAlpha at {where}"
         elif step.locked and step.default != wanted:
-            errors.append(f"{setting}, feature is locked to {_go_bool(step.default)}")
+            errors[given] = f"{setting}, feature is locked to {_go_bool(step.default)}"
         elif specific.get(name, wanted) != wanted:
-            errors.append(f"{setting}, feature is set to {_go_bool(not wanted)} by its other name")
+            errors[given] = f"{setting}, feature is set to {_go_bool(not wanted)} by its other name"
         elif step.stage == "GA":
             pair = f"{given}={_go_bool(wanted)}"
             warnings.append(f"Setting GA feature gate {pair}. It will be removed in a future release.")

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from machinery.features.gates import no_effect
 from machinery.wire.scalars import Json
 from nominee.scenario.condition import Condition
 
@@ -57,6 +58,10 @@ class ClusterOptions:
     def component(self, name: str) -> ComponentOptions:
         """Return the options of a component; the defaults if the scenario does not name it."""
         return self.components.get(name, ComponentOptions())
+
+    def shared_gates(self, component: str) -> Mapping[str, bool]:
+        """Return the gates for all components that one of them reads; only these are given to it."""
+        return {name: on for name, on in self.feature_gates.items() if not no_effect(component, name)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from machinery.api import kinds
 from machinery.api.kinds import AnyKind
@@ -93,19 +93,6 @@ def gate_of(component: str, name: str) -> None:
         raise NameProblem(
             f"{name} is not a gate of {component}, but of {', '.join(sorted(found.components))}"
         )
-
-
-def gates(component: str, text: str, overrides: Mapping[str, bool]) -> None:
-    """Check that gates can be set so in a component of a version.
-
-    Raises:
-        NameProblem: they cannot.
-    """
-    try:
-        features.Gates(component, version(text), overrides)
-    except features.GateError as error:
-        where = f" at version {text}" if text else ""
-        raise NameProblem(f"{component}{where}: {error}") from None
 
 
 def failpoint(component: Component, name: str, action: str = "") -> None:

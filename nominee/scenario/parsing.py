@@ -10,7 +10,7 @@ from machinery.wire.manifests import parse_object
 from machinery.wire.scalars import DecodeError, Json
 from nominee import etcd_links
 from nominee.components import BY_NAME
-from nominee.scenario import names, paths, substitution
+from nominee.scenario import gate_checks, names, paths, substitution
 from nominee.scenario.condition import ObjectCondition
 from nominee.scenario.condition_parsing import Parser
 from nominee.scenario.documents import Document, InvalidScenarioError, Path
@@ -125,34 +125,11 @@ class ScenarioParser(Parser):
             restart=value.get("restart", "always") == "always",
             insecure=value.get("insecure", False),
         )
-        for name in (*BY_NAME, *components):
-            where = (*path, "components", name) if name in components else path
-            if name not in without and self._check_gates((*where, "featureGates"), cluster, name):
-                break
         self._cluster = cluster
+        if not self.problems:
+            for below, message in gate_checks.of_cluster(cluster, self.programs):
+                self.fault((*path, *below), message)
         return cluster
-
-    def _check_gates(
-        self, path: Path, cluster: ClusterOptions, process: str, options: ComponentOptions | None = None
-    ) -> bool:
-        """Check that a process can be started with the gates of the cluster and of a step; return if not.
-
-        They are checked only if the names are correct.
-        """
-        component = BY_NAME.get(process) or BY_NAME.get(process.rpartition("-")[0])
-        if component is None or not component.versioned or process in self.programs or self.problems:
-            return False
-        base, own, step = cluster.component(component.name), cluster.component(process), options
-        gates = {**cluster.feature_gates, **base.feature_gates, **own.feature_gates}
-        version = own.emulated_version or base.emulated_version or cluster.emulated_version
-        if step is not None:
-            gates, version = {**gates, **step.feature_gates}, step.emulated_version or version
-        try:
-            names.gates(component.name, version, gates)
-        except names.NameProblem as error:
-            self.fault(path, str(error))
-            return True
-        return False
 
     def gates(self, path: Path, value: Mapping[str, bool]) -> Mapping[str, bool]:
         """Return feature gates after a check of their names."""
@@ -174,6 +151,9 @@ class ScenarioParser(Parser):
             names.version(value.get("emulatedVersion", ""))
         for name, action in value.get("failpoints", {}).items():
             self.failpoint_name((*path, "failpoints", name), process, name, action)
+        for key in ("emulatedVersion", "featureGates"):
+            if key in value and process not in self.programs and not gate_checks.is_versioned(process):
+                self.fault((*path, key), f"{process} has no emulated version and no feature gates")
         if "config" in value and process != "scheduler":
             self.fault((*path, "config"), "only the scheduler has a configuration")
         if "command" in value:
@@ -338,8 +318,9 @@ class ScenarioParser(Parser):
         where = path if isinstance(value, str) else (*path, "component")
         process = self.component(where, fields["component"])
         options = self.component_options(path, fields, process)
-        if options.feature_gates or options.emulated_version:
-            self._check_gates((*path, "featureGates"), self._cluster, process, options)
+        if not self.problems and process not in self.programs:
+            for below, message in gate_checks.of_step(self._cluster, process, options):
+                self.fault((*path, *below), message)
         return Control(
             verb=Verb(path[-1]),
             component=process,

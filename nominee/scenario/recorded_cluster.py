@@ -8,7 +8,7 @@ from typing import Final
 
 import yaml
 
-from machinery.features.gates import DEFAULT
+from machinery.features.gates import DEFAULT, no_effect, parse_gates
 from machinery.wire.scalars import Json
 from nominee.components import BY_NAME
 from nominee.supervisor.node_ranges import of_kubelet, option_value
@@ -19,7 +19,7 @@ _RELAY: Final = "--peer-relay"
 
 
 def cluster_of(plan: ClusterSpec) -> dict[str, Json]:
-    """Return the nodes, versions, gates, replicas and node groups of a plan.
+    """Return the nodes, versions, gates with an effect, replicas and node groups of a plan.
 
     Raises:
         OSError, ValueError, KeyError, TypeError: the file of the node groups is not readable any more.
@@ -45,8 +45,9 @@ def cluster_of(plan: ClusterSpec) -> dict[str, Json]:
         if version != str(DEFAULT):
             options["emulatedVersion"] = version
         if gates := option_value(process.argv, "--feature-gates", ""):
-            pairs = (text.partition("=") for text in gates.split(","))
-            options["featureGates"] = {gate: value == "true" for gate, _, value in pairs}
+            given = parse_gates(gates)
+            read = {gate: on for gate, on in given.items() if not no_effect(process.component, gate)}
+            options |= {"featureGates": read} if read else {}
         if not process.starts_with_cluster:
             options["stopped"] = True
         if process.component == "etcd" and _RELAY in process.argv:

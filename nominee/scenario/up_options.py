@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from machinery.features.gates import no_effect
 from machinery.wire import yaml_text
 from machinery.wire.scalars import Json
 from nominee.components import COMPONENTS, find_process
@@ -44,9 +43,7 @@ def documents(cluster: ClusterOptions) -> Mapping[str, Json]:
     failpoints, arguments, replicas, stopped = {}, {}, {}, []
     for each in COMPONENTS:
         if each.versioned and each.name not in absent and cluster.feature_gates:
-            gates[each.name] = {
-                gate: value for gate, value in cluster.feature_gates.items() if not no_effect(each.name, gate)
-            }
+            gates[each.name] = cluster.shared_gates(each.name)
     for name, own in cluster.components.items():
         if own.command:
             continue
@@ -109,7 +106,8 @@ def arguments_of(cluster: ClusterOptions, component: str, options: ComponentOpti
     own = cluster.component(name or found.name)
     arguments = [f"--emulated-version={options.emulated_version}"] if options.emulated_version else []
     if options.feature_gates:
-        gates = {**cluster.feature_gates, **base.feature_gates, **own.feature_gates, **options.feature_gates}
+        shared = cluster.shared_gates(found.name)
+        gates = {**shared, **base.feature_gates, **own.feature_gates, **options.feature_gates}
         text = ",".join(f"{gate}={str(value).lower()}" for gate, value in gates.items())
         arguments.append(f"--feature-gates={text}")
     if options.failpoints:

@@ -102,14 +102,14 @@ def _read(spec: str) -> Scenario:
             '  cluster: {emulatedVersion: "1.33"}\n'
             "  steps: [restart: {component: scheduler, "
             "featureGates: {NominatedNodeNameForExpectation: true}}]\n",
-            "a.yaml:6: spec.steps[0].restart.featureGates: scheduler at version 1.33: cannot set feature "
-            "gate NominatedNodeNameForExpectation to true, feature is PreAlpha at emulated version 1.33, min "
-            "compatibility version 1.32",
+            "a.yaml:6: spec.steps[0].restart.featureGates.NominatedNodeNameForExpectation: scheduler at "
+            "version 1.33: cannot set feature gate NominatedNodeNameForExpectation to true, feature is "
+            "PreAlpha at emulated version 1.33, min compatibility version 1.32",
         ),
         (
             "  cluster: {featureGates: {SchedulerQueueingHints: false}}\n  steps: [kill: scheduler]\n",
-            "a.yaml:5: spec.cluster.featureGates: apiserver: cannot set feature gate SchedulerQueueingHints "
-            "to false, feature is locked to true",
+            "a.yaml:5: spec.cluster.featureGates.SchedulerQueueingHints: scheduler: cannot set feature gate "
+            "SchedulerQueueingHints to false, feature is locked to true",
         ),
         (
             "  invariants: {except: [{name: one-node-for-pod, reason: x}]}\n  steps: [kill: scheduler]\n",
