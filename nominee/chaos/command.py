@@ -63,8 +63,8 @@ chaos.add_command(run)
     help="At how many hits of a failpoint an action is tried: the first, and others drawn from the seed.",
 )
 @click.option("--case", type=Identifier(), help="Run this case only.")
-@click.option("--seed", type=int, help="Seed of the order of pairs, and of later hits.  [default: random]")
 @run_options(
+    seed="Seed of the order of pairs, and of later hits.  [default: random]",
     kept="if something broke",
     rounds="With --simulate: repeat all cases with as many seeds, from --seed on.",
     verbose="Print the steps of each run.",

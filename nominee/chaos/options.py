@@ -13,10 +13,13 @@ from nominee.commands.common import F
 ROUNDS_MAX: Final = 1_000_000
 
 
-def run_options(*, kept: str, rounds: str, verbose: str) -> Callable[[F], F]:
-    """Add --simulate, --rounds, --dir and --verbose.
+def run_options(
+    *, seed: str, kept: str, rounds: str, verbose: str, needs_seed: bool = False
+) -> Callable[[F], F]:
+    """Add --seed, --simulate, --rounds, --dir and --verbose.
 
-    `kept` says when a temporary directory is kept; `rounds` and `verbose` are the help of these options.
+    `kept` says when a temporary directory is kept; `seed`, `rounds` and `verbose` are the help of these
+    options. Without `needs_seed` the seed may be None.
     """
 
     def decorate(command: F) -> F:
@@ -38,6 +41,7 @@ def run_options(*, kept: str, rounds: str, verbose: str) -> Callable[[F], F]:
             click.option(
                 "--simulate", is_flag=True, help="Run in simulations of the seed (docs/simulation.md)."
             ),
+            click.option("--seed", type=click.IntRange(min=0), required=needs_seed, help=seed),
         ):
             command = option(command)
         return command

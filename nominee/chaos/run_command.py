@@ -28,7 +28,6 @@ RATE_MAX = 100.0
 
 
 @click.command()
-@click.option("--seed", type=click.IntRange(min=0), required=True, help="Everything is drawn from the seed.")
 @click.option("--duration", type=Duration(), required=True, help="How long the load and the faults last.")
 @click.option(
     "--rate",
@@ -38,6 +37,8 @@ RATE_MAX = 100.0
     help="Operations each second, on average.",
 )
 @run_options(
+    seed="Everything is drawn from the seed.",
+    needs_seed=True,
     kept="after a failure",
     rounds="Run as many times, with the next seed each; ends at the first failure.",
     verbose="Print the operations.",
@@ -62,7 +63,7 @@ def run(
     results = []
     for number in range(rounds):
         if simulate or rounds == 1:
-            result = _one(seed + number, duration, rate, simulate, directory, verbose=verbose)
+            result = one(seed + number, duration, rate, simulate, directory, verbose=verbose)
         else:
             result = _in_own_process(seed + number, duration, rate, directory, verbose=verbose)
         results.append(result)
@@ -86,26 +87,25 @@ def _words(seed: int, duration: float, rate: float) -> list[str]:
 def _in_own_process(
     seed: int, duration: float, rate: float, directory: Path | None, *, verbose: bool
 ) -> dict[str, object]:
-    """Run on real processes as `_one` does, in a process of its own: this one must not use gRPC and fork.
+    """Run on real processes as `one` does, in a process of its own: this one must not use gRPC and fork.
 
     Raises:
         click.ClickException: the process ended without a result.
     """
-    arguments = [*_words(seed, duration, rate), "--output", "json"]
-    arguments += ["--dir", str(directory)] if directory else []
-    arguments += ["--verbose"] if verbose else []
+    plan = {"seed": seed, "duration": duration, "rate": rate, "verbose": verbose}
+    plan["directory"] = str(directory) if directory else None
     with tempfile.TemporaryFile("w+") as printed:
-        code = run_module("nominee.cli", arguments, printed)
+        code = run_module("nominee.chaos.run_program", [json.dumps(plan)], printed)
         printed.seek(0)
         try:
-            (result,) = json.load(printed)["runs"]
+            result = json.load(printed)
         except ValueError:
             raise click.ClickException(f"the run with seed {seed} ended with exit code {code}") from None
     assert isinstance(result, dict)
     return result
 
 
-def _one(
+def one(
     seed: int, duration: float, rate: float, simulate: bool, directory: Path | None, *, verbose: bool
 ) -> dict[str, object]:
     """Run with one seed, and return the result as JSON."""

@@ -18,6 +18,8 @@ from machinery.process.run_files import RunFile, is_alive
 from tests.support.eventually import eventually_sync
 from tests.support.patience import PATIENCE_SECONDS
 
+_ROOT = Path(__file__).resolve().parents[2]
+
 COMPONENT = """
 import sys, anyio, click
 from machinery.runtime import failpoints
@@ -238,6 +240,13 @@ def test_it_dies_with_its_parent(tmp_path: Path) -> None:
     eventually_sync(lambda: not is_alive(file.pid))
     assert RunFile.path(tmp_path, "echo").exists()
     assert RunFile.read(tmp_path, "echo") is None, "a dead process's file is not believed"
+
+
+def test_one_function_ends_a_process_with_its_parent() -> None:
+    packages = ("machinery", "apiserver", "scheduler", "kubelet", "controllers", "autoscaler", "nominee")
+    files = [file for package in packages for file in (_ROOT / package).rglob("*.py")]
+    calls = [file for file in files if "prctl" in file.read_text(encoding="utf-8")]
+    assert calls == [_ROOT / "machinery" / "process" / "parent_death.py"]
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,9 @@ def test_it_stops_its_cluster(tmp_path: Path, words: Sequence[str], begun: str) 
         assert wait_until(lambda: any(temporary.glob(begun)), LIMIT_SECONDS)
         (file,) = temporary.glob(begun)
         pids = {name: found["pid"] for name, found in StateDirectory(file.parents[1]).run_files()}
-        assert interrupt(process).endswith("\ninterrupted\n")
+        errors = interrupt(process)
+    assert errors.endswith("\ninterrupted\n")
+    assert errors.count("interrupted") == 1
     assert pids
     assert all_gone(pids)
     assert list(temporary.iterdir()) == []
