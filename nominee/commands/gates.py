@@ -1,11 +1,11 @@
-"""`nominee gates [NAME]`."""
+"""`nominee gates [NAME]`, and the difference between two versions."""
 
 from __future__ import annotations
 
 import click
 
 from nominee.commands.common import echo_json, output_option
-from nominee.completion.candidates import completing, gate_names
+from nominee.completion.candidates import completing, gate_names, own_versions
 from nominee.printing.tables import table
 from nominee.supervisor.directory import JsonObject
 
@@ -15,8 +15,15 @@ _UNREAD = "No component reads it: it has no effect."
 @click.command()
 @click.argument("name", required=False, shell_complete=completing(gate_names))
 @click.option("--emulated-version", default="", metavar="1.NN", help="List the gates of this version only.")
+@click.option(
+    "--diff",
+    nargs=2,
+    metavar="1.NN 1.NN",
+    shell_complete=completing(own_versions),
+    help="List the gates whose stage, default or lock differs between two versions, by component.",
+)
 @output_option("table", "json")
-def gates(name: str | None, emulated_version: str, output: str) -> None:
+def gates(name: str | None, emulated_version: str, diff: tuple[str, str] | None, output: str) -> None:
     """List feature gates, or describe one.
 
     A gate is on or off by default, depending on the version; alpha gates are off. `nominee up
@@ -24,13 +31,13 @@ def gates(name: str | None, emulated_version: str, output: str) -> None:
     """
     from machinery.features import gates as features
 
-    try:
-        version = features.emulated(emulated_version) if emulated_version else None
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--emulated-version") from None
-    rows = [
-        row for row in map(_row, features.gates().values()) if version is None or _exists(row, str(version))
-    ]
+    version = _version(emulated_version, "--emulated-version") if emulated_version else None
+    if diff:
+        if emulated_version:
+            raise click.UsageError("--diff has its own versions: give it without --emulated-version")
+        _diff(name, [_version(text, "--diff") for text in diff], output)
+        return
+    rows = [row for row in map(_row, features.gates().values()) if version is None or _exists(row, version)]
     if name is not None:
         rows = [_find(name, rows)]
     if output == "json":
@@ -52,6 +59,62 @@ def gates(name: str | None, emulated_version: str, output: str) -> None:
             ],
         ):
             click.echo(line)
+
+
+def _version(text: str, option: str) -> str:
+    """Return a version that can be emulated, as 1.NN.
+
+    Raises:
+        click.BadParameter: it cannot.
+    """
+    from machinery.features import gates as features
+
+    try:
+        return str(features.emulated(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from None
+
+
+def _diff(name: str | None, versions: list[str], output: str) -> None:
+    """Print the gates that differ between two versions; one of several components is in each of them."""
+    from machinery.features import gates as features
+
+    old, new = versions
+    rows = list(map(_row, features.gates().values()))
+    if name is not None:
+        rows = [_find(name, rows)]
+    differ = [row for row in rows if row["versions"].get(old) != row["versions"].get(new)]
+    components = sorted({component for row in differ for component in row["components"] or ("",)})
+    found = {
+        component: [row for row in differ if component in (row["components"] or ("",))]
+        for component in components
+    }
+    if output == "json":
+        echo_json(
+            {
+                component: [
+                    {"name": row["name"], "versions": {each: row["versions"].get(each) for each in versions}}
+                    for row in own
+                ]
+                for component, own in found.items()
+            }
+        )
+        return
+    cells = [
+        [
+            component or "-",
+            row["name"],
+            *(_state(row["versions"].get(each)) for each in versions),
+            row["sentence"],
+        ]
+        for component, own in found.items()
+        for row in own
+    ]
+    if not cells:
+        click.echo(f"no gate differs between {old} and {new}", err=True)
+        return
+    for line in table(["COMPONENT", "NAME", old, new, "DESCRIPTION"], cells):
+        click.echo(line)
 
 
 def _row(gate: object) -> JsonObject:

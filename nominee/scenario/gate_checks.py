@@ -83,9 +83,7 @@ def _not_read(component: Component, gate: str) -> str:
     return f"{component.name} does not have this gate; it is for {', '.join(sorted(readers))}"
 
 
-def _fields(
-    cluster: ClusterOptions, component: Component, process: str
-) -> Mapping[Path, Mapping[str, bool]]:
+def _fields(cluster: ClusterOptions, component: Component, process: str) -> Mapping[Path, Mapping[str, bool]]:
     """Return the fields that set gates of a process, and the gates; later ones override earlier ones."""
     return {
         (_FIELD,): cluster.shared_gates(component.name),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,47 @@ def test_one_gate_by_another_name() -> None:
     assert text.startswith(f"{PREEMPTION}: The scheduler evicts pods of lower priority")
     assert "Components: apiserver, kubelet, scheduler\n" in text
     assert "  1.37  alpha off\n  1.38  beta on\n" in text
+
+
+def _differing(old: str, new: str) -> list[tuple[str, ...]]:
+    """Return component, name and both states of each row."""
+    lines = run("gates", "--diff", old, new).output.splitlines()
+    assert lines[0].split() == ["COMPONENT", "NAME", old, new, "DESCRIPTION"]
+    return [tuple(re.split(r"  +", line)[:4]) for line in lines[1:]]
+
+
+def test_gates_that_differ_between_two_versions() -> None:
+    cells = _differing("1.35", "1.37")
+    assert [cell[0] for cell in cells] == sorted(cell[0] for cell in cells)
+    assert ("apiserver", "NodeDeclaredFeatures", "alpha off", "GA on, locked") in cells
+    assert ("scheduler", "NodeDeclaredFeatures", "alpha off", "GA on, locked") in cells
+    assert ("apiserver", PREEMPTION, "-", "alpha off") in cells
+    assert ("scheduler", "GangScheduling", "alpha off", "-") in cells, "it was merged into GenericWorkload"
+    assert not any(cell[1] == "NominatedNodeNameForExpectation" for cell in cells), "beta on in both"
+    assert _differing("1.37", "1.35") == [(component, name, b, a) for component, name, a, b in cells]
+
+
+def test_the_difference_of_gates_as_json() -> None:
+    off, on = ({"stage": "alpha", "default": False}, {"stage": "beta", "default": True})
+    one = {
+        "name": "VolumeLimitScaling",
+        "versions": {"1.36": off | {"locked": False}, "1.37": on | {"locked": False}},
+    }
+    found = json.loads(run("gates", "VolumeLimitScaling", "--diff", "1.36", "1.37", "-o", "json").output)
+    assert found == {"autoscaler": [one], "scheduler": [one]}
+    rows = json.loads(run("gates", "--diff", "1.33", "1.34", "-o", "json").output)[""]
+    unread = {row["name"]: row["versions"] for row in rows}
+    assert unread["SchedulerAsyncAPICalls"] == {
+        "1.33": None,
+        "1.34": on | {"default": False, "locked": False},
+    }
+
+
+def test_versions_without_a_difference() -> None:
+    answer = run("gates", "--diff", "1.36", "1.36")
+    assert (answer.exit_code, answer.stdout) == (0, "")
+    assert answer.stderr == "no gate differs between 1.36 and 1.36\n"
+    assert run("gates", "--diff", "1.36", "1.36", "-o", "json").output == "{}\n"
 
 
 def test_failpoints_without_a_cluster(tmp_path: Path) -> None:

@@ -77,6 +77,8 @@ def complete(line: str) -> list[str]:
         ("nominee up --replicas sche", ["compopt -o nospace", "scheduler="]),
         ("nominee up --replicas etcd=", ["2", "3", "4", "5"]),
         ("nominee gates NominatedN", [GATE]),
+        ("nominee gates --diff 1.35 1.37", ["1.37"]),
+        ("nominee gates --diff 1.32 1.37 NominatedN", [GATE]),
         ("nominee restart scheduler --emulated-version 1.36", ["1.36"]),
         (f"nominee restart scheduler --feature-gates {GATE}=f", ["false"]),
         ("nominee completion ", ["bash", "zsh", "fish"]),
