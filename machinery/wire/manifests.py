@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -87,29 +88,56 @@ def load_documents(text: str) -> list[Json]:
         raise DecodeError("", f"not valid YAML: {error}") from None
 
 
-def _expand(document: Json, where: str) -> Iterator[tuple[str, Mapping[str, Json]]]:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an object stands in a stream: the document, from 1, and the path in it if that is a list."""
+
+    document: int
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"document {self.document}{self.path}"
+
+    def below(self, path: str) -> Place:
+        """Return the place of an item of a list."""
+        return Place(self.document, f"{self.path}{path}")
+
+
+class NoObjectError(DecodeError):
+    """A document or item is no object."""
+
+    def __init__(self, place: Place, found: Json) -> None:
+        super().__init__(str(place), f"expected an object, got {json_type(found)}")
+        self.place = place
+
+
+def _expand(document: Json, place: Place) -> Iterator[tuple[Place, Mapping[str, Json]]]:
     if document is None:
         return
     if isinstance(document, list):
         for index, item in enumerate(document):
-            yield from _expand(item, f"{where}[{index}]")
+            yield from _expand(item, place.below(f"[{index}]"))
         return
     if not isinstance(document, Mapping):
-        raise DecodeError(where, f"expected an object, got {json_type(document)}")
+        raise NoObjectError(place, document)
     kind, items = document.get("kind"), document.get("items")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
         for index, item in enumerate(items):
-            yield from _expand(item, f"{where}.items[{index}]")
+            yield from _expand(item, place.below(f".items[{index}]"))
         return
-    yield where, document
+    yield place, document
 
 
-def manifest_documents(text: str) -> list[tuple[str, Mapping[str, Json]]]:
-    """(where it stands, JSON object) of each object in a stream, with `List` kinds expanded."""
+def manifest_documents(text: str) -> list[tuple[Place, Mapping[str, Json]]]:
+    """Return each object in a stream as JSON, with `List` kinds expanded, and where it stands.
+
+    Raises:
+        DecodeError: the text is not YAML, or has something else than objects.
+    """
     return [
         found
         for number, document in enumerate(load_documents(text), start=1)
-        for found in _expand(document, f"document {number}")
+        for found in _expand(document, Place(number))
     ]
 
 
@@ -134,4 +162,4 @@ def parse_object(data: Mapping[str, Json], where: str = "", *, strict: bool = Fa
 
 def parse_manifests(text: str, *, strict: bool = False) -> list[Message]:
     """Return the objects of a YAML or JSON stream, in order; `strict` refuses unknown fields."""
-    return [parse_object(data, where, strict=strict) for where, data in manifest_documents(text)]
+    return [parse_object(data, str(place), strict=strict) for place, data in manifest_documents(text)]

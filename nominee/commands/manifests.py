@@ -14,6 +14,7 @@ from nominee.commands.common import directory_option
 
 if TYPE_CHECKING:
     from machinery.client.api_client import Client
+    from machinery.wire.manifests import Place
 
 _files = click.option(
     "-f",
@@ -44,25 +45,55 @@ def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) 
     With `strict` an unknown field is an error, as in kubectl: the server would drop it.
     """
     from machinery.api import kinds
-    from machinery.wire.manifests import manifest_documents, parse_object
+    from machinery.wire.manifest_lines import line_of
+    from machinery.wire.manifests import NoObjectError, manifest_documents
     from machinery.wire.scalars import DecodeError
 
     found = []
     for file in files:
         try:
             text = (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8")
-            for where, document in manifest_documents(text):
-                obj: Any = parse_object(document, where, strict=strict)
+            for place, document in manifest_documents(text):
+                obj = _object(file, text, place, document, strict=strict)
                 if kinds.of(obj).namespaced and not obj.metadata.namespace:
                     obj.metadata.namespace = namespace
                 found.append((obj, document))
         except OSError as error:
             raise click.UsageError(f"-f {file}: {error.strerror}") from None
+        except NoObjectError as error:
+            raise click.ClickException(f"{file}:{line_of(text, error.place)}: {error.message}") from None
         except (DecodeError, UnicodeDecodeError) as error:
             raise click.ClickException(f"{file}: {error}") from None
     if not found:
         raise click.UsageError("no objects: give manifests with -f FILE (or -f - for stdin)")
     return found
+
+
+def _object(file: str, text: str, place: Place, document: Mapping[str, Any], *, strict: bool) -> Any:
+    """Return the object of a manifest.
+
+    Raises:
+        click.ClickException: a value does not fit its field; names the file, the line, the object and the
+            field.
+    """
+    from machinery.wire.manifest_lines import line_of
+    from machinery.wire.manifests import parse_object
+    from machinery.wire.scalars import DecodeError
+
+    try:
+        return parse_object(document, strict=strict)
+    except DecodeError as error:
+        where = f"{file}:{line_of(text, place, error.path)}"
+        raise click.ClickException(f"{where}: {_title(document)}: {error}") from None
+
+
+def _title(document: Mapping[str, Any]) -> str:
+    """Return kind, namespace and name of a manifest, as far as it has them."""
+    metadata = document.get("metadata")
+    found = metadata if isinstance(metadata, Mapping) else {}
+    name = found.get("name") or found.get("generateName") or "without a name"
+    namespace = found.get("namespace")
+    return f"{document.get('kind') or 'object'} {f'{namespace}/' if namespace else ''}{name}"
 
 
 def _said(obj: Any, what: str) -> None:

@@ -7,7 +7,7 @@ is required. A .jsonl file holds one on each line.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +39,9 @@ def read_clusters(text: str, *, lines: bool = False) -> Iterator[ClusterFile]:
     Raises:
         DecodeError: the text is not YAML or JSON, or is neither manifests nor clusters.
     """
-    documents = _json_lines(text) if lines or _is_json_line(text) else manifest_documents(text)
+    documents: Iterable[tuple[object, Manifest]] = (
+        _json_lines(text) if lines or _is_json_line(text) else manifest_documents(text)
+    )
     manifests: list[Manifest] = []
     has_clusters = False
     for where, document in documents:
@@ -84,7 +86,7 @@ def _json_lines(text: str) -> Iterator[tuple[str, Manifest]]:
             yield from ((where, each) for _, each in manifest_documents(line))
 
 
-def _cluster(document: Manifest, where: str) -> ClusterFile:
+def _cluster(document: Manifest, where: object) -> ClusterFile:
     objects, pod, gates = document["objects"], document.get("pod", ""), document.get("featureGates") or {}
     if not isinstance(objects, list) or not all(isinstance(each, Mapping) for each in objects):
         raise DecodeError(f"{where}.objects", "expected a list of objects")

@@ -9,8 +9,8 @@ import pytest
 from nominee.plan import UpOptions, build
 from nominee.scenario.documents import InvalidScenarioError
 from nominee.scenario.model import ComponentOptions
-from nominee.scenario.recorded_cluster import cluster_of
 from nominee.scenario.reading import read_text
+from nominee.scenario.recorded_cluster import cluster_of
 from nominee.scenario.up_options import arguments_of, documents
 
 _HEAD = "{apiVersion: scenario.nominee.dev/v1alpha1, kind: Scenario, metadata: {name: a}, spec: {cluster: "
