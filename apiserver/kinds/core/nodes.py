@@ -14,11 +14,10 @@ from apiserver.validation.scheduling_terms import label_name, taint_effect
 from machinery.api import kinds
 from machinery.api.errors import Cause
 from machinery.api.pb import core
-from machinery.features.gates import Version
 from machinery.wire.scalars import format_time
 
-NODE_POD_PREEMPTION_POLICY_SINCE = Version(1, 37)
 PREEMPTION_POLICY_OWNERS_MAX = 20
+_PREEMPTION_GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 _CIDR_CHANGED = 'node updates may not change podCIDR except from "" to valid'
 _PROVIDER_CHANGED = 'node updates may not change providerID except from "" to valid'
 _ROLE_LABEL_PREFIX = "node-role.kubernetes.io/"
@@ -55,17 +54,11 @@ class NodeStatusStrategy(StatusStrategy[core.Node]):
 
 def _drop_node_fields(new: core.Node, old: core.Node | None, env: Environment) -> None:
     used = old is not None and old.spec.HasField("podPreemptionPolicy")
-    if not _has_preemption_policy(env) and not used:
+    if not env.gates.enabled(_PREEMPTION_GATE) and not used:
         new.spec.ClearField("podPreemptionPolicy")
     # Dynamic kubelet configuration is gone since 1.24; only the field is left.
     if old is None or not old.spec.HasField("configSource"):
         new.spec.ClearField("configSource")
-
-
-def _has_preemption_policy(env: Environment) -> bool:
-    return env.version >= NODE_POD_PREEMPTION_POLICY_SINCE and env.gates.enabled(
-        "InPlacePodVerticalScalingSchedulerPreemption"
-    )
 
 
 def _preemption_policy(new: core.Node, old: core.Node | None, env: Environment) -> list[Cause]:
@@ -78,7 +71,7 @@ def _preemption_policy(new: core.Node, old: core.Node | None, env: Environment) 
         return []
     policy = new.spec.podPreemptionPolicy
     before = old.spec.podPreemptionPolicy if old is not None else core.NodePodPreemptionPolicy()
-    if not _has_preemption_policy(env):
+    if not env.gates.enabled(_PREEMPTION_GATE):
         kept = old is not None and old.spec.HasField("podPreemptionPolicy") and policy == before
         return [] if kept else [field.forbidden(path, "")]
     return declarative.string_set(

@@ -72,7 +72,7 @@ def _named_files(example: str) -> Iterator[str]:
 
 def _printed(page: Path, file: str) -> str:
     """Return the document that a page prints below the sentence that names a file."""
-    after = page.read_text(encoding="utf-8").partition(f"`{file}`:\n\n")[2]
+    after = page.read_text(encoding="utf-8").partition(f" {file}:\n\n")[2]
     return textwrap.dedent("\n".join(takewhile(lambda line: line.startswith("    "), after.splitlines())))
 
 
