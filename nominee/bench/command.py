@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -208,9 +208,8 @@ def _print(report: Mapping[str, Any]) -> None:
         f"({settings['init_pods']} pods before): "
         f"{throughput['average']} pods/s in {throughput['seconds']} s"
     )
-    for name, average in report["reference"].items():
-        if average is not None:
-            click.echo(f"{name} at this size on two cores: {average} pods/s")
+    for line in reference_lines(report["reference"]):
+        click.echo(line)
     header = ["", "P50", "P90", "P95", "P99"]
     names = ("p50", "p90", "p95", "p99")
     rows = [
@@ -229,6 +228,14 @@ def _print(report: Mapping[str, Any]) -> None:
     memory = ", ".join(f"{name} {size}" for name, size in report["memory"]["pssMiB"].items())
     click.echo(f"memory (PSS, MiB): {memory}; together {report['memory']['sumMiB']}")
     _print_machine(report["machine"])
+
+
+def reference_lines(reference: Mapping[str, Mapping[str, float] | None]) -> Iterator[str]:
+    """Yield the figures of the real component, if there are any of this size."""
+    for name, found in reference.items():
+        if found is not None:
+            figure = " to ".join(dict.fromkeys(f"{found[key]:g}" for key in ("lowest", "highest")))
+            yield f"{name} at this size on two cores: {figure} pods/s"
 
 
 def _print_machine(on: Mapping[str, Any]) -> None:

@@ -156,10 +156,11 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
     }
 
 
-def _reference(settings: Settings) -> float | None:
+def _reference(settings: Settings) -> Mapping[str, float] | None:
     """Return pods/s of kube-scheduler 1.36.2 at this size on two cores; None if it was not measured."""
     size = (settings.nodes, settings.init_pods, settings.pods)
-    return WORKLOADS[settings.workload].reference.get(size)
+    found = WORKLOADS[settings.workload].reference.get(size)
+    return None if found is None else {"lowest": found[0], "highest": found[1]}
 
 
 async def _create(creator: Creator) -> Created:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import click
 import pytest
 
-from nominee.bench.command import scheduling
+from nominee.bench.command import reference_lines, scheduling
 from nominee.bench.verification import Placed, placed, problems
 from nominee.bench.workloads import CHURN, INIT, MEASURED, WORKLOADS
 from tests.nominee.test_cli import nominee
@@ -17,6 +19,28 @@ def test_the_option_offers_every_workload() -> None:
     [option] = [parameter for parameter in scheduling.params if parameter.name == "workload"]
     assert isinstance(option.type, click.Choice)
     assert set(option.type.choices) == set(WORKLOADS)
+
+
+@pytest.mark.parametrize(("workload", "nodes"), [("SchedulingBasic", 5000), ("PreemptionBasic", 1000)])
+def test_the_references_are_those_of_the_page(workload: str, nodes: int) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    row = re.search(rf"^\| {workload} \| {nodes:,} \|[a-z ]*\| (.*?) \|", page, re.MULTILINE)
+    assert row is not None
+    figures = [float(each) for each in re.findall(r"\d+", row[1])]
+    (reference,) = (pair for size, pair in WORKLOADS[workload].reference.items() if size[0] == nodes)
+    assert reference == (min(figures), max(figures))
+
+
+@pytest.mark.parametrize(
+    ("found", "lines"),
+    [
+        ({"lowest": 24.0, "highest": 35.0}, ["real at this size on two cores: 24 to 35 pods/s"]),
+        ({"lowest": 387.0, "highest": 387.0}, ["real at this size on two cores: 387 pods/s"]),
+        (None, []),
+    ],
+)
+def test_the_reference_is_printed_as_a_range(found: dict[str, float] | None, lines: list[str]) -> None:
+    assert list(reference_lines({"real": found})) == lines
 
 
 def of(series: str, *nodes: str) -> list[Placed]:
