@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 from machinery.api import kinds
@@ -14,6 +13,7 @@ from machinery.api.kinds import Kind, M
 from machinery.api.pb import core, events
 from machinery.client.api_client import Client, retry_unavailable
 from machinery.runtime.clock import SystemClock, rfc3339
+from tests.support import retries
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 
@@ -35,7 +35,7 @@ class Lab:
         """Create objects in order; return the last one as stored."""
         made = objects[-1]
         for obj in objects:
-            made = await retry_unavailable(partial(self.client.create, obj))
+            made = await retries.create(self.client, obj)
         return made
 
     async def get(self, kind: Kind[M], name: str, namespace: str = "default") -> M | None:

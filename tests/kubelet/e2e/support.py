@@ -15,6 +15,7 @@ from machinery.api.errors import StatusError, is_not_found
 from machinery.api.pb import core
 from machinery.client.api_client import Client, retry_unavailable
 from machinery.client.informer import Informer
+from tests.support import retries
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
 from tests.support.eventually import eventually
 
@@ -58,8 +59,8 @@ class Lab:
 
     async def create(self, pod: core.Pod, node: str = "node-0") -> core.Pod:
         """Creates a pod and binds it."""
-        made = await retry_unavailable(lambda: self.client.create(pod))
-        await retry_unavailable(lambda: self.client.bind("default", pod.metadata.name, node))
+        made = await retries.create(self.client, pod)
+        await retries.bind(self.client, "default", pod.metadata.name, node)
         return made
 
     async def get(self, name: str) -> core.Pod | None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import anyio
 
-from machinery.client.api_client import retry_unavailable
 from tests.scheduler.e2e.objects import bound, node, pod, pod_when, scheduled_condition
+from tests.support import retries
 from tests.support.cluster import Cluster
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -28,7 +28,7 @@ async def test_a_pod_that_waits_and_one_that_runs(cluster: Cluster) -> None:
     await cluster.start("etcd", "apiserver", "scheduler")
     where = ("--dir", str(cluster.directory))
     async with cluster.client() as client:
-        await retry_unavailable(lambda: client.create(node("n1", cpu="2")))
+        await retries.create(client, node("n1", cpu="2"))
         await client.create(pod("small", cpu="1500m"))
         assert await bound(client, "small") == "n1"
         await client.create(pod("big", cpu="1"))
