@@ -90,7 +90,7 @@ def load_documents(text: str) -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an object stands in a stream: the document, from 1, and the path in it if that is a list."""
+    """The place of an object in a stream: the document, from 1, and the path in it if that is a list."""
 
     document: int
     path: str = ""

@@ -92,8 +92,13 @@ def _in_own_process(
     Raises:
         click.ClickException: the process ended without a result.
     """
-    plan = {"seed": seed, "duration": duration, "rate": rate, "verbose": verbose}
-    plan["directory"] = str(directory) if directory else None
+    plan = {
+        "seed": seed,
+        "duration": duration,
+        "rate": rate,
+        "directory": str(directory) if directory else None,
+        "verbose": verbose,
+    }
     with tempfile.TemporaryFile("w+") as printed:
         code = run_module("nominee.chaos.run_program", [json.dumps(plan)], printed)
         printed.seek(0)

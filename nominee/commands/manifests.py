@@ -13,6 +13,8 @@ import click
 from nominee.commands.common import directory_option
 
 if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
     from machinery.client.api_client import Client
     from machinery.wire.manifests import Place
 
@@ -54,7 +56,7 @@ def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) 
         try:
             text = (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8")
             for place, document in manifest_documents(text):
-                obj = _object(file, text, place, document, strict=strict)
+                obj: Any = _object(file, text, place, document, strict=strict)
                 if kinds.of(obj).namespaced and not obj.metadata.namespace:
                     obj.metadata.namespace = namespace
                 found.append((obj, document))
@@ -69,7 +71,7 @@ def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) 
     return found
 
 
-def _object(file: str, text: str, place: Place, document: Mapping[str, Any], *, strict: bool) -> Any:
+def _object(file: str, text: str, place: Place, document: Mapping[str, object], *, strict: bool) -> Message:
     """Return the object of a manifest.
 
     Raises:
@@ -87,7 +89,7 @@ def _object(file: str, text: str, place: Place, document: Mapping[str, Any], *, 
         raise click.ClickException(f"{where}: {_title(document)}: {error}") from None
 
 
-def _title(document: Mapping[str, Any]) -> str:
+def _title(document: Mapping[str, object]) -> str:
     """Return kind, namespace and name of a manifest, as far as it has them."""
     metadata = document.get("metadata")
     found = metadata if isinstance(metadata, Mapping) else {}

@@ -118,7 +118,7 @@ def _set_by(fields: Mapping[Path, Mapping[str, bool]], gate: str) -> Path | None
     """Return the last field that sets a gate, or one that it needs; None if it is on by default."""
     known = features.gates().get(gate)
     for name in (gate, *(known.needs if known is not None else ())):
-        for path, gates in reversed(fields.items()):
+        for path, gates in reversed(list(fields.items())):
             if name in gates:
                 return (*path, name)
     return None
