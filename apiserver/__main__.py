@@ -112,7 +112,7 @@ def main(
 ) -> None:
     """Run the API server: Kubernetes objects on etcd, over gRPC and REST."""
     from apiserver.process.options import Options
-    from apiserver.process.run import read_certificates, run_apiserver
+    from apiserver.process.run import check_options, run_apiserver
 
     options = Options(
         etcd_servers=etcd_servers,
@@ -132,7 +132,7 @@ def main(
         nominates_deferred_resizes=allow_nominated_node_name_of_deferred_resizes,
     )
     process.one_per_directory = apiserver_count == 1
-    process.run(lambda: run_apiserver(process, options), check=lambda: read_certificates(options))
+    process.run(lambda: run_apiserver(process, options), check=lambda: check_options(options))
 
 
 def _names(texts: tuple[str, ...]) -> frozenset[str]:

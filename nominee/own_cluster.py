@@ -36,13 +36,14 @@ def cluster(
 ) -> Iterator[None]:
     """Run a cluster (`nominee up`) in a directory until the block ends; yield when it is ready.
 
-    `components` "" leaves the choice to the other options. What `nominee up` reports is in D/logs/up.log.
+    It has these options only, whatever the directory was used with before. `components` "" leaves the choice
+    to them. What `nominee up` reports is in D/logs/up.log.
 
     Raises:
         ClusterStartError: the cluster does not start.
     """
     command = [
-        *(sys.executable, "-P", "-m", "nominee.cli", "up", "--dir", str(directory)),
+        *(sys.executable, "-P", "-m", "nominee.cli", "up", "--dir", str(directory), "--no-remember"),
         *(("--components", components) if components else ()),
         *up_options,
     ]

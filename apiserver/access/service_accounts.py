@@ -69,6 +69,24 @@ class Claims:
         }
 
 
+def parse_key(pem: bytes) -> EllipticCurvePrivateKey:
+    """Return the private key that signs service accounts' tokens.
+
+    Raises:
+        ValueError: it is not an ECDSA key in PEM.
+    """
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = load_pem_private_key(pem, None)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the key for service accounts' tokens cannot be read: {error}") from None
+    if not isinstance(key, EllipticCurvePrivateKey):
+        raise ValueError("the key for service accounts' tokens is no ECDSA key")
+    return key
+
+
 class ServiceAccountTokens:
     """Issues and verifies tokens with one key (ECDSA P-256, PEM).
 
@@ -82,13 +100,10 @@ class ServiceAccountTokens:
 
     @cached_property
     def _key(self) -> EllipticCurvePrivateKey:
-        from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-        key = load_pem_private_key(self._pem, None)
-        if not isinstance(key, EllipticCurvePrivateKey):
-            raise errors.internal("the key for service accounts' tokens is no ECDSA key")
-        return key
+        try:
+            return parse_key(self._pem)
+        except ValueError as error:
+            raise errors.internal(str(error)) from None
 
     @cached_property
     def _key_id(self) -> str:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from apiserver.access.access import OPEN, Access
-from apiserver.access.authentication import Authenticator, TokenFile, TokenFileError
+from apiserver.access.authentication import Authenticator, TokenFile, TokenFileError, read_token_file
 from apiserver.access.authorizer import AlwaysAllow, AlwaysDeny, Authorizer, Union
 from apiserver.access.node.authorizer import NodeAuthorizer
 from apiserver.access.node.graph import Graph
 from apiserver.access.options import AccessOptions
 from apiserver.access.rbac.authorizer import RBAC
-from apiserver.access.service_accounts import ServiceAccountTokens
+from apiserver.access.service_accounts import ServiceAccountTokens, parse_key
 from apiserver.admission.certificates import CertificateApproval, CertificateSigning
 from apiserver.admission.escalation import Escalation
 from apiserver.admission.node_restriction import NodeRestriction
@@ -80,6 +80,20 @@ def make(options: AccessOptions, cache: WatchCache, clock: Clock) -> AccessSetup
             made.append(AlwaysAllow() if mode == "AlwaysAllow" else AlwaysDeny())
     access = Access(authenticator, Union(made))
     return AccessSetup(access, _plugins(access, rbac), accounts)
+
+
+def check_files(options: AccessOptions) -> None:
+    """Check the files of tokens and keys as `make` and the first token do later.
+
+    Raises: BadConfiguration for a file that cannot be read.
+    """
+    try:
+        if options.tokens is not None:
+            read_token_file(options.tokens)
+        if options.accounts_key is not None:
+            parse_key(options.accounts_key.read_bytes())
+    except (OSError, TokenFileError, ValueError) as error:
+        raise BadConfiguration(str(error)) from None
 
 
 def _plugins(access: Access, rbac: RBAC | None) -> tuple[Plugin, ...]:

@@ -79,6 +79,15 @@ def read_certificates(
     )
 
 
+def check_options(options: Options) -> None:
+    """Check the options and the files that they name, without etcd.
+
+    Raises: BadConfiguration for an invalid option or an unreadable file.
+    """
+    read_certificates(options)
+    access_setup.check_files(options.access)
+
+
 async def run_apiserver(process: Process, options: Options) -> None:
     """Serve until the process is stopped.
 

@@ -51,9 +51,6 @@ def status(directory: Path, output: str) -> None:
     header = ["COMPONENT", "STATE", "PID", "RESTARTS", "VERSION", "GATES", "GRPC", "REST", "HTTP", "PSS"]
     for line in table(header, rows):
         click.echo(line)
-    for component in cluster["components"]:
-        if component.get("warning"):
-            click.echo(f"warning: {component['warning']}")
 
 
 def _row(component: JsonObject) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +18,11 @@ from machinery.runtime.clock import SystemClock
 from nominee.commands.common import Seconds, directory_option, echo_json, output_option, version_options
 from nominee.completion.candidates import completing, component_list, failpoint_settings, replica_settings
 from nominee.components import BY_NAME, COMPONENTS, is_installed
+from nominee.config_file import document_of, read_config
 from nominee.etcd import EtcdError
 from nominee.etcd import find as find_etcd
 from nominee.identities import certificates, serving_names, tokens
+from nominee.option_check import RejectedError, check_failpoints, check_options
 from nominee.options import (
     OptionError,
     parse_assignments,
@@ -32,6 +34,7 @@ from nominee.options import (
 from nominee.output import INTERRUPTED, settle
 from nominee.pki import Pki
 from nominee.plan import AUTHORIZATION_MODE, DEFAULT_KUBELETS, DEFAULT_NODES, Plan, UpOptions, build
+from nominee.remembered_options import RememberedOptions
 from nominee.supervisor.client import NotRunningError, RefusedError, call
 from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import (
@@ -43,7 +46,7 @@ from nominee.supervisor.directory import (
     write_atomically,
 )
 from nominee.supervisor.node_ranges import NodeRange, option_value, without
-from nominee.supervisor.report import ready_lines, shell_words
+from nominee.supervisor.report import Printer, ready_lines, shell_words
 from nominee.supervisor.spec import ClusterSpec
 
 
@@ -128,32 +131,53 @@ from nominee.supervisor.spec import ClusterSpec
     default=None,
     help="Record the whole history of the objects in D/history.gz, for `nominee verify`.",
 )
+@click.option(
+    "--remember/--no-remember",
+    default=True,
+    help="Continue with the options of the directory's last start, and remember these.",
+)
 @click.option("--detach", is_flag=True, help="Return when the cluster is ready; `nominee down` stops it.")
 @click.option(
     "--wait/--no-wait", default=True, help="With --detach: return when the cluster is ready, or at once."
 )
 @click.option("--dry-run", is_flag=True, help="Print the commands of the processes, and start none.")
 @output_option("text", "json")
-def up(directory: Path, detach: bool, wait: bool, dry_run: bool, output: str, **given: Any) -> None:
+def up(
+    directory: Path, remember: bool, detach: bool, wait: bool, dry_run: bool, output: str, **given: Any
+) -> None:
     """Start a cluster; it runs until Ctrl-C.
 
     A component that dies is started again after a delay that grows. All files are in one directory, D:
     D/cluster.json describes the processes, D/logs has their logs, D/kubeconfig is for kubectl.
 
-    A directory that was used before keeps its objects. Nodes beyond --nodes are removed.
+    A directory that was used before keeps its objects, and continues with the options that it was started
+    with; an option that is given again overrides them. Nodes beyond --nodes are removed.
     """
     try:
-        plan = build(_options(directory, given | {"json_output": output == "json" and not detach}))
+        before = RememberedOptions.read(directory) if remember else RememberedOptions()
+        given["json_output"] = output == "json" and not detach
+        options, remembered, lines = _options(directory, before, given)
+        plan = build(options)
+        check_failpoints(options)
     except OptionError as error:
         raise click.UsageError(str(error)) from None
-    for warning in (*plan.warnings, *_etcd_warnings(plan)):
-        click.echo(f"warning: {warning}", err=True)
+    new_warnings = [each for each in _etcd_warnings(plan) if each not in remembered.warnings]
+    lines += [f"warning: {each}" for each in (*plan.warnings, *new_warnings)]
     if dry_run:
+        _report(lines)
         _print_plan(plan, output)
         return
     state = StateDirectory(directory)
     lock, plan = _claim(state, plan)
+    _report(lines)
     _make_credentials(directory, plan)
+    try:
+        check_options(options, plan)
+    except RejectedError as error:
+        raise click.ClickException(str(error)) from None
+    write_atomically(state.plan, plan.spec.to_json())
+    if remember:
+        replace(remembered, warnings=(*remembered.warnings, *new_warnings)).write(directory)
     command = [sys.executable, "-P", "-m", "nominee.supervisor", f"--dir={directory}", f"--lock-fd={lock}"]
     if detach:
         _detach(command, lock, state, plan, wait=wait, output=output)
@@ -163,6 +187,12 @@ def up(directory: Path, detach: bool, wait: bool, dry_run: bool, output: str, **
     os.execv(sys.executable, command)  # the supervisor keeps the pid and needs less memory
 
 
+def _report(lines: Iterable[str]) -> None:
+    """Print lines on standard error. The cluster starts even if they cannot be written."""
+    for line in lines:
+        Printer(sys.stderr)(line)
+
+
 def _etcd_warnings(plan: Plan) -> list[str]:
     """Return warnings about the etcd that will run; if there is no etcd, its process reports that."""
     warnings = []
@@ -170,7 +200,7 @@ def _etcd_warnings(plan: Plan) -> list[str]:
         if process.component == "etcd":
             with suppress(EtcdError):
                 warnings.append(find_etcd(option_value(process.argv, "--etcd-binary", "")).warning)
-    return [warning for warning in warnings if warning]
+    return list(dict.fromkeys(filter(None, warnings)))
 
 
 def _make_credentials(directory: Path, plan: Plan) -> None:
@@ -194,13 +224,30 @@ def _make_credentials(directory: Path, plan: Plan) -> None:
         ) from None
 
 
-def _options(directory: Path, given: dict[str, Any]) -> UpOptions:
-    """Return the options: those of the command line override those of --config."""
-    base: dict[str, Any] = {}
-    if given["config"] is not None:
-        from nominee.config_file import read_config
+def _options(
+    directory: Path, before: RememberedOptions, given: dict[str, Any]
+) -> tuple[UpOptions, RememberedOptions, list[str]]:
+    """Return the options, what the directory remembers from now on, and a line about what it remembered.
 
-        base = read_config(given["config"])
+    Options of the command line override those of --config, and both override remembered ones.
+    """
+    config = document_of(read_config(given["config"])) if given["config"] is not None else None
+    chosen = _chosen(given)
+    continued = before.continued(config, document_of(chosen))
+    remembered = before.override(config, document_of(chosen))
+    base = remembered.settings(directory, chosen)
+    if "components" not in base:
+        base["components"] = _default_components(base)
+    else:
+        missing = [name for name in base["components"] if not is_installed(BY_NAME[name])]
+        if missing:
+            raise OptionError("--components", f"{missing[0]} is not installed")
+    lines = [f"options of the last start in {directory} continue: {continued}"] if continued else []
+    return UpOptions(directory=directory, json_output=given["json_output"], **base), remembered, lines
+
+
+def _chosen(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that the command line has, as arguments of `UpOptions`."""
     components = given["components"]
     chosen = {
         "components": parse_components("--components", components) if components is not None else None,
@@ -210,37 +257,23 @@ def _options(directory: Path, given: dict[str, Any]) -> UpOptions:
         "node_groups": given["node_groups"] and given["node_groups"].absolute(),
         "etcd_servers": given["etcd_servers"],
         "ready_seconds_max": given["timeout"],
-        "json_output": given["json_output"],
         "secure": None if given["insecure"] is None else not given["insecure"],
         "authorization_mode": given["authorization_mode"],
         "records_history": given["history"],
         "restart": None if given["restart"] is None else given["restart"] == "always",
+        "replicas": parse_replicas("--replicas", given["replicas"]) if given["replicas"] else None,
     }
-    base |= {key: value for key, value in chosen.items() if value is not None}
-    base["replicas"] = base.get("replicas", {}) | parse_replicas("--replicas", given["replicas"])
-    base["versions"] = base.get("versions", {}) | parse_versions(
-        "--emulated-version", given["emulated_version"]
-    )
-    gates = base.get("gates", {})
-    for key, own in parse_gates("--feature-gates", given["feature_gates"]).items():
-        gates[key] = gates.get(key, {}) | own
-    base["gates"] = gates
-    for option, key, example in (
-        ("failpoints", "failpoints", "scheduler=scheduler.bind.before=crash"),
-        ("arguments", "arguments", "kubelet=--start-delay=1s"),
-    ):
-        name = "--arg" if option == "arguments" else f"--{option}"
-        settings = base.get(key, {})
-        for target, texts in parse_assignments(name, given[option], example).items():
-            settings[target] = [*settings.get(target, ()), *texts]
-        base[key] = settings
-    if "components" not in base:
-        base["components"] = _default_components(base)
-    else:
-        missing = [name for name in base["components"] if not is_installed(BY_NAME[name])]
-        if missing:
-            raise OptionError("--components", f"{missing[0]} is not installed")
-    return UpOptions(directory=directory, **base)
+    if versions := given["emulated_version"]:
+        chosen["versions"] = parse_versions("--emulated-version", versions)
+    if gates := given["feature_gates"]:
+        chosen["gates"] = parse_gates("--feature-gates", gates)
+    if texts := given["failpoints"]:
+        chosen["failpoints"] = parse_assignments(
+            "--failpoints", texts, "scheduler=scheduler.bind.before=crash"
+        )
+    if texts := given["arguments"]:
+        chosen["arguments"] = parse_assignments("--arg", filter(None, texts), "kubelet=--start-delay=1s")
+    return {name: value for name, value in chosen.items() if value is not None}
 
 
 def _default_components(base: dict[str, Any]) -> tuple[str, ...]:
@@ -271,7 +304,7 @@ def _print_plan(plan: Plan, output: str) -> None:
 
 
 def _claim(state: StateDirectory, plan: Plan) -> tuple[int, Plan]:
-    """Take the lock, remove what a killed cluster left and write the plan.
+    """Take the lock and remove what a killed cluster left.
 
     Returns the lock's descriptor, and the plan with the nodes of earlier kubelets of the directory.
     """
@@ -294,11 +327,10 @@ def _claim(state: StateDirectory, plan: Plan) -> tuple[int, Plan]:
             f"cannot use {state.path}: {error.strerror}; choose another --dir"
         ) from None
     if stale:
-        click.echo(f"cleaned up after a cluster that was killed here ({', '.join(stale)})", err=True)
+        _report([f"cleaned up after a cluster that was killed here ({', '.join(stale)})"])
     if spec.surplus_nodes:
         surplus = ", ".join(map(str, spec.surplus_nodes))
-        click.echo(f"nodes of an earlier cluster in this directory are removed: {surplus}", err=True)
-    write_atomically(state.plan, spec.to_json())
+        _report([f"nodes of an earlier cluster in this directory are removed: {surplus}"])
     return lock, replace(plan, spec=spec)
 
 

@@ -10,6 +10,9 @@ from nominee.supervisor.children import Child
 from nominee.supervisor.clock import Monotonic
 from nominee.supervisor.states import Effect
 
+CHECK_OPTION = "--check-options"
+"""The option with which a component checks its options and exits."""
+CHECK_SECONDS_MAX = 20.0
 _OUTPUT_BYTES_MAX = 16 * 1024
 
 

@@ -17,7 +17,7 @@ from nominee.supervisor.clock import Monotonic
 from nominee.supervisor.control import Answer, Control, Pending
 from nominee.supervisor.core import Action, Supervision, UnknownProcessError
 from nominee.supervisor.directory import JsonObject, StateDirectory, process_letter, write_atomically
-from nominee.supervisor.one_shot import OneShot
+from nominee.supervisor.one_shot import CHECK_OPTION, CHECK_SECONDS_MAX, OneShot
 from nominee.supervisor.readiness import INTERVAL_SECONDS, Probe
 from nominee.supervisor.report import Printer, describe_cluster, event_line, failure_lines, ready_lines
 from nominee.supervisor.spec import ClusterSpec, ProcessSpec
@@ -25,8 +25,6 @@ from nominee.supervisor.states import RUNNING, Effect, InvalidTransitionError, S
 
 _IDLE_SECONDS_MAX = 5.0
 _REMOVAL_SECONDS_MAX = 60.0
-_CHECK_SECONDS_MAX = 20.0
-_CHECK_OPTION = "--check-options"
 _END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TRIGGERS = {
     ("start", False): Trigger.START,
@@ -298,10 +296,10 @@ class Supervisor:
         if original is None:
             return {"ok": False, "error": str(UnknownProcessError(name, self._specs))}
         check = OneShot(
-            (*original.argv, *arguments, _CHECK_OPTION),
+            (*original.argv, *arguments, CHECK_OPTION),
             self._spec.environment,
             self._clock,
-            seconds_max=_CHECK_SECONDS_MAX,
+            seconds_max=CHECK_SECONDS_MAX,
         )
 
         def answer() -> Answer | None:

@@ -128,6 +128,12 @@ def own_etcd(tmp_path: Path) -> Iterator[ThrowawayEtcd]:
     server.discard()
 
 
+def up_warning() -> str:
+    """Return what the first `nominee up` in a directory prints about the etcd of this machine; often ""."""
+    warning = nominee_etcd.find().warning
+    return f"warning: {warning}\n" if warning else ""
+
+
 def skip_if_etcd_loses_writes() -> None:
     """Skip a test that kills etcd under load where the only etcd here may then lose a committed write."""
     binary = nominee_etcd.find()
