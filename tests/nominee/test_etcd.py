@@ -51,9 +51,29 @@ def test_every_etcd_on_the_path_is_asked(tmp_path: Path, monkeypatch: pytest.Mon
     good = _fake(tmp_path / "b", "etcd Version: 3.4.23")
     _fake(tmp_path / "c", "something else")
     # The kernel says no to the first, as it does to who may not look into a folder.
+    monkeypatch.delenv(etcd.VARIABLE, raising=False)
     path = ["/" + "x" * 300, *(str(tmp_path / name) for name in "acb"), "/usr/bin", "/bin"]
     monkeypatch.setenv("PATH", os.pathsep.join(path))
     assert etcd.find() == EtcdBinary(good, (3, 4, 23))
+
+
+def test_the_environment_names_an_etcd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = _fake(tmp_path / "named", "etcd Version: 3.5.1")
+    given = _fake(tmp_path / "given", "etcd Version: 3.5.2")
+    monkeypatch.setenv(etcd.VARIABLE, str(named))
+    assert etcd.find() == EtcdBinary(named, (3, 5, 1))
+    assert etcd.find(str(given)) == EtcdBinary(given, (3, 5, 2))
+    monkeypatch.setenv(etcd.VARIABLE, str(tmp_path / "none"))
+    with pytest.raises(EtcdError, match="none is not an etcd binary"):
+        etcd.find()
+
+
+def test_what_starts_etcd_runs_with_every_etcd(
+    own_etcd: ThrowawayEtcd, request: pytest.FixtureRequest
+) -> None:
+    """The marker, which `make test-wheel-etcd` selects, is set."""
+    assert own_etcd.address
+    assert request.node.get_closest_marker("etcd") is not None
 
 
 def test_what_is_no_etcd_is_refused(tmp_path: Path) -> None:
