@@ -6,7 +6,8 @@ import pytest
 
 from apiserver.process import own_service
 from apiserver.process.server_leases import PREFIX, Endpoint, ServerLeases
-from machinery.api import kinds
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
 from machinery.api.pb import core
 from machinery.client.api_client import Client, connect
 from machinery.wire import envelope
@@ -57,10 +58,18 @@ class Servers:
             assert [each.metadata.name for each in slices] == ["kubernetes", "kubernetes-2"][: len(ports)]
 
 
-async def _shown(client: Client) -> tuple[int, list[int], list[int]]:
-    """Return the target port of the Service, and the ports of its Endpoints and EndpointSlices."""
-    service = await client.get(kinds.SERVICE, "kubernetes", "default")
-    endpoints = await client.get(kinds.ENDPOINTS, "kubernetes", "default")
+async def _shown(client: Client) -> tuple[int, list[int], list[int]] | None:
+    """Return the target port of the Service, and the ports of its Endpoints and EndpointSlices.
+
+    A server serves before it has written them, as upstream's does: None while one of them does not exist.
+    """
+    try:
+        service = await client.get(kinds.SERVICE, "kubernetes", "default")
+        endpoints = await client.get(kinds.ENDPOINTS, "kubernetes", "default")
+    except StatusError as error:
+        if not errors.is_not_found(error):
+            raise
+        return None
     slices = (await client.list(kinds.ENDPOINT_SLICE, "default")).items
     return (
         service.spec.ports[0].targetPort.intVal,
