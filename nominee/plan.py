@@ -10,6 +10,7 @@ from pathlib import Path
 
 from machinery.client.etcd_endpoints import endpoints
 from machinery.features import gates as versions
+from nominee import version_skew
 from nominee.components import BY_NAME, Component
 from nominee.options import ALL, OptionError, merged, setting
 from nominee.pki import Pki
@@ -93,7 +94,7 @@ def build(options: UpOptions) -> Plan:
     warnings: list[str] = []
     for component, name, own in _processes(options):
         if component.versioned:
-            emulated[name] = (component, _version(component, name, options))
+            emulated[name] = (component.name, _version(component, name, options))
             warnings += _check_gates(component, name, options)
         processes.append(
             ProcessSpec(
@@ -124,7 +125,9 @@ def build(options: UpOptions) -> Plan:
     )
     _check_nodes(spec)
     secure = options.secure and bool({"apiserver", "etcd"}.intersection(options.components))
-    return Plan(spec, (*warnings, *_skew(emulated), *_unread(options), *_lacks(options)), secure)
+    return Plan(
+        spec, (*warnings, *version_skew.problems(emulated), *_unread(options), *_lacks(options)), secure
+    )
 
 
 def _program(name: str, command: Sequence[str], directory: Path) -> ProcessSpec:
@@ -342,23 +345,6 @@ def _unread(options: UpOptions) -> list[str]:
             where = f"{', '.join(sorted(known.components))} would read it" if known.components else ""
             problems.append(f"feature gate {gate} has no effect here: {where or 'no component reads it'}")
     return problems
-
-
-def _skew(emulated: Mapping[str, tuple[Component, versions.Version]]) -> list[str]:
-    """Return pairs of versions that Kubernetes' version skew policy does not cover; they run nevertheless."""
-    servers = {v for component, v in emulated.values() if component.name == "apiserver"}
-    problems = [
-        versions.skew_problem(component.name, v, server)
-        for component, v in emulated.values()
-        for server in sorted(servers)
-    ]
-    if servers and max(servers).minor - min(servers).minor > 1:
-        problems.append(
-            f"API servers {min(servers)} and {max(servers)} are more than one minor version apart"
-        )
-    return [
-        f"{problem}: upstream does not support this pair" for problem in dict.fromkeys(problems) if problem
-    ]
 
 
 def _lacks(options: UpOptions) -> list[str]:

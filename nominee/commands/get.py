@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nominee.commands.common import directory_option, output_option
+from nominee.completion.candidates import completing, kind_names
 
 if TYPE_CHECKING:
     from machinery.client.api_client import Client
 
 
 @click.command()
-@click.argument("kind")
+@click.argument("kind", shell_complete=completing(kind_names))
 @click.argument("name", required=False)
 @directory_option
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the objects.")

@@ -81,6 +81,29 @@ def _added(
     return (*added, *arguments)
 
 
+def _warn_of_skew(directory: Path, component: str, emulated_version: str) -> None:
+    """Warn of the components that this version leaves outside Kubernetes' version skew policy."""
+    if not emulated_version:
+        return
+    from machinery.features import gates as features
+    from nominee import version_skew
+    from nominee.components import find_process
+
+    known, process = find_process(component)
+    emulated = {
+        name: (str(document["component"]), features.Version.parse(str(document["emulatedVersion"])))
+        for name, document in StateDirectory(directory).live_run_files().items()
+        if document.get("emulatedVersion")
+    }
+    # One process of several, or all of the component; one that is down has no run file.
+    named = [process] if process != known.name and process else []
+    changed = named or [name for name, (each, _) in emulated.items() if each == known.name] or [known.name]
+    for name in changed:
+        emulated[name] = (known.name, features.emulated(emulated_version))
+    for problem in version_skew.problems(emulated):
+        click.echo(f"warning: {problem}", err=True)
+
+
 def _ask(
     directory: Path,
     command: str,
@@ -161,6 +184,7 @@ def start(
     The command returns when the component is ready.
     """
     arguments = _added(component, arguments, emulated_version, feature_gates)
+    _warn_of_skew(directory, component, emulated_version)
     _ask(directory, "start", component, timeout, arguments=arguments)
 
 
@@ -196,6 +220,7 @@ def restart(
     component in a running cluster, or its rollback; they are checked before the component is stopped.
     """
     arguments = _added(component, arguments, emulated_version, feature_gates)
+    _warn_of_skew(directory, component, emulated_version)
     _ask(directory, "restart", component, timeout, kill=kill, arguments=arguments)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nominee.commands.common import directory_option
+from nominee.completion.candidates import completing, kind_names
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -167,7 +168,7 @@ async def _apply(client: Client, obj: Any, document: Mapping[str, Any], *, dry_r
 
 
 @click.command()
-@click.argument("kind", required=False)
+@click.argument("kind", required=False, shell_complete=completing(kind_names))
 @click.argument("names", nargs=-1)
 @directory_option
 @_files
@@ -250,7 +251,7 @@ def delete(
 
 
 @click.command()
-@click.argument("kind")
+@click.argument("kind", shell_complete=completing(kind_names))
 @click.argument("name")
 @directory_option
 @_namespace

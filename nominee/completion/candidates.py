@@ -112,10 +112,10 @@ def own_gates(incomplete: str) -> list[str]:
 
 
 def gate_names(incomplete: str) -> list[str]:
-    """Return the names of all gates."""
+    """Return the names of all gates, and their aliases."""
     from machinery.features import gates as features
 
-    return sorted(features.gates())
+    return sorted((*features.gates(), *features.aliases()))
 
 
 def failpoint_settings(incomplete: str) -> list[str]:
@@ -158,6 +158,14 @@ def fault_kinds(incomplete: str) -> list[str]:
     return sorted({kind.plural for kind in kinds.KINDS})
 
 
+def kind_names(incomplete: str) -> list[str]:
+    """Return the plurals of all kinds, then their short names."""
+    from machinery.api import kinds
+
+    short = {name for kind in kinds.KINDS for name in kind.short_names}
+    return [*fault_kinds(incomplete), *sorted(short)]
+
+
 def _last_item(incomplete: str) -> tuple[str, str]:
     """Split a list before its last item: the text up to the last comma, and the item."""
     before, comma, item = incomplete.rpartition(",")
@@ -175,11 +183,12 @@ def _versioned() -> list[str]:
 
 
 def _gates(component: str) -> list[str]:
-    """Return the gates of a component (of all for "") that can be set in some version."""
+    """Return the gates of a component (of all for "") that can be set in some version, and their aliases."""
     from machinery.features import gates as features
 
-    return [
+    names = [
         gate.name
         for gate in features.gates().values()
         if (not component or component in gate.components) and any(not step.locked for step in gate.steps)
     ]
+    return [*names, *(alias for alias, name in features.aliases().items() if name in names)]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from machinery.runtime.clock import Clock
+from nominee.extras import installation
 from nominee.skew.cell_run import RESULT, Job, WorkDirectory, keep, start, stop
 from nominee.skew.executor import ExecutorError
 
@@ -93,7 +94,7 @@ class DaskExecutor:
         try:
             from distributed import Client
         except ModuleNotFoundError:
-            raise ExecutorError("--executor dask needs Dask: pip install nominee[dask]") from None
+            raise ExecutorError(f"--executor dask needs Dask: {installation('dask')}") from None
         try:
             client = Client(self._address, timeout=_CONNECT_SECONDS_MAX)
         except (OSError, TimeoutError, ValueError) as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option
+from nominee.extras import installation
 from nominee.study.settings import QUICK_SEEDS, SEEDS_MAX, Scenario, Tracking
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def study() -> None:
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Write a page with plots to this file. Needs the extra `study`: pip install nominee[study].",
+    help=f"Write a page with plots to this file. Needs the extra `study`: {installation('study')}",
 )
 @output_option("table", "json")
 def resize_preemption(
@@ -100,7 +101,7 @@ def resize_preemption(
 
 def _check_plots() -> None:
     if find_spec("pygal") is None:
-        raise click.ClickException("--html needs pygal: pip install nominee[study]")
+        raise click.ClickException(f"--html needs pygal: {installation('study')}")
 
 
 def _read(path: Path) -> Report:

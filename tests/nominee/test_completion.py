@@ -81,6 +81,16 @@ def complete(line: str) -> list[str]:
         ("nominee gates --diff 1.32 1.37 NominatedN", [GATE]),
         ("nominee restart scheduler --emulated-version 1.36", ["1.36"]),
         (f"nominee restart scheduler --feature-gates {GATE}=f", ["false"]),
+        # Another name of a gate
+        ("nominee gates SchedulerPreemptionFor", ["SchedulerPreemptionForPodResize"]),
+        (
+            "nominee up --feature-gates scheduler=SchedulerPreemptionFor",
+            ["compopt -o nospace", "SchedulerPreemptionForPodResize="],
+        ),
+        ("nominee get po", ["poddisruptionbudgets", "podgroups", "pods", "podtemplates", "po"]),
+        ("nominee get -A st", ["statefulsets", "storageclasses", "sts"]),
+        ("nominee delete deplo", ["deployments", "deploy"]),
+        ("nominee patch nod", ["nodes"]),
         ("nominee completion ", ["bash", "zsh", "fish"]),
     ],
 )  # fmt: skip

@@ -1,0 +1,46 @@
+"""What a command without its optional dependency tells the user to run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import metadata
+from pathlib import Path
+
+import pytest
+
+from nominee.extras import installation
+
+_URL = "git+https://github.com/nominee-dev/nominee"
+# A program in which the module is not installed.
+_WITHOUT = "import sys; sys.modules[{module!r}] = None; from nominee.cli import main; main()"
+
+
+@pytest.mark.parametrize("extra", ["study", "dask"])
+def test_the_extra_exists(extra: str) -> None:
+    assert extra in metadata("nominee").get_all("Provides-Extra", [])
+    assert installation(extra) == f"pip install 'nominee[{extra}] @ {_URL}'"
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "extra"),
+    [
+        ("pygal", ("study", "resize-preemption", "--html", "page.html"), "study"),
+        (
+            "distributed",
+            ("skew", "run", "skew.yaml", "--executor", "dask", "--scheduler-address", "x:1"),
+            "dask",
+        ),
+    ],
+)
+def test_the_hint_is_a_command_that_works(
+    module: str, words: tuple[str, ...], extra: str, tmp_path: Path
+) -> None:
+    skew = Path(__file__).resolve().parents[2] / "skew.yaml"
+    arguments = [str(skew) if word == "skew.yaml" else word for word in words]
+    answer = subprocess.run(
+        [sys.executable, "-c", _WITHOUT.format(module=module), *arguments],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert answer.returncode != 0
+    assert f"pip install 'nominee[{extra}] @ {_URL}'" in answer.stderr
