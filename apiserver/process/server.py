@@ -110,7 +110,7 @@ class ApiServer:
             _log.info("connecting to etcd", servers=",".join(self._options.etcd_servers))
             channel = await connect(self._options.etcd_servers, self._options.etcd_tls)
             stack.push_async_callback(_closed, channel.close)
-            storage = EtcdStorage(channel, self._clock)
+            storage = EtcdStorage(channel, self._clock, several_members=len(self._options.etcd_servers) > 1)
             version = Version.parse(self._identity.version)
             cache = self.cache = WatchCache(
                 storage, channel, self._clock, limits=self._options.limits, version=version

@@ -37,6 +37,10 @@ call_faults.declare(ETCD, ("Range", "Txn", "Compaction", "LeaseGrant", "Watch"),
 # earlier and retries.
 OPERATION_SECONDS_MAX = 15.0
 _RETRY_PAUSE_SECONDS = 0.05
+# A member that forwarded a request to a leader that died answers after 7 s (twice the election timeout of
+# 1 s, and 5 s). With several members the first attempts are short, so that one comes soon after the election;
+# the last one has the time that is left, so that a slow etcd is not asked again and again.
+_SHORT_ATTEMPT_SECONDS, _SHORT_ATTEMPTS_MAX = 0.5, 6
 # The errors of etcd's limit, and of its gRPC server's larger one.
 _TOO_LARGE = ("etcdserver: request is too large", "received message larger than max")
 _NO_LEADER = "etcdserver: no leader"
@@ -65,28 +69,44 @@ class Caller:
         channel: grpc.aio.Channel,
         monotonic: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
+        *,
+        several_members: bool = False,
     ) -> None:
         self.kv = rpc.KVStub(channel)
         self.lease = rpc.LeaseStub(channel)
         self._monotonic = monotonic
         self._sleep = sleep
+        self._short_attempts_max = _SHORT_ATTEMPTS_MAX if several_members else 0
 
     async def __call__(
-        self, send: Callable[..., Awaitable[T]], request: Message, *, revision: int = 0
+        self,
+        send: Callable[..., Awaitable[T]],
+        request: Message,
+        *,
+        revision: int = 0,
+        is_large: bool = False,
     ) -> tuple[T, bool]:
         """Return (the response of a stub's method, whether an earlier attempt may have been applied).
 
-        Only UNAVAILABLE is retried. `revision` is for the error's text.
+        UNAVAILABLE is retried, and so is a short attempt that ended without an answer. A request that
+        `is_large` may take longer, and has no short attempts. `revision` is for the error's text.
 
         Raises: StorageError.
         """
         deadline = self._monotonic() + OPERATION_SECONDS_MAX
         uncertain = False
+        short_attempts = 0 if is_large else self._short_attempts_max
         while True:
             left = deadline - self._monotonic()
+            is_short = short_attempts > 0 and left > _SHORT_ATTEMPT_SECONDS
+            short_attempts -= is_short
+            seconds = _SHORT_ATTEMPT_SECONDS if is_short else max(left, 0.001)
             try:
-                return await _once(send, request, max(left, 0.001)), uncertain
+                return await _once(send, request, seconds), uncertain
             except grpc.aio.AioRpcError as error:
+                if is_short and error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                    uncertain = True
+                    continue
                 if error.code() is not grpc.StatusCode.UNAVAILABLE or left <= _RETRY_PAUSE_SECONDS:
                     raise translate(error, revision) from error
                 refused = _NO_LEADER in (error.details() or "")

@@ -67,8 +67,8 @@ class EtcdStorage:
     first attempt had been applied, because no two writes have the same bytes (every object has its uid).
     """
 
-    def __init__(self, channel: grpc.aio.Channel, clock: Clock) -> None:
-        self._call = Caller(channel, clock.monotonic, clock.sleep)
+    def __init__(self, channel: grpc.aio.Channel, clock: Clock, *, several_members: bool = False) -> None:
+        self._call = Caller(channel, clock.monotonic, clock.sleep, several_members=several_members)
         self._leases = LeaseManager(self._grant, clock.monotonic)
         self._revisions = RevisionReader(self._read_revision)
 
@@ -117,7 +117,7 @@ class EtcdStorage:
             revision=revision,
             limit=limit,
         )
-        answer, _ = await self._call(self._call.kv.Range, request, revision=revision)
+        answer, _ = await self._call(self._call.kv.Range, request, revision=revision, is_large=True)
         return RangeResult(
             items=[_value(pair) for pair in answer.kvs],
             revision=revision or answer.header.revision,
@@ -131,7 +131,7 @@ class EtcdStorage:
     async def compact(self, revision: int) -> None:
         """Drop the history before `revision`; a revision that is compacted already is no error."""
         try:
-            await self._call(self._call.kv.Compact, rpc.CompactionRequest(revision=revision))
+            await self._call(self._call.kv.Compact, rpc.CompactionRequest(revision=revision), is_large=True)
         except (Compacted, FutureRevision):
             return
 

@@ -153,6 +153,7 @@ def up(
     A directory that was used before keeps its objects, and continues with the options that it was started
     with; an option that is given again overrides them. Nodes beyond --nodes are removed.
     """
+    lines: list[str] = []
     try:
         before = RememberedOptions.read(directory) if remember else RememberedOptions()
         given["json_output"] = output == "json" and not detach
@@ -160,7 +161,7 @@ def up(
         plan = build(options)
         check_failpoints(options)
     except OptionError as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError("\n".join([str(error), *lines])) from None
     new_warnings = [each for each in _etcd_warnings(plan) if each not in remembered.warnings]
     lines += [f"warning: {each}" for each in (*plan.warnings, *new_warnings)]
     if dry_run:

@@ -11,7 +11,9 @@ import pytest
 from aetcd import rpc
 
 from apiserver.storage.channel import REQUIRE_LEADER, Caller
+from apiserver.storage.interface import StorageUnavailable
 from machinery.client.etcd_channel import connect
+from machinery.runtime.clock import FakeClock
 
 
 class Member:
@@ -27,6 +29,54 @@ class Member:
             none = grpc.aio.Metadata()
             raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, none, none, details=self._details)
         return "answer"
+
+
+class SilentMember:
+    """Answers none of the first calls until their time is over, as one whose leader died."""
+
+    def __init__(self, silent: int, clock: FakeClock) -> None:
+        self._silent, self._clock = silent, clock
+        self.timeouts: list[float] = []
+
+    async def __call__(self, request: rpc.RangeRequest, *, timeout: float, **_: Any) -> str:
+        self.timeouts.append(timeout)
+        if len(self.timeouts) <= self._silent:
+            await self._clock.advance(timeout)
+            none = grpc.aio.Metadata()
+            raise grpc.aio.AioRpcError(grpc.StatusCode.DEADLINE_EXCEEDED, none, none)
+        return "answer"
+
+
+@pytest.mark.parametrize(
+    ("several_members", "is_large", "silent", "timeouts", "outcome"),
+    [
+        (True, False, 1, [0.5, 0.5], ("answer", True)),
+        (True, False, 3, [0.5, 0.5, 0.5, 0.5], ("answer", True)),
+        # A slow etcd has the time that is left.
+        (True, False, 9, [*[0.5] * 6, 12.0], None),
+        (True, True, 9, [15.0], None),
+        (False, False, 9, [15.0], None),
+    ],
+)
+async def test_a_member_that_waits_for_a_dead_leader_is_left_early(
+    several_members: bool,
+    is_large: bool,
+    silent: int,
+    timeouts: list[float],
+    outcome: tuple[str, bool] | None,
+) -> None:
+    clock = FakeClock()
+    member = SilentMember(silent, clock)
+    async with await connect(["127.0.0.1:1"]) as channel:
+        caller = Caller(channel, clock.monotonic, clock.sleep, several_members=several_members)
+        request = rpc.RangeRequest(key=b"a")
+        if outcome is None:
+            with pytest.raises(StorageUnavailable) as error:
+                await caller(member, request, is_large=is_large)
+            assert error.value.timed_out
+        else:
+            assert await caller(member, request, is_large=is_large) == outcome
+    assert member.timeouts == pytest.approx(timeouts)
 
 
 @pytest.mark.parametrize(
