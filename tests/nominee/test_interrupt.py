@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from nominee.output import INTERRUPTED
+from nominee.supervisor.client import call
 from nominee.supervisor.clock import wait_until
-from nominee.supervisor.directory import StateDirectory
+from nominee.supervisor.directory import StateDirectory, lock_holder
 from tests.nominee.supervised import LIMIT_SECONDS, all_gone
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -106,6 +107,29 @@ def test_it_stops_its_cluster(tmp_path: Path, words: Sequence[str], begun: str) 
     assert pids
     assert all_gone(pids)
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_ctrl_c_kills_a_cluster_that_does_not_stop(tmp_path: Path, first: signal.Signals) -> None:
+    """The scheduler is stopped (SIGSTOP), so the ordered stop would wait for it."""
+    (tmp_path / "endless.yaml").write_text(_ENDLESS, encoding="utf-8")
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    with started("scenario", "run", "endless.yaml", temporary=temporary) as process:
+        begun = "nominee-scenario-*/endless/run/scheduler.json"
+        assert wait_until(lambda: any(temporary.glob(begun)), LIMIT_SECONDS)
+        (file,) = temporary.glob(begun)
+        state = StateDirectory(file.parents[1])
+        assert call(state, "wait", timeout_seconds=LIMIT_SECONDS)["ok"]
+        pids = {name: found["pid"] for name, found in state.run_files()}
+        pids["supervisor"] = lock_holder(state) or 0
+        os.kill(pids["scheduler"], signal.SIGSTOP)
+        process.send_signal(first)
+        assert wait_until(lambda: call(state, "status", timeout_seconds=LIMIT_SECONDS)["cluster"]["closing"],
+                          LIMIT_SECONDS)  # fmt: skip
+        assert interrupt(process).endswith("\ninterrupted\n")
+    assert len(pids) == 5
+    assert all_gone(pids)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from nominee.own_cluster import ClusterStartError, cluster
+from nominee.remembered_options import RememberedOptions
+from nominee.supervisor.directory import StateDirectory, lock_holder
+
+
+def test_no_process_writes_to_a_pipe_that_is_not_read(tmp_path: Path) -> None:
+    """A full pipe would block the process that writes."""
+    with cluster(tmp_path, [], "etcd"):
+        state = StateDirectory(tmp_path)
+        pids = {name: document["pid"] for name, document in state.live_run_files().items()}
+        pids["up"] = lock_holder(state) or 0
+        outputs = {
+            (name, number): os.readlink(f"/proc/{pid}/fd/{number}")
+            for name, pid in pids.items()
+            for number in (1, 2)
+        }
+    assert outputs == {
+        ("etcd", 1): f"{tmp_path}/logs/etcd.log",
+        ("etcd", 2): f"{tmp_path}/logs/etcd.log",
+        ("up", 1): os.devnull,
+        ("up", 2): f"{tmp_path}/logs/up.log",
+    }
+
+
+def test_it_has_the_options_of_its_command_only(tmp_path: Path) -> None:
+    remembered = RememberedOptions({}, {"replicas": {"etcd": 3}})
+    remembered.write(tmp_path)
+    with cluster(tmp_path, [], "etcd"):
+        assert list(StateDirectory(tmp_path).live_run_files()) == ["etcd"]
+    assert RememberedOptions.read(tmp_path) == remembered
 
 
 def test_the_error_has_the_end_of_what_was_reported(tmp_path: Path) -> None:
