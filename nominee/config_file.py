@@ -22,6 +22,10 @@ from typing import Any
 
 from nominee.options import OptionError, parse_components, parse_gates, parse_replicas, parse_versions, target
 
+Settings = dict[str, Any]
+"""Arguments of `UpOptions` by name."""
+Document = dict[str, Any]
+"""The content of a file of options: values by key."""
 _OPTION = "--config"
 _SECONDS_MAX = 86_400.0
 _Read = Callable[[Path, object], tuple[str, object]]
@@ -40,7 +44,7 @@ class _Setting:
         return f"{value!r} is not {self.takes}; write for example `{key}: {self.example}`"
 
 
-def read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path) -> Settings:
     """Return the settings of a file as arguments of `UpOptions`.
 
     Raises:
@@ -57,7 +61,7 @@ def read_config(path: Path) -> dict[str, Any]:
     return settings_of(document, path)
 
 
-def settings_of(document: object, path: Path) -> dict[str, Any]:
+def settings_of(document: object, path: Path) -> Settings:
     """Return the settings of a file's content as arguments of `UpOptions`.
 
     Raises:
@@ -79,12 +83,12 @@ def settings_of(document: object, path: Path) -> dict[str, Any]:
     return settings
 
 
-def document_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+def document_of(settings: Settings) -> Document:
     """Return the content of a file with these settings: the inverse of `settings_of`.
 
     It can be written as JSON; paths are absolute.
     """
-    document: dict[str, Any] = {}
+    document: Document = {}
     for key, name in _NAMES.items():
         if name not in settings:
             continue

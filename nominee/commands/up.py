@@ -18,10 +18,11 @@ from machinery.runtime.clock import SystemClock
 from nominee.commands.common import Seconds, directory_option, echo_json, output_option, version_options
 from nominee.completion.candidates import completing, component_list, failpoint_settings, replica_settings
 from nominee.components import BY_NAME, COMPONENTS, is_installed
-from nominee.config_file import document_of, read_config
+from nominee.config_file import Settings, document_of, read_config
 from nominee.etcd import EtcdError
 from nominee.etcd import find as find_etcd
 from nominee.identities import certificates, serving_names, tokens
+from nominee.kept_options import KeptOptions
 from nominee.option_check import RejectedError, check_failpoints, check_options
 from nominee.options import (
     OptionError,
@@ -34,11 +35,11 @@ from nominee.options import (
 from nominee.output import INTERRUPTED, settle
 from nominee.pki import Pki
 from nominee.plan import AUTHORIZATION_MODE, DEFAULT_KUBELETS, DEFAULT_NODES, Plan, UpOptions, build
-from nominee.remembered_options import RememberedOptions
 from nominee.supervisor.client import NotRunningError, RefusedError, call
 from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import (
     InUseError,
+    JsonObject,
     StateDirectory,
     UnsupervisedError,
     acquire_lock,
@@ -155,14 +156,14 @@ def up(
     """
     lines: list[str] = []
     try:
-        before = RememberedOptions.read(directory) if remember else RememberedOptions()
+        before = KeptOptions.read(directory) if remember else KeptOptions()
         given["json_output"] = output == "json" and not detach
-        options, remembered, lines = _options(directory, before, given)
+        options, kept, lines = _options(directory, before, given)
         plan = build(options)
         check_failpoints(options)
     except OptionError as error:
         raise click.UsageError("\n".join([str(error), *lines])) from None
-    new_warnings = [each for each in _etcd_warnings(plan) if each not in remembered.warnings]
+    new_warnings = [each for each in _etcd_warnings(plan) if each not in kept.warnings]
     lines += [f"warning: {each}" for each in (*plan.warnings, *new_warnings)]
     if dry_run:
         _report(lines)
@@ -178,7 +179,7 @@ def up(
         raise click.ClickException(str(error)) from None
     write_atomically(state.plan, plan.spec.to_json())
     if remember:
-        replace(remembered, warnings=(*remembered.warnings, *new_warnings)).write(directory)
+        replace(kept, warnings=(*kept.warnings, *new_warnings)).write(directory)
     command = [sys.executable, "-P", "-m", "nominee.supervisor", f"--dir={directory}", f"--lock-fd={lock}"]
     if detach:
         _detach(command, lock, state, plan, wait=wait, output=output)
@@ -226,17 +227,17 @@ def _make_credentials(directory: Path, plan: Plan) -> None:
 
 
 def _options(
-    directory: Path, before: RememberedOptions, given: dict[str, Any]
-) -> tuple[UpOptions, RememberedOptions, list[str]]:
-    """Return the options, what the directory remembers from now on, and a line about what it remembered.
+    directory: Path, before: KeptOptions, given: Settings
+) -> tuple[UpOptions, KeptOptions, list[str]]:
+    """Return the options, those that the directory keeps, and a line about those that it had.
 
-    Options of the command line override those of --config, and both override remembered ones.
+    Options of the command line override those of --config, and both override those of the directory.
     """
     config = document_of(read_config(given["config"])) if given["config"] is not None else None
     chosen = _chosen(given)
     continued = before.continued(config, document_of(chosen))
-    remembered = before.override(config, document_of(chosen))
-    base = remembered.settings(directory, chosen)
+    kept = before.override(config, document_of(chosen))
+    base = kept.settings(directory, chosen)
     if "components" not in base:
         base["components"] = _default_components(base)
     else:
@@ -244,10 +245,10 @@ def _options(
         if missing:
             raise OptionError("--components", f"{missing[0]} is not installed")
     lines = [f"options of the last start in {directory} continue: {continued}"] if continued else []
-    return UpOptions(directory=directory, json_output=given["json_output"], **base), remembered, lines
+    return UpOptions(directory=directory, json_output=given["json_output"], **base), kept, lines
 
 
-def _chosen(given: dict[str, Any]) -> dict[str, Any]:
+def _chosen(given: Settings) -> Settings:
     """Return the options that the command line has, as arguments of `UpOptions`."""
     components = given["components"]
     chosen = {
@@ -277,7 +278,7 @@ def _chosen(given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if value is not None}
 
 
-def _default_components(base: dict[str, Any]) -> tuple[str, ...]:
+def _default_components(base: Settings) -> tuple[str, ...]:
     """Return all installed components; kubelets only if there are nodes."""
     found = [component.name for component in COMPONENTS if is_installed(component)]
     if base.get("etcd_servers"):
@@ -377,7 +378,7 @@ def _detach(
 
 def _wait(
     supervisor: subprocess.Popen[bytes], state: StateDirectory, plan: Plan, *, ready: bool
-) -> dict[str, Any]:
+) -> JsonObject:
     socket = state.run / "supervisor.sock"
     wait_until(lambda: socket.exists() or supervisor.poll() is not None, 10.0)
     try:
@@ -390,5 +391,5 @@ def _wait(
     except (NotRunningError, TimeoutError) as error:
         tail = "\n".join(state.log_tail("supervisor", lines=20))
         raise click.ClickException(f"{error}; the supervisor's log ends:\n{tail}") from None
-    cluster: dict[str, Any] = answer["cluster"]
+    cluster: JsonObject = answer["cluster"]
     return cluster

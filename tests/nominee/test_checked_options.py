@@ -1,4 +1,4 @@
-"""Options and files of `nominee up` that a component rejects: nothing is started, nothing remembered."""
+"""Options and files of `nominee up` that a component rejects: nothing is started, nothing kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command without its optional dependency tells the user to run."""
+"""The hint of a command whose optional dependency is not installed."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nominee.kept_options import KeptOptions
 from nominee.own_cluster import ClusterStartError, cluster
-from nominee.remembered_options import RememberedOptions
 from nominee.supervisor.directory import StateDirectory, lock_holder
 
 
@@ -32,11 +32,11 @@ def test_no_process_writes_to_a_pipe_that_is_not_read(tmp_path: Path) -> None:
 
 
 def test_it_has_the_options_of_its_command_only(tmp_path: Path) -> None:
-    remembered = RememberedOptions({}, {"replicas": {"etcd": 3}})
-    remembered.write(tmp_path)
+    kept = KeptOptions({}, {"replicas": {"etcd": 3}})
+    kept.write(tmp_path)
     with cluster(tmp_path, [], "etcd"):
         assert list(StateDirectory(tmp_path).live_run_files()) == ["etcd"]
-    assert RememberedOptions.read(tmp_path) == remembered
+    assert KeptOptions.read(tmp_path) == kept
 
 
 def test_the_error_has_the_end_of_what_was_reported(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """The options that a state directory continues with (D/up.json), in the form of `nominee up --config`.
 
-Options of the command line and those of a --config file are kept apart: a new file replaces the earlier one
+Options of the command line and those of a --config file are stored apart: a new file replaces the earlier one
 as a whole, an option replaces the earlier value of that option. What holds for one start only (failpoints,
-the timeout) is not kept.
+the timeout) is not stored.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from nominee.config_file import document_of, settings_of
+from nominee.config_file import Document, Settings, document_of, settings_of
 from nominee.options import OptionError
 from nominee.supervisor.directory import write_atomically
 
-Document = Mapping[str, Any]
-"""Options in the form of a --config file: values by key."""
 _ONE_START = ("failpoints", "timeout")
 _FILE = "up.json"
 
 
 @dataclass(frozen=True, slots=True)
-class RememberedOptions:
+class KeptOptions:
     """The options of a directory's cluster: those of its --config file, and those of the command line.
 
     `warnings` were printed for this directory and are not repeated.
@@ -35,7 +32,7 @@ class RememberedOptions:
     warnings: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, directory: Path) -> RememberedOptions:
+    def read(cls, directory: Path) -> KeptOptions:
         """Return the options of a directory; none if it is new.
 
         Raises:
@@ -63,8 +60,8 @@ class RememberedOptions:
         }
         write_atomically(directory / _FILE, json.dumps(document, indent=2) + "\n")
 
-    def override(self, config: Document | None, command_line: Document) -> RememberedOptions:
-        """Return the options of the next start: those given now, else those remembered.
+    def override(self, config: Document | None, command_line: Document) -> KeptOptions:
+        """Return the options of the next start: those given now, else those kept.
 
         `config` is None without --config.
         """
@@ -73,21 +70,21 @@ class RememberedOptions:
         return replace(self, config=file, command_line={**kept, **command_line})
 
     def continued(self, config: Document | None, command_line: Document) -> str:
-        """Return the remembered options that the next start takes, as `nodes: 10, insecure: true`, or ""."""
-        remembered = {**(self.config if config is None else {}), **self.command_line}
+        """Return the kept options that the next start takes, as `nodes: 10, insecure: true`, or ""."""
+        kept = {**(self.config if config is None else {}), **self.command_line}
         return ", ".join(
             f"{key}: {_flow(value)}"
-            for key, value in remembered.items()
+            for key, value in kept.items()
             if key not in command_line and key not in (config or {})
         )
 
-    def settings(self, directory: Path, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    def settings(self, directory: Path, chosen: Settings) -> Settings:
         """Return the arguments of `UpOptions`; options of the command line override the file's.
 
         `chosen` are those of this command line, which need not be read again.
 
         Raises:
-            OptionError: a remembered value is wrong, or a file is gone.
+            OptionError: a kept value is wrong, or a file is gone.
         """
         path = directory / _FILE
         unset = {key for key, value in self.command_line.items() if value == ""}
@@ -104,7 +101,7 @@ class RememberedOptions:
             ) from None
 
 
-def _merged(config: Mapping[str, Any], command_line: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(config: Settings, command_line: Settings) -> Settings:
     """Return the settings of a --config file with those of the command line, which come later."""
     merged = {**config, **command_line}
     for name in ("replicas", "versions"):
@@ -121,7 +118,7 @@ def _merged(config: Mapping[str, Any], command_line: Mapping[str, Any]) -> dict[
     return merged
 
 
-def _lasting(document: Document) -> dict[str, Any]:
+def _lasting(document: Document) -> Document:
     return {key: value for key, value in document.items() if key not in _ONE_START}
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from nominee import etcd
 from nominee.config_file import document_of, settings_of
+from nominee.kept_options import KeptOptions
 from nominee.options import OptionError
-from nominee.remembered_options import RememberedOptions
 from tests.nominee.test_cli import nominee
 
 EVERY_OPTION: Mapping[str, Any] = {
@@ -46,8 +46,8 @@ def test_a_written_document_reads_as_the_same_settings(tmp_path: Path) -> None:
     document = json.loads(json.dumps({**EVERY_OPTION, **files}))
     settings = settings_of(document, tmp_path / "up.json")
     assert document_of(settings) == document
-    RememberedOptions({}, document).write(tmp_path)
-    assert RememberedOptions.read(tmp_path).settings(tmp_path, {})["gates"] == settings["gates"]
+    KeptOptions({}, document).write(tmp_path)
+    assert KeptOptions.read(tmp_path).settings(tmp_path, {})["gates"] == settings["gates"]
 
 
 @pytest.mark.parametrize(
@@ -82,27 +82,27 @@ def test_a_written_document_reads_as_the_same_settings(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_given_now_overrides(
-    before: tuple[Mapping[str, Any], Mapping[str, Any]],
-    config: Mapping[str, Any] | None,
-    command_line: Mapping[str, Any],
+    before: tuple[dict[str, Any], dict[str, Any]],
+    config: dict[str, Any] | None,
+    command_line: dict[str, Any],
     nodes: int,
     gates: Mapping[str, Mapping[str, bool]],
     continued: str,
     tmp_path: Path,
 ) -> None:
-    remembered = RememberedOptions(*before)
-    assert remembered.continued(config, command_line) == continued
-    after = remembered.override(config, command_line)
+    kept = KeptOptions(*before)
+    assert kept.continued(config, command_line) == continued
+    after = kept.override(config, command_line)
     settings = after.settings(tmp_path, settings_of(command_line, tmp_path / "up.json"))
     assert settings.get("nodes", 3) == nodes
     assert settings["gates"] == gates
     after.write(tmp_path)
-    assert RememberedOptions.read(tmp_path) == after
+    assert KeptOptions.read(tmp_path) == after
 
 
 def test_an_empty_text_unsets_an_option(tmp_path: Path) -> None:
-    remembered = RememberedOptions({"etcdServers": "http://127.0.0.1:1"}, {"authorizationMode": "RBAC"})
-    after = remembered.override(None, {"etcdServers": "", "authorizationMode": ""})
+    kept = KeptOptions({"etcdServers": "http://127.0.0.1:1"}, {"authorizationMode": "RBAC"})
+    after = kept.override(None, {"etcdServers": "", "authorizationMode": ""})
     settings = after.settings(tmp_path, {"etcd_servers": "", "authorization_mode": ""})
     assert (settings["etcd_servers"], settings["authorization_mode"]) == ("", "")
     again = after.settings(tmp_path, {})
@@ -111,23 +111,23 @@ def test_an_empty_text_unsets_an_option(tmp_path: Path) -> None:
 
 def test_what_holds_for_one_start_is_not_kept(tmp_path: Path) -> None:
     once = {"failpoints": {"scheduler": ["scheduler.bind.before=crash"]}, "timeout": 5.0}
-    RememberedOptions({**once, "nodes": 4}, once).write(tmp_path)
-    assert RememberedOptions.read(tmp_path) == RememberedOptions({"nodes": 4}, {})
+    KeptOptions({**once, "nodes": 4}, once).write(tmp_path)
+    assert KeptOptions.read(tmp_path) == KeptOptions({"nodes": 4}, {})
 
 
 @pytest.mark.parametrize("text", ["nonsense", "[]", '{"config": 1, "commandLine": {}, "warnings": []}'])
 def test_a_damaged_file_is_an_error_that_names_it(text: str, tmp_path: Path) -> None:
     (tmp_path / "up.json").write_text(text)
     with pytest.raises(OptionError, match=r"up.json cannot be read .* remove it"):
-        RememberedOptions.read(tmp_path)
+        KeptOptions.read(tmp_path)
 
 
 def test_a_file_that_is_gone_is_named_unless_another_is_given(tmp_path: Path) -> None:
-    remembered = RememberedOptions({}, {"schedulerConfig": str(tmp_path / "none.yaml")})
+    kept = KeptOptions({}, {"schedulerConfig": str(tmp_path / "none.yaml")})
     with pytest.raises(OptionError, match=r"there is no file .*none.yaml.* give this option"):
-        remembered.settings(tmp_path, {})
+        kept.settings(tmp_path, {})
     other = tmp_path / "other.yaml"
-    assert remembered.settings(tmp_path, {"scheduler_config": other})["scheduler_config"] == other
+    assert kept.settings(tmp_path, {"scheduler_config": other})["scheduler_config"] == other
 
 
 def test_up_continues_with_the_options_of_the_directory(directory: Path) -> None:
