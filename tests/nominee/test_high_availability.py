@@ -126,8 +126,8 @@ async def test_no_acknowledged_write_is_lost_when_the_leader_loses_the_network(d
 def _refusal(directory: Path) -> str:
     from tests.nominee.test_cli import nominee
 
-    one = ("--replicas", "etcd=1")  # else the directory continues with three
-    return nominee("up", "--detach", "--components", "etcd", *one, directory=directory).stderr
+    one = ("up", "--detach", "--components", "etcd", "--no-remember")
+    return nominee(*one, directory=directory).stderr
 
 
 @pytest.mark.slow
