@@ -43,6 +43,8 @@ class Format(Enum):
     DECIMAL_SI = "DecimalSI"
     BINARY_SI = "BinarySI"
     DECIMAL_EXPONENT = "DecimalExponent"
+    UNSET = ""
+    """That of the JSON value `null`; printed as `DecimalExponent`."""
 
 
 _DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -127,7 +129,7 @@ class Quantity:
     def parse_json(cls, token: str) -> Quantity:
         """Parse a raw JSON token (`"1Gi"`, `1.5`, `null`); blanks around the text are ignored."""
         if token == "null":
-            return cls()
+            return cls(format=Format.UNSET)
         if len(token) >= 2 and token[0] == token[-1] == '"':
             token = token[1:-1]
         return _parse(token.strip(_WHITESPACE))
@@ -313,7 +315,7 @@ class Quantity:
         exponent = self._exponent + times
         digits *= 10 ** (exponent % 3)
         exponent -= exponent % 3
-        if self.format is Format.DECIMAL_EXPONENT:
+        if self.format in (Format.DECIMAL_EXPONENT, Format.UNSET):
             return f"{digits}e{exponent}" if exponent else str(digits)
         return f"{digits}{_DECIMAL_NAMES.get(exponent, '')}"
 

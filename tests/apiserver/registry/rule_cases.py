@@ -234,7 +234,7 @@ BINDING = [
          refused=_binding_refused('pod p is already assigned to node "n9"')),
     case("bind-terminal", changed(PENDING, status__phase="Succeeded"), bind(), events=MODIFIED),
     case("bind-nnn-bound-status", PENDING, [bind(), status(changed(
-        NOMINATED, metadata__resourceVersion=None))], events=MODIFIED, refused=(422, "Invalid", BOUND)),
+        NOMINATED, metadata__resourceVersion=None))], refused=(422, "Invalid", BOUND)),
 ]  # fmt: skip
 
 UNVERSIONED = changed(PENDING, metadata__resourceVersion=None)
