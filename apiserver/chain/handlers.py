@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from apiserver.chain import problems, request_options
+from apiserver.chain.proxy_names import proxied_name_and_port
 from apiserver.chain.request import WRITES, ApiRequest, Verb
 from apiserver.chain.results import Result
 from apiserver.kinds.autoscaling.scales import SCALE
@@ -20,7 +21,10 @@ from machinery.api.pb import core, meta, policy
 
 BINDING: Final = Kind("", "v1", "Binding", "bindings", core.Binding, core.Binding)
 EVICTION: Final = Kind("policy", "v1", "Eviction", "evictions", policy.Eviction, policy.Eviction)
-_NOT_EMULATED = frozenset({"log", "exec", "attach", "portforward", "proxy"})
+_NOT_EMULATED: Final[Mapping[AnyKind, frozenset[str]]] = {
+    kinds.POD: frozenset({"log", "exec", "attach", "portforward", "proxy"}),
+    kinds.NODE: frozenset({"proxy"}),
+}
 
 Handler = Callable[[RegistryAPI, ApiRequest, AnyKind], Awaitable[Result]]
 
@@ -38,7 +42,8 @@ async def handle(registry: RegistryAPI, request: ApiRequest) -> Result:
         raise read_only(kind)
     subresource = request.subresource
     if subresource and subresource not in kind.subresources:
-        if subresource in _NOT_EMULATED and kind in (kinds.POD, kinds.NODE):
+        if subresource in _NOT_EMULATED.get(kind, ()):
+            await _find_target(registry, request, kind)
             raise problems.not_emulated(f"{kind.plural}/{subresource}")
         raise problems.not_served()
     handler = TABLE.get((request.verb, subresource))
@@ -46,6 +51,14 @@ async def handle(registry: RegistryAPI, request: ApiRequest) -> Result:
         raise problems.method_not_allowed()
     request.prepare()
     return await handler(registry, request, kind)
+
+
+async def _find_target(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> None:
+    """Read the object of a subresource that needs a real node. Raises: StatusError 400, 404."""
+    name = request.name
+    if request.subresource == "proxy":
+        name, _ = proxied_name_and_port(kind.kind.lower(), name)
+    await registry.get(kind, request.namespace, name)
 
 
 async def _get(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> Result:

@@ -10,7 +10,7 @@ from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.list_options import InvalidResourceVersion, parse_revision
 from apiserver.validation import field, names
 from machinery.api import errors
-from machinery.api.errors import StatusError
+from machinery.api.errors import GroupKind, StatusError
 from machinery.api.kinds import AnyKind
 from machinery.api.names import go_quote
 from machinery.api.pb import meta
@@ -76,7 +76,9 @@ def check_revision(strategy: Strategy[Message], metadata: meta.ObjectMeta, curre
     if not version or version == "0":
         if rules_of(strategy.kind).needs_resource_version:
             problem = field.invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise errors.invalid(strategy.kind, current.name, [problem])
+            # Upstream has only the resource here, not the kind.
+            resource = GroupKind(strategy.kind.group, strategy.kind.plural)
+            raise errors.invalid(resource, current.name, [problem])
         metadata.resourceVersion = str(current.revision)
     elif version != str(current.revision):
         try:

@@ -203,12 +203,17 @@ def _decode_problem(patch_kind: PatchKind, kind: AnyKind, document: Any, error: 
 
 
 def _other_type(kind: AnyKind, document: dict[str, Any]) -> str:
-    """Return why a patched object is not a `kind`, or ""; a kind that was removed is the endpoint's."""
+    """Return why a patched object is not a `kind`, or ""; a kind that was removed is the endpoint's.
+
+    Upstream converts another version of the kind.
+    """
     problem = body_type.malformed(document)
     if problem:
         return f"couldn't get version/kind; {problem}"
     version, name = document.get("apiVersion") or "", document.get("kind") or kind.kind
     if (version, name) == (kind.api_version, kind.kind):
+        return ""
+    if body_type.is_other_version(version, name, kind.api_version, kind.kind):
         return ""
     return body_type.unreadable(document, version, name, kind.api_version, kind.kind)
 

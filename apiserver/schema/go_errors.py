@@ -23,6 +23,9 @@ _INNER = {
     "v1.MicroTime": "string",
     "v1.Duration": "string",
 }
+_RESOURCE_LIST = "v1.ResourceList"
+_NUMBERS = frozenset({"int32", "int64", "uint32", "uint64", "float32", "float64"})
+_BY_QUALIFIED_NAME = frozenset({"resource.Quantity", "v1.DeviceAttribute", "v1.DeviceCapacity"})
 _GO_TYPES = {"bytes": "[]uint8", "double": "float64", "float": "float32"}
 
 
@@ -60,11 +63,14 @@ def conversion_problem(message_type: type[Message], document: Any, error: Decode
         return unmarshal_problem(message_type, document, error)
     if go_type.startswith("[]"):
         return f"cannot restore slice from {kind}"
-    if go_type.startswith("map["):
+    if go_type.startswith("map[") or go_type == _RESOURCE_LIST:
         return f"cannot restore map from {kind}"
     if "." in go_type:
         return f"cannot restore struct from: {kind}"
-    return f"cannot convert {of_type} to {go_type}"
+    if of_type in _NUMBERS and (go_type in _NUMBERS or (of_type, go_type) == ("int64", "string")):
+        # Types that Go converts, although JSON does not.
+        return f"cannot convert {of_type} to {go_type}"
+    return f"unrecognized type: {go_type}"
 
 
 def _go_kind(value: Any) -> tuple[str, str]:
@@ -84,14 +90,19 @@ def _go_kind(value: Any) -> tuple[str, str]:
             return "float64", "float64"
 
 
-def _go_type(field: Field, *, element: bool) -> str:
+def _go_type(owner: str, field: Field, *, element: bool) -> str:
+    """Return the Go type of a field of the message `owner`, or of an element of it."""
     name = _GO_TYPES.get(field.type, field.type)
     if not field.is_scalar:
         package, _, short = field.type.rpartition(".")
-        name = f"{package.rpartition('.')[2]}.{short}"
+        name = f"{_last(package)}.{short}"
     if element or field.label == "optional":
         return name
-    return f"[]{name}" if field.label == "repeated" else f"map[string]{name}"
+    if field.label == "repeated":
+        return f"[]{name}"
+    if owner.startswith("k8s.io.api.resource.") and name in _BY_QUALIFIED_NAME:
+        return f"map[v1.QualifiedName]{name}"
+    return _RESOURCE_LIST if name == "resource.Quantity" else f"map[string]{name}"
 
 
 def _field(full_name: str, key: str) -> tuple[str, Field] | None:
@@ -108,7 +119,7 @@ def _field(full_name: str, key: str) -> tuple[str, Field] | None:
 
 def _walk(full_name: str, document: Any, path: str) -> tuple[str, list[str], str, Any, bool] | None:
     """Return (struct, path, Go type, value, whether the type decodes itself) at a path of the codec."""
-    struct, value = full_name.rpartition(".")[2], document
+    owner, value = full_name, document
     way: list[str] = []
     current: str | None = full_name
     field: Field | None = None
@@ -127,18 +138,23 @@ def _walk(full_name: str, document: Any, path: str) -> tuple[str, list[str], str
             for name in sorted((n for n in value if rest == n or rest.startswith(f"{n}.")), key=len):
                 value, element = value[name], True
                 current = None if field.is_scalar else field.type
-                return struct, way, _go_type(field, element=True), value, field.type in OWN
+                return _last(owner), way, _go_type(owner, field, element=True), value, field.type in OWN
             return None
         if current is None or current not in messages() or not isinstance(value, dict):
             return None
-        owner = _field(current, key)
-        if owner is None or key not in value:
+        found = _field(current, key)
+        if found is None or key not in value:
             return None
-        struct, field, element = owner[0].rpartition(".")[2], owner[1], False
+        (owner, field), element = found, False
         way.append(key)
         value = value[key]
         current = None if field.is_scalar or field.label != "optional" else field.type
     if field is None:
         package, _, short = full_name.rpartition(".")
-        return struct, way, f"{package.rpartition('.')[2]}.{short}", value, False
-    return struct, way, _go_type(field, element=element), value, field.type in OWN
+        return short, way, f"{_last(package)}.{short}", value, False
+    own = field.type in OWN and (element or field.label == "optional")
+    return _last(owner), way, _go_type(owner, field, element=element), value, own
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]

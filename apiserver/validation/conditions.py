@@ -48,9 +48,9 @@ def _condition(path: str, condition: meta.Condition) -> list[Cause]:
         problem = "must be greater than or equal to zero"
         errors.append(field.invalid(f"{path}.observedGeneration", condition.observedGeneration, problem))
     if not condition.lastTransitionTime.seconds and not condition.lastTransitionTime.nanos:
-        errors.append(field.required(f"{path}.lastTransitionTime", "must be set"))
+        errors.append(field.required(f"{path}.lastTransitionTime"))
     if not condition.reason:
-        errors.append(field.required(f"{path}.reason", "must be set"))
+        errors.append(field.required(f"{path}.reason"))
     elif not _reason.fullmatch(condition.reason):
         errors.append(field.invalid(f"{path}.reason", condition.reason, _REASON_PROBLEM))
     if len(condition.reason.encode()) > _REASON_BYTES_MAX:

@@ -48,15 +48,18 @@ def may_overcommit(name: str) -> bool:
     return is_native(name) and not is_huge_page(name)
 
 
+def _standard_name_problems(name: str) -> tuple[str, ...]:
+    problems = names.qualified_name(name)
+    if not problems and "/" not in name and name not in _STANDARD_NAMES and not is_huge_page(name):
+        return ("must be a standard resource type or fully qualified",)
+    return problems
+
+
 @lru_cache(maxsize=4096)
 def _name_problems(name: str) -> tuple[str, ...]:
     """What is wrong with a container's resource name."""
-    problems = list(names.qualified_name(name))
-    if problems:
-        return tuple(problems)
+    problems = list(_standard_name_problems(name))
     if "/" not in name:
-        if name not in _STANDARD_NAMES and not is_huge_page(name):
-            problems.append("must be a standard resource type or fully qualified")
         if name not in _STANDARD and not is_huge_page(name):
             problems.append("must be a standard resource for containers")
     elif not is_native(name) and not is_extended(name):
@@ -80,10 +83,7 @@ def container_resource_name(path: str, name: str) -> list[Cause]:
 
 def standard_resource_name(path: str, name: str) -> list[Cause]:
     """Check a resource's name: one of Kubernetes' own, or one with a domain."""
-    problems = names.qualified_name(name)
-    if not problems and "/" not in name and name not in _STANDARD_NAMES and not is_huge_page(name):
-        problems = ("must be a standard resource type or fully qualified",)
-    return [field.invalid(path, name, problem) for problem in problems]
+    return [field.invalid(path, name, problem) for problem in _standard_name_problems(name)]
 
 
 def amount(path: str, name: str, quantity: resource.Quantity) -> list[Cause]:

@@ -67,7 +67,9 @@ def tolerations(
         elif toleration.operator in NUMERIC_OPERATORS and options.numeric_tolerations:
             errors += _decimal_integer(f"{at}.value", toleration.value)
         else:
-            known = _TOLERATION_OPERATORS + (NUMERIC_OPERATORS if options.numeric_tolerations else ())
+            # Upstream names Lt and Gt to those who use them while their gate is off, too.
+            numeric = options.numeric_tolerations or toleration.operator in NUMERIC_OPERATORS
+            known = _TOLERATION_OPERATORS + (NUMERIC_OPERATORS if numeric else ())
             errors.append(field.not_supported(f"{at}.operator", toleration.operator, known))
         if toleration.effect:
             errors += taint_effect(f"{at}.effect", toleration.effect, allow_empty=True)

@@ -60,6 +60,9 @@ def pod(obj: core.Pod, gates: Gates) -> None:
         _requests_from_limits(container)
     if spec.HasField("resources") and gates.enabled("PodLevelResources"):
         _pod_level_requests(spec)
+    if spec.terminationGracePeriodSeconds < 0:
+        # Upstream's conversion does this to pods, and leaves pod templates alone.
+        spec.terminationGracePeriodSeconds = 1
     if obj.metadata.annotations:
         _drop_old_annotations(obj.metadata.annotations)
     if obj.HasField("status"):

@@ -37,6 +37,7 @@ _List = list[Json]
 
 _BAD_DELETION = "invalid patch format of primitive list"
 _BAD_ORDER = "invalid patch format of setElementOrder list"
+_NO_ORDER = "{} of a list that is replaced as a whole: its elements are {}, which have no merge key"
 _BAD_RETAIN_KEYS = "invalid patch format of retainKeys"
 
 
@@ -144,6 +145,8 @@ def _set_orders(result: _Map, patch: _Map, shape: Shape) -> None:
             if found is not None and not isinstance(found, list):
                 raise bad_type([], found)
         field_rule = rule(shape, field)
+        if not field_rule.merge_key:
+            _check_is_sortable(key, [*order, *(original or []), *(patched or [])])
         _check_order(patched, order, field_rule.merge_key)
         if original is None and patched is None:
             continue
@@ -164,6 +167,16 @@ def _set_orders(result: _Map, patch: _Map, shape: Shape) -> None:
             merge_key if is_map else "",
         )
         patch.pop(field, None)
+
+
+def _check_is_sortable(key: str, elements: _List) -> None:
+    """Check that elements without a merge key can be compared.
+
+    Upstream's server panics (it hashes maps), and closes the connection without an answer.
+    """
+    for element in elements:
+        if isinstance(element, dict | list):
+            raise PatchError(_NO_ORDER.format(key, go_type(element)))
 
 
 def _check_order(patched: Json, order: _List, merge_key: str) -> None:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import Protocol
 from urllib.parse import quote
 
+from apiserver.chain.proxy_names import proxied_name_and_port
 from apiserver.fronts.rest.http import Answer, Request
 from apiserver.fronts.rest.kubelets import Fetched
 from apiserver.fronts.rest.target import Target
 from apiserver.objects.requests import RegistryAPI
 from machinery.api import errors, kinds
-from machinery.api.names import go_quote
 from machinery.process.health import HEADERS, TEXT
 
 KUBELET_PORT = "10250"
@@ -34,7 +34,7 @@ async def answer(request: Request, target: Target, registry: RegistryAPI, nodes:
 
     Raises: StatusError 400, 404, 503.
     """
-    name, port = _name_and_port(target.name)
+    name, port = proxied_name_and_port("node", target.name)
     node = (await registry.get(kinds.NODE, "", name, resource_version="0")).message
     own = node.status.daemonEndpoints.kubeletEndpoint.Port
     if port not in ("", KUBELET_PORT, str(own)):
@@ -51,19 +51,6 @@ async def answer(request: Request, target: Target, registry: RegistryAPI, nodes:
         raise _unreachable(f"no kubelet carries node {name}")
     headers = dict(HEADERS) if found.content_type == TEXT else {}
     return Answer(found.body, found.code, found.content_type, headers=headers)
-
-
-def _name_and_port(text: str) -> tuple[str, str]:
-    """Return name and port of `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`."""
-    scheme, name, port = "", text, ""
-    parts = text.split(":")
-    if len(parts) == 2:
-        name, port = parts
-    elif len(parts) == 3:
-        scheme, name, port = parts
-    if not name or len(parts) > 3 or scheme not in ("", "http", "https"):
-        raise errors.bad_request(f"invalid node request {go_quote(text)}")
-    return name, port
 
 
 def _unreachable(problem: str) -> errors.StatusError:

@@ -48,6 +48,12 @@ class NodeStrategy(Strategy[core.Node]):
 
 
 class NodeStatusStrategy(StatusStrategy[core.Node]):
+    def prepare_for_update(self, new: core.Node, old: core.Node, env: Environment) -> None:
+        super().prepare_for_update(new, old, env)
+        # As spec.configSource.
+        if not old.status.HasField("config"):
+            new.status.ClearField("config")
+
     def validate_update(self, new: core.Node, old: core.Node, env: Environment) -> list[Cause]:
         return _validate_update(new, old)
 

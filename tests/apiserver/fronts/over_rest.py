@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import anyio
 import anyio.from_thread
@@ -150,5 +150,5 @@ def _path(call: Call) -> str:
         parts += ["namespaces", call.namespace]
     # What is made is named by its document.
     name = "" if call.verb == "create" and not call.subresource else call.name
-    parts += [part for part in (kind.plural, name, call.subresource) if part]
+    parts += [quote(part) for part in (kind.plural, name, call.subresource) if part]
     return "/" + "/".join(parts)

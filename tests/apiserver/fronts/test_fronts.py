@@ -407,3 +407,15 @@ def test_every_kind_can_be_listed_and_watched(api: Api) -> None:
         with api.watch(kind, **STREAMED_LIST) as stream:
             event = stream.next()
         assert event.type in ("ADDED", "BOOKMARK"), (kind, event)
+
+
+@pytest.mark.parametrize("subresource", ["log", "exec", "attach", "portforward", "proxy"])
+def test_a_subresource_that_needs_a_container_is_refused_once_the_pod_is_found(
+    api: Api, space: str, subresource: str
+) -> None:
+    missing = refused(api.get(POD, "p", space, subresource=subresource), 404, "NotFound")
+    assert missing.message == 'pods "p" not found'
+    made(api.create(POD, pod("p"), space))
+    name = "http:p:80" if subresource == "proxy" else "p"
+    refusal = refused(api.get(POD, name, space, subresource=subresource), 501, "NotImplemented")
+    assert refusal.message == f"pods/{subresource} is not emulated: Nominee's kubelets run no containers"

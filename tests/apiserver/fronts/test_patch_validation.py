@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from machinery.api.kinds import CONFIG_MAP
+from machinery.api.kinds import CONFIG_MAP, POD
 from tests.apiserver.fronts.adapter import Api, Outcome
 from tests.apiserver.fronts.both import Both
-from tests.apiserver.fronts.documents import config_map, made, refused
+from tests.apiserver.fronts.documents import config_map, made, pod, refused
 
 TWICE = b'{"data":{"b":"1","b":"2"},"nope":{"x":1,"x":2},"metadata":{"odd":1}}'
 OPERATIONS = (
@@ -84,12 +84,37 @@ def test_errors(api: Api, space: str, form: str) -> None:
     assert api.get(CONFIG_MAP, "x", space).document["data"] == {"a": "1"}
 
 
-@pytest.mark.parametrize("form", ["merge", "strategic"])
-@pytest.mark.parametrize("number", ["1.5", "1e3", "2.0"])
-def test_numbers_that_are_no_texts(api: Api, space: str, form: str, number: str) -> None:
+@pytest.mark.parametrize(
+    ("form", "value", "problem"),
+    [
+        *(("merge", value, "cannot unmarshal number into Go struct") for value in ("1.5", "1e3", "2.0")),
+        *(("strategic", value, "unrecognized type: string") for value in ("1.5", "1e3", "2.0", "true")),
+        ("strategic", "5", "cannot convert int64 to string"),
+    ],
+)
+def test_values_that_are_no_texts(api: Api, space: str, form: str, value: str, problem: str) -> None:
+    """Go converts an integer to a string, but nothing else to it (runtime/converter.go)."""
     made(api.create(CONFIG_MAP, config_map("x", {"a": "1"}), space))
-    outcome = api.patch(CONFIG_MAP, "x", f'{{"data":{{"a":{number}}}}}'.encode(), space, form=form)
-    assert "cannot " in refused(outcome, 422, "Invalid").message
+    outcome = api.patch(CONFIG_MAP, "x", f'{{"data":{{"a":{value}}}}}'.encode(), space, form=form)
+    assert problem in refused(outcome, 422, "Invalid").message
+
+
+@pytest.mark.parametrize(
+    ("form", "problem"),
+    [
+        (
+            "merge",
+            "json: cannot unmarshal array into Go struct field ResourceRequirements.spec.containers.resources."
+            "requests of type v1.ResourceList",
+        ),
+        ("strategic", "cannot restore map from slice"),
+    ],
+)
+def test_a_list_where_a_map_is_expected(api: Api, space: str, form: str, problem: str) -> None:
+    made(api.create(POD, pod("x"), space))
+    containers = [{"name": "c", "image": "img:1", "resources": {"requests": ["cpu"]}}]
+    outcome = api.patch(POD, "x", {"spec": {"containers": containers}}, space, form=form)
+    assert refused(outcome, 422, "Invalid").message.endswith(problem)
 
 
 def test_an_error_shows_the_patched_object(api: Api, space: str) -> None:

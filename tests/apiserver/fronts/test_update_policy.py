@@ -75,7 +75,7 @@ def test_updates(api: Api, space: str, kind: Kind[Any]) -> None:
             continue
         group = f".{kind.group}" if kind.group else ""
         assert refused(outcome, 422, "Invalid").message == (
-            f'{kind.kind}{group} "{name}" is invalid: metadata.resourceVersion: Invalid value: 0: must be'
+            f'{kind.plural}{group} "{name}" is invalid: metadata.resourceVersion: Invalid value: 0: must be'
             " specified for an update"
         )
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 import anyio
 
@@ -83,13 +83,14 @@ class Rest:
             if message["type"] == "http.response.start":
                 reply.code = message["status"]
                 reply.headers = [(k.decode("latin-1"), v.decode()) for k, v in message["headers"]]
-            else:
+            elif method != "HEAD":  # an HTTP server sends no body after HEAD
                 reply.pieces.append(message.get("body", b""))
 
         scope = {
             "type": "http",
             "method": method,
-            "path": path,
+            "path": unquote(path),
+            "raw_path": path.encode(),
             "query_string": urlencode(query or {}, doseq=True).encode(),
             "headers": [(k.lower().encode(), v.encode()) for k, v in (headers or {}).items()],
         }

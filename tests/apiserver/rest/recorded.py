@@ -8,6 +8,9 @@ import re
 from typing import Any
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+_DIFF = re.compile(r"\n@@[^\n]*(\n[ +@-][^\n]*)*\n?")
+_UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_VERSION = re.compile(r'((?:ResourceVersion: |\\"resourceVersion\\":\\"))\d+')
 _UNSTABLE = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
 
 
@@ -51,8 +54,13 @@ def comparable(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_diff(text: str) -> str:
-    """Upstream appends a diff of its internal structures; what precedes it counts."""
-    return text.partition("\n@@")[0]
+    """Return a text without upstream's diffs of its internal structures."""
+    return _DIFF.sub("", text)
+
+
+def masked(text: str) -> str:
+    """Return a text without uids and resource versions, which differ in each run."""
+    return _VERSION.sub(r"\1<rv>", _UID.sub("<uid>", text))
 
 
 def drop(document: Any, pointers: list[str]) -> None:

@@ -178,16 +178,9 @@ def _addresses(path: str, listed: list[str]) -> list[Cause]:
     ]
     if len(listed) < 2:
         return errors
-    twice = [
-        field.duplicate(f"{path}[{index}]", {"IP": address})
-        for index, address in enumerate(listed)
-        if address in listed[:index]
-    ]
-    families: list[Cause] = []
     parsed = [addresses.parse(address) for address in listed]
     known = {address.version for address in parsed if address is not None}
     if None not in parsed and (len(known) < 2 or len(listed) > 2):
         problem = "may specify no more than one IP for each IP family"
-        families = [field.invalid(path, [{"IP": address} for address in listed], problem)]
-    # The order is upstream's.
-    return errors + (families + twice if path == "status.podIPs" else twice + families)
+        errors.append(field.invalid(path, [{"IP": address} for address in listed], problem))
+    return errors
