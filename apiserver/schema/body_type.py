@@ -31,8 +31,10 @@ networking.k8s.io/v1beta1 networking.k8s.io/v1 IPAddress Ingress IngressClass Se
 node.k8s.io/v1alpha1 node.k8s.io/v1 RuntimeClass
 node.k8s.io/v1beta1 node.k8s.io/v1 RuntimeClass
 policy/v1beta1 policy/v1 PodDisruptionBudget
-rbac.authorization.k8s.io/v1alpha1 rbac.authorization.k8s.io/v1 ClusterRole ClusterRoleBinding Role RoleBinding
-rbac.authorization.k8s.io/v1beta1 rbac.authorization.k8s.io/v1 ClusterRole ClusterRoleBinding Role RoleBinding
+rbac.authorization.k8s.io/v1alpha1 rbac.authorization.k8s.io/v1 ClusterRole ClusterRoleBinding
+rbac.authorization.k8s.io/v1alpha1 rbac.authorization.k8s.io/v1 Role RoleBinding
+rbac.authorization.k8s.io/v1beta1 rbac.authorization.k8s.io/v1 ClusterRole ClusterRoleBinding
+rbac.authorization.k8s.io/v1beta1 rbac.authorization.k8s.io/v1 Role RoleBinding
 resource.k8s.io/v1beta1 resource.k8s.io/v1 DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice
 resource.k8s.io/v1beta2 resource.k8s.io/v1 DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice
 scheduling.k8s.io/v1alpha1 scheduling.k8s.io/v1 PriorityClass

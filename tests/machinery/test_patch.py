@@ -240,6 +240,13 @@ def test_strategic_merge(document: dict[str, Any], patch: dict[str, Any], expect
         (pod(), {"spec": {"$retainKeys": [], "nodeName": "n"}}, 400, "invalid patch format of retainKeys"),
         (pod(), {"spec": {"$setElementOrder": []}}, 400, "invalid patch format of setElementOrder list"),
         (pod(), {"spec": {"$deleteFromPrimitiveList": []}}, 400, "invalid patch format of primitive list"),
+        (
+            pod(tolerations=[{"key": "a"}]),
+            {"spec": {"$setElementOrder/tolerations": [{"key": "a"}]}},
+            500,
+            "$setElementOrder/tolerations of a list that is replaced as a whole: its elements are"
+            " map[string]interface {}, which have no merge key",
+        ),
     ],
 )
 def test_refused(document: dict[str, Any], patch: dict[str, Any], code: int, message: str) -> None:

@@ -66,7 +66,19 @@ class Virtual:
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
+_READ_ONLY = ("get", "list")
 VIRTUAL = (
+    *(
+        Virtual("admissionregistration.k8s.io", "v1", plural, kind, verbs=_READ_ONLY)
+        for plural, kind in (
+            ("mutatingadmissionpolicies", "MutatingAdmissionPolicy"),
+            ("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
+            ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
+            ("validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
+            ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
+            ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
+        )
+    ),
     Virtual("", "v1", "bindings", "Binding", namespaced=True),
     Virtual(
         "", "v1", "componentstatuses", "ComponentStatus",
@@ -94,6 +106,7 @@ _ORDER = (
     "policy",
     "rbac.authorization.k8s.io",
     "storage.k8s.io",
+    "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
     "scheduling.k8s.io",
     "coordination.k8s.io",

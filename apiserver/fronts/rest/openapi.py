@@ -116,6 +116,9 @@ def _document(definitions: dict[str, Any], group: str, version: str, release: Ve
     for virtual in discovery.VIRTUAL:
         schema = names.get((virtual.group, virtual.version, virtual.kind))
         if (virtual.group, virtual.version) == (group, version) and schema is not None:
+            if "create" not in virtual.verbs:
+                roots.append(schema)
+                continue
             roots.append(schema)
             where = "/namespaces/{namespace}" if virtual.namespaced else ""
             path = f"{_base(group, version)}{where}/{virtual.plural}"

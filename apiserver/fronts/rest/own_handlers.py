@@ -18,7 +18,13 @@ from apiserver.chain.handlers import BINDING
 from apiserver.chain.request import OwnHandler
 from apiserver.chain.results import Result
 from apiserver.chain.reviews import review
-from apiserver.fronts.rest import component_statuses, discovery, meta_paths, node_proxy
+from apiserver.fronts.rest import (
+    admission_configuration,
+    component_statuses,
+    discovery,
+    meta_paths,
+    node_proxy,
+)
 from apiserver.fronts.rest.components import ComponentSource
 from apiserver.fronts.rest.discovery import Virtual
 from apiserver.fronts.rest.http import Answer
@@ -94,6 +100,8 @@ class OwnHandlers:
             return await ResourceMetrics(registry, self.usage).answer(request.http, target)
         if found is not None and found.kind == "ComponentStatus" and self.components is not None:
             return await component_statuses.answer(request.http, target, self.components, self.clock.now())
+        if found is not None and found.group == admission_configuration.GROUP and not target.namespace:
+            return admission_configuration.answer(request.http, found, target)
         if found is None or target.name or (found.namespaced != bool(target.namespace)):
             raise problems.not_served()
         if request.http.method != "POST":

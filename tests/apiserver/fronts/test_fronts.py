@@ -409,6 +409,46 @@ def test_every_kind_can_be_listed_and_watched(api: Api) -> None:
         assert event.type in ("ADDED", "BOOKMARK"), (kind, event)
 
 
+def test_a_pods_negative_grace_period_is_one_second(api: Api, space: str) -> None:
+    negative = {"spec": {"terminationGracePeriodSeconds": -1}}
+    document = pod("p")
+    document["spec"] |= negative["spec"]
+    outcome = api.create(POD, document, space)
+    stored = made(outcome)
+    assert stored["spec"]["terminationGracePeriodSeconds"] == 1
+    assert outcome.warnings == ()
+    stored["spec"] |= negative["spec"]
+    for again in (api.update(POD, stored, space), *(api.patch(POD, "p", negative, space, form=form)
+                  for form in ("merge", "strategic"))):  # fmt: skip
+        assert made(again)["spec"]["terminationGracePeriodSeconds"] == 1
+        assert again.metadata["generation"] == 1
+
+
+def test_a_templates_negative_grace_period_is_kept_with_a_warning(api: Api, space: str) -> None:
+    document = replica_set("r")
+    document["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = -1
+    outcome = api.create(REPLICA_SET, document, space)
+    assert made(outcome)["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == -1
+    assert outcome.warnings == (
+        "spec.template.spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will"
+        " be treated as 1",
+    )
+
+
+def test_a_nodes_status_gets_no_config(api: Api, space: str) -> None:
+    name = f"configured-{space}"
+    node = made(api.create(NODE, {"metadata": {"name": name}}))
+    config = {"status": {"config": {"error": "e"}, "phase": "Running"}}
+    written = [
+        api.update(NODE, {**node, **config}, subresource="status"),
+        api.patch(NODE, name, config, subresource="status"),
+    ]
+    for outcome in written:
+        status = made(outcome)["status"]
+        assert status["phase"] == "Running"
+        assert "config" not in status
+
+
 @pytest.mark.parametrize("subresource", ["log", "exec", "attach", "portforward", "proxy"])
 def test_a_subresource_that_needs_a_container_is_refused_once_the_pod_is_found(
     api: Api, space: str, subresource: str

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from machinery.api.kinds import CONFIG_MAP, POD
+from machinery.api.kinds import CONFIG_MAP, POD, POD_DISRUPTION_BUDGET
 from tests.apiserver.fronts.adapter import Api, Outcome
 from tests.apiserver.fronts.both import Both
 from tests.apiserver.fronts.documents import config_map, made, pod, refused
@@ -104,8 +104,8 @@ def test_values_that_are_no_texts(api: Api, space: str, form: str, value: str, p
     [
         (
             "merge",
-            "json: cannot unmarshal array into Go struct field ResourceRequirements.spec.containers.resources."
-            "requests of type v1.ResourceList",
+            "json: cannot unmarshal array into Go struct field ResourceRequirements.spec.containers.resources"
+            ".requests of type v1.ResourceList",
         ),
         ("strategic", "cannot restore map from slice"),
     ],
@@ -115,6 +115,15 @@ def test_a_list_where_a_map_is_expected(api: Api, space: str, form: str, problem
     containers = [{"name": "c", "image": "img:1", "resources": {"requests": ["cpu"]}}]
     outcome = api.patch(POD, "x", {"spec": {"containers": containers}}, space, form=form)
     assert refused(outcome, 422, "Invalid").message.endswith(problem)
+
+
+@pytest.mark.parametrize("form", ["merge", "strategic"])
+def test_another_version_of_the_kind_is_converted(api: Api, space: str, form: str) -> None:
+    budget = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {}}}
+    made(api.create(POD_DISRUPTION_BUDGET, budget, space))
+    patch = {"apiVersion": "policy/v1beta1", "spec": {"minAvailable": 2}}
+    changed = made(api.patch(POD_DISRUPTION_BUDGET, "b", patch, space, form=form))
+    assert (changed["apiVersion"], changed["spec"]["minAvailable"]) == ("policy/v1", 2)
 
 
 def test_an_error_shows_the_patched_object(api: Api, space: str) -> None:

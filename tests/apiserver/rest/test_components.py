@@ -171,6 +171,7 @@ async def test_discovery_is_the_real_servers() -> None:
         "metrics.k8s.io",
         "scheduling.k8s.io",
         "apiextensions.k8s.io",
+        "admissionregistration.k8s.io",
     }
 
 

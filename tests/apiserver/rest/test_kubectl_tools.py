@@ -115,6 +115,26 @@ def test_an_unknown_kind(kubectl: Session) -> None:
     assert "No resources found" in kubectl.run("get", "crd").stderr
 
 
+WEBHOOKS = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: w}
+webhooks:
+- name: w.example.com
+  clientConfig: {url: "https://127.0.0.1:1/"}
+  admissionReviewVersions: [v1]
+  sideEffects: None
+"""
+
+
+def test_an_admission_webhook_is_refused(kubectl: Session) -> None:
+    for words in (("create",), ("apply",), ("apply", "--server-side")):
+        assert "Nominee has no admission webhooks or policies" in kubectl.fails(
+            *words, "-f", "-", stdin=WEBHOOKS
+        )
+    assert "No resources found" in kubectl.run("get", "validatingwebhookconfigurations").stderr
+
+
 def test_what_older_clients_ask_for(kubectl: Session) -> None:
     described = kubectl("explain", "deployment.spec.replicas", "--output=plaintext-openapiv2")
     assert "FIELD:    replicas <integer>" in described

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from apiserver.fronts.rest.media import PROTOBUF
 from machinery.api import kinds
 from machinery.api.kinds import Kind
+from machinery.wire import envelope
 from tests.apiserver.rest.asgi import Reply, Rest, in_memory
 from tests.apiserver.rest.recorded import apply_change
 
@@ -249,6 +251,47 @@ async def test_there_are_no_custom_resources_and_clients_can_see_that() -> None:
     assert [(one["name"], one["verbs"]) for one in listed] == [
         ("customresourcedefinitions", ["get", "list", "watch"])
     ]
+
+
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+
+
+@pytest.mark.parametrize(
+    ("plural", "kind"),
+    [
+        ("mutatingadmissionpolicies", "MutatingAdmissionPolicy"),
+        ("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
+        ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
+        ("validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
+        ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
+        ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
+    ],
+)
+async def test_there_are_no_admission_webhooks_and_policies_and_clients_can_see_that(
+    plural: str, kind: str
+) -> None:
+    rest = await in_memory()
+    body = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "x"}}
+    apply: dict[str, Any] = {"content-type": "application/apply-patch+yaml"}
+    for refused in (
+        await rest.json("POST", f"{ADMISSION}/{plural}", body),
+        await rest.json("PUT", f"{ADMISSION}/{plural}/x", body),
+        await rest.json("PATCH", f"{ADMISSION}/{plural}/x", body, {"fieldManager": "m"}, **apply),
+        await rest.json("DELETE", f"{ADMISSION}/{plural}/x"),
+    ):
+        assert (refused.code, refused.document["reason"]) == (405, "MethodNotAllowed")
+        assert refused.document["message"] == (
+            f"{plural}.admissionregistration.k8s.io cannot be written: Nominee has no admission webhooks or"
+            " policies"
+        )
+    missing = await rest.json("GET", f"{ADMISSION}/{plural}/x")
+    assert (missing.code, missing.document["details"]["kind"]) == (404, plural)
+    listed = await rest.json("GET", f"{ADMISSION}/{plural}")
+    assert (listed.code, listed.document["kind"], listed.document["items"]) == (200, f"{kind}List", [])
+    raw = await rest.request("GET", f"{ADMISSION}/{plural}", headers={"accept": PROTOBUF})
+    assert envelope.unwrap(raw.body)[:2] == ("admissionregistration.k8s.io/v1", f"{kind}List")
+    assert (await rest.json("GET", f"{ADMISSION}/{plural}", None, {"watch": "1"})).code == 405
+    assert (await rest.json("GET", f"{ADMISSION}/namespaces/default/{plural}")).code == 404
 
 
 def document_of_a_definition() -> dict[str, Any]:

@@ -1,0 +1,49 @@
+"""Admission webhooks and policies: empty lists, and a clear refusal of what would create one.
+
+Nominee calls no webhook and evaluates no policy, so no object of these kinds is stored.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from apiserver.chain import problems
+from apiserver.fronts.rest import answers
+from apiserver.fronts.rest.discovery import Virtual
+from apiserver.fronts.rest.http import Answer, Request
+from apiserver.fronts.rest.media import OBJECTS, PROTOBUF, negotiate
+from apiserver.fronts.rest.target import Target
+from machinery.api import errors
+from machinery.api.errors import GroupResource, StatusError
+from machinery.api.pb import meta
+
+GROUP: Final = "admissionregistration.k8s.io"
+
+
+def answer(request: Request, found: Virtual, target: Target) -> Answer:
+    """Return the empty list.
+
+    Raises: StatusError 404 for an object, 405 for a write or a watch, 406.
+    """
+    resource = GroupResource(found.group, found.plural)
+    if target.subresource:
+        raise problems.not_served()
+    if request.method != "GET":
+        problem = (
+            f"{resource.group_resource} cannot be written: Nominee has no admission webhooks or policies"
+        )
+        raise StatusError(405, "MethodNotAllowed", problem)
+    if request.flag("watch") or target.watch:
+        raise problems.method_not_allowed()
+    if target.name:
+        raise errors.not_found(resource, target.name)
+    media = negotiate(request.header("accept"))
+    if media is None:
+        raise problems.not_acceptable(OBJECTS)
+    kind = f"{found.kind}List"
+    if media.form == PROTOBUF:
+        # An empty list of any kind has this form.
+        empty = meta.PartialObjectMetadataList()
+        return Answer(answers.of_message(media, found.api_version, kind, empty), 200, media.form)
+    document = {"kind": kind, "apiVersion": found.api_version, "metadata": {}, "items": []}
+    return Answer(answers.encode(media, document, pretty=request.pretty), 200, media.form)
