@@ -48,6 +48,8 @@ class NodeStrategy(Strategy[core.Node]):
 
 
 class NodeStatusStrategy(StatusStrategy[core.Node]):
+    """PUT of `status`; `config` can only be kept."""
+
     def prepare_for_update(self, new: core.Node, old: core.Node, env: Environment) -> None:
         super().prepare_for_update(new, old, env)
         # As spec.configSource.

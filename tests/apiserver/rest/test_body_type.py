@@ -35,8 +35,8 @@ OTHER = "the API version in the data ({}) does not match the expected API versio
             "daemonsets",
             "apps/v1beta1",
             "DaemonSet",
-            'DaemonSet in version "v1beta1" cannot be handled as a DaemonSet: no kind "DaemonSet" is registered'
-            ' for version "apps/v1beta1" in scheme "pkg/api/legacyscheme/scheme.go:30"',
+            'DaemonSet in version "v1beta1" cannot be handled as a DaemonSet: no kind "DaemonSet" is'
+            ' registered for version "apps/v1beta1" in scheme "pkg/api/legacyscheme/scheme.go:30"',
         ),
     ],
 )
