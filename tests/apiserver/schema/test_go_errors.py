@@ -15,7 +15,8 @@ CASES: list[tuple[type[Message], dict[str, Any], str, str]] = [
     (
         core.Node,
         {"status": {"capacity": ["cpu"]}},
-        "json: cannot unmarshal array into Go struct field NodeStatus.status.capacity of type v1.ResourceList",
+        "json: cannot unmarshal array into Go struct field NodeStatus.status.capacity of type"
+        " v1.ResourceList",
         "cannot restore map from slice",
     ),
     (
@@ -27,7 +28,8 @@ CASES: list[tuple[type[Message], dict[str, Any], str, str]] = [
     (
         node.RuntimeClass,
         {"overhead": {"podFixed": 5}},
-        "json: cannot unmarshal number into Go struct field Overhead.overhead.podFixed of type v1.ResourceList",
+        "json: cannot unmarshal number into Go struct field Overhead.overhead.podFixed of type"
+        " v1.ResourceList",
         "cannot restore map from int64",
     ),
     (
