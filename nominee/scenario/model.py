@@ -63,6 +63,18 @@ class ClusterOptions:
         """Return the gates for all components that one of them reads; only these are given to it."""
         return {name: on for name, on in self.feature_gates.items() if not no_effect(component, name)}
 
+    @property
+    def not_simulated(self) -> str:
+        """Return why the cluster cannot be simulated, or ""."""
+        programs = [name for name, own in self.components.items() if own.command]
+        if programs:
+            return f"{', '.join(programs)}: programs that are not Nominee's cannot be simulated"
+        if "etcd" in self.without:
+            return "a cluster without etcd cannot be simulated"
+        if self.component("etcd").replicas > 1:
+            return "several processes of etcd cannot be simulated"
+        return ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOverrides:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
 from nominee.scenario.result import Outcome, ScenarioResult
@@ -25,8 +25,15 @@ def as_json(results: Sequence[ScenarioResult]) -> str:
     return json.dumps({"results": [result.as_json() for result in results]}, indent=2)
 
 
-def as_junit(results: Sequence[ScenarioResult], suite: str = "nominee scenario") -> str:
-    """Return JUnit's XML: a test suite of this name with one test case for each scenario."""
+def as_junit(
+    results: Sequence[ScenarioResult],
+    suite: str = "nominee scenario",
+    played: Mapping[str, str] | None = None,
+) -> str:
+    """Return JUnit's XML: a test suite of this name with one test case for each scenario.
+
+    `played` is the property "played" of the scenarios that it names.
+    """
     counts = {outcome: sum(result.outcome is outcome for result in results) for outcome in Outcome}
     root = ElementTree.Element(
         "testsuite",
@@ -46,6 +53,9 @@ def as_junit(results: Sequence[ScenarioResult], suite: str = "nominee scenario")
             file=result.file,
             time=f"{result.seconds:.3f}",
         )
+        if played and result.scenario in played:
+            properties = ElementTree.SubElement(case, "properties")
+            ElementTree.SubElement(properties, "property", name="played", value=played[result.scenario])
         if result.outcome is Outcome.SKIPPED:
             ElementTree.SubElement(case, "skipped", message=result.reason)
         elif result.outcome is not Outcome.PASSED:

@@ -30,18 +30,6 @@ from simulation.simulation import DIRECTORY, Simulation
 T = TypeVar("T")
 
 
-def not_simulated(options: ClusterOptions) -> str:
-    """Return why a cluster cannot be simulated, or ""."""
-    programs = [name for name, own in options.components.items() if own.command]
-    if programs:
-        return f"{', '.join(programs)}: programs that are not Nominee's cannot be simulated"
-    if "etcd" in options.without:
-        return "a cluster without etcd cannot be simulated"
-    if options.component("etcd").replicas > 1:
-        return "several processes of etcd cannot be simulated"
-    return ""
-
-
 def simulate(
     scenario: Scenario,
     seed: int,
@@ -58,7 +46,7 @@ def simulate(
     has the history and the log lines afterwards.
     """
     options = (overrides or ClusterOverrides()).applied_to(scenario.cluster)
-    if reason := not_simulated(options):
+    if reason := options.not_simulated:
         return ended(scenario, Outcome.SKIPPED, reason)
 
     async def play(cluster: SimulatedCluster) -> ScenarioResult:

@@ -1,4 +1,4 @@
-"""`python -m nominee.skew.cell_program PARENT PLAN`: run one cell; end when the process PARENT ends.
+"""`python -m nominee.skew.cell_program PARENT PLAN [simulated]`: run one cell; end when PARENT ends.
 
 The parent may have threads, as a worker of Dask has, so that the child itself asks for the signal.
 """
@@ -12,8 +12,10 @@ from nominee.output import INTERRUPTED
 
 if __name__ == "__main__":
     die_with_parent(int(sys.argv[1]))
-    from nominee.scenario.program import main
-
+    if sys.argv[3:]:
+        from nominee.skew.simulated_cell import main
+    else:
+        from nominee.scenario.program import main
     try:
         sys.exit(main(sys.argv[2]))
     except KeyboardInterrupt:

@@ -32,7 +32,7 @@ SCENARIO, STEPS, RESULT, LOGS = "scenario.yaml", "steps.txt", "result.json", "lo
 START_SECONDS_MAX = 150.0
 """What a cell may take besides its scenario: the start of its cluster and the end."""
 STOP_SECONDS_MAX = 20.0
-PROGRAM = "nominee.skew.cell_program"
+PROGRAM, SIMULATED = "nominee.skew.cell_program", "simulated"
 _LOG_BYTES_MAX = 8 << 20
 _LINE_CHARACTERS_MAX = 300
 _CLUSTER, _RESULTS = "c", "results.json"
@@ -43,13 +43,15 @@ _PREFIX, _LOCK = "nominee-cell-", "lock"
 class Job:
     """A cell to run: its id, its scenario's text and digest, and the limit of the whole process.
 
-    `version` is Nominee's: a worker on another machine may have another one.
+    `simulated`: in a simulation, not on real processes. `version` is Nominee's: a worker on another machine
+    may have another one.
     """
 
     id: str
     text: str
     digest: str
     seconds_max: float
+    simulated: bool = False
     version: str = field(default_factory=lambda: version("nominee"))
 
 
@@ -64,13 +66,14 @@ def start(job: Job, work: Path) -> subprocess.Popen[bytes]:
         results=str(work / _RESULTS),
         to_stderr=True,
     )
-    arguments = [str(os.getpid()), plan.to_json()]
+    arguments = [str(os.getpid()), plan.to_json(), *([SIMULATED] if job.simulated else [])]
     with (work / STEPS).open("wb") as steps:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", PROGRAM, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=steps,
             stderr=steps,
+            env={**os.environ, "TMPDIR": str(work)} if job.simulated else None,
             process_group=0,
         )
 
@@ -127,6 +130,7 @@ def keep(job: Job, work: Path, target: Path, problem: str) -> None:
         "id": job.id,
         "digest": job.digest,
         "version": job.version,
+        "simulated": job.simulated,
         "commit": commit(),
         "result": result.as_json(),
     }

@@ -57,6 +57,8 @@ def skew() -> None:
     "--only", default="", help="Run only the cells whose name contains this text, or matches it (*, ?)."
 )
 @click.option("--dry-run", is_flag=True, help="Print the names of the cells, and run none.")
+@click.option("--real", is_flag=True, help="Run every cell on real processes.")
+@click.option("--simulate", is_flag=True, help="Simulate every cell that can be simulated.")
 @click.option("--resume", is_flag=True, help="Continue in a directory that has results: run the other cells.")
 @click.option("--executor", type=click.Choice(_EXECUTORS), default=_EXECUTORS[0], show_default=True)
 @click.option(
@@ -69,11 +71,15 @@ def run(
     full: bool,
     only: str,
     dry_run: bool,
+    real: bool,
+    simulate: bool,
     resume: bool,
     executor: str,
     scheduler_address: str,
 ) -> None:
     """Run the cells of a matrix, each on a cluster of its own.
+
+    The matrix says which cells are simulated, and which run on real processes (`simulate`, docs/skew.md).
 
     The exit status is 0 only if every cell passed (or was skipped, for want of a program), 1 if one did
     not, 2 if the matrix has mistakes or cells cannot be run at all. Ctrl-C keeps the cells that have ended
@@ -81,7 +87,9 @@ def run(
     """
     if (executor == "dask") != bool(scheduler_address):
         raise click.UsageError("--executor dask and --scheduler-address belong together")
-    plan = _plan(matrix, full=full, only=only)
+    if real and simulate:
+        raise click.UsageError("give --real or --simulate, not both")
+    plan = _plan(matrix, full=full, only=only, real=real, simulate=simulate)
     if dry_run:
         _print_plan(plan)
         return
@@ -145,13 +153,15 @@ def _executor(name: str, jobs: int, address: str) -> Executor:
     return LocalExecutor(jobs, SystemClock())
 
 
-def _plan(matrix: Path, *, full: bool, only: str) -> Plan:
+def _plan(matrix: Path, *, full: bool, only: str, real: bool, simulate: bool) -> Plan:
     from nominee.scenario.documents import InvalidScenarioError
+    from nominee.skew.model import Simulate
     from nominee.skew.planning import plan
     from nominee.skew.reading import read_matrix
 
+    how = Simulate.NONE if real else Simulate.ALL if simulate else None
     try:
-        found = plan(read_matrix(matrix), full=full, only=only)
+        found = plan(read_matrix(matrix), full=full, only=only, simulate=how)
     except InvalidScenarioError as error:
         raise click.UsageError(f"not valid:\n{error}") from None
     if not found.cells:
@@ -164,11 +174,13 @@ def _print_plan(plan: Plan) -> None:
         outside = (
             f"  (outside the skew policy: {planned.cell.unsupported[0]})" if planned.cell.unsupported else ""
         )
-        click.echo(f"{planned.cell.name}{outside}")
+        simulated = "  (simulated)" if planned.simulated else ""
+        click.echo(f"{planned.cell.name}{simulated}{outside}")
     reasons = Counter(left.reason for left in plan.left_out)
     for reason, count in reasons.most_common():
         click.echo(f"{count} combinations are impossible: {reason}", err=True)
-    click.echo(f"{len(plan.cells)} of {plan.possible} cells", err=True)
+    count = sum(planned.simulated for planned in plan.cells)
+    click.echo(f"{len(plan.cells)} of {plan.possible} cells, {count} of them simulated", err=True)
 
 
 def _print_summary(report: Report, directory: Path, names: tuple[str, ...]) -> None:

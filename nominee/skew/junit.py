@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from nominee.scenario import report as scenario_report
 from nominee.scenario.result import Outcome, ScenarioResult
-from nominee.skew.report import Report
+from nominee.skew.report import Report, reproduce
 
 
 def as_junit(report: Report) -> str:
@@ -19,7 +19,7 @@ def as_junit(report: Report) -> str:
             section=f"{matrix.name}.{cell.planned.cell.row.name}",
             file=matrix.file,
             directory=f"cells/{cell.planned.id}",
-            reproduce=f"nominee scenario run cells/{cell.planned.id}/scenario.yaml",
+            reproduce=reproduce(cell.planned),
         )
         for cell in report.cells
     ]
@@ -33,4 +33,8 @@ def as_junit(report: Report) -> str:
         )
         for planned in report.unfinished
     ]
-    return scenario_report.as_junit(results, suite=f"nominee skew {matrix.name}")
+    played = {
+        cell.planned.cell.name: "simulation" if cell.planned.simulated else "processes"
+        for cell in report.cells
+    }
+    return scenario_report.as_junit(results, suite=f"nominee skew {matrix.name}", played=played)

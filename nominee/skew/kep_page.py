@@ -57,7 +57,18 @@ def _extent(document: JsonObject, kep: int, cells: Sequence[JsonObject]) -> str:
         f"The matrix `{document['file']}` ran {selection}{only} of versions, feature gates and paths on "
         f"Nominee {document['version']}: {passed} of {len(cells) + missing} cells passed."
     )
-    return f"{text} **Incomplete: {cells_text(missing)} did not run.**" if missing else text
+    if missing:
+        text = f"{text} **Incomplete: {cells_text(missing)} did not run.**"
+    return f"{text} {_played(cells)}".rstrip()
+
+
+def _played(cells: Sequence[JsonObject]) -> str:
+    """Return how many cells were simulated."""
+    simulated = sum(cell["simulated"] for cell in cells)
+    if not simulated:
+        return "All ran on real processes." if cells else ""
+    real = cells_text(len(cells) - simulated)
+    return f"Real processes played {real}, [simulations](simulation.md) {simulated}."
 
 
 def _answers(document: JsonObject, kep: int) -> Iterator[str]:

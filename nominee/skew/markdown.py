@@ -38,7 +38,8 @@ def row_lines(document: JsonObject, row: JsonObject) -> Iterator[str]:
     yield from (f"### {as_text(row['title'] or row['name'])}", "")
     section = as_text(row["section"])
     end = "" if section.endswith(("?", ".")) else "."
-    yield from (f"Row `{row['name']}`" + (f": {section}{end}" if section else "."), "")
+    head = f"Row `{row['name']}`" + (f": {section}{end}" if section else ".")
+    yield from (f"{head} {_played(cells)}".rstrip(), "")
     if row["cases"]:
         yield from ("| case | condition | what a user sees | cells |", "|---|---|---|---|")
         for case in row["cases"]:
@@ -51,6 +52,19 @@ def row_lines(document: JsonObject, row: JsonObject) -> Iterator[str]:
     yield from grid_lines(cells)
     yield ""
     yield from _stage_lines(cells)
+
+
+def _played(cells: Sequence[JsonObject]) -> str:
+    """Return which cells of a row real processes played, or "" if they played all."""
+    real = [cell for cell in cells if not cell["simulated"]]
+    simulated = len(cells) - len(real)
+    if not real or not simulated:
+        return "Simulations played its cells." if simulated else ""
+    names = ", ".join(
+        f"`{' '.join(f'{factor}={value}' for factor, value in cell['values'].items())}`" for cell in real
+    )
+    others = "other cell" if simulated == 1 else f"other {cells_text(simulated)}"
+    return f"Real processes played {names}; simulations played the {others}."
 
 
 def grid_lines(cells: Sequence[JsonObject]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from machinery.features import gates as features
 from machinery.wire.scalars import Json
@@ -149,6 +150,18 @@ class Path:
     points: tuple[Setting, ...]
 
 
+class Simulate(Enum):
+    """Which cells of a row are simulated, of those that can be.
+
+    REPEATED: those that show no case that an earlier cell of the row does not show. Real processes play the
+    first cell of a row, and each with a case of its own.
+    """
+
+    NONE = "none"
+    REPEATED = "repeated"
+    ALL = "all"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A scenario and what varies in it.
@@ -169,6 +182,7 @@ class Row:
     probe: Probe = Probe()
     cases: tuple[Case, ...] = ()
     full: bool = False
+    simulate: Simulate = Simulate.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,9 +121,10 @@ def _cell(cell: JsonObject | None, colours: Mapping[str, str]) -> str:
 
 def _button(cell: JsonObject, html: str, colour: str) -> str:
     outside = " outside" if cell["unsupported"] else ""
+    simulated, played = (" simulated", ", simulated") if cell["simulated"] else ("", "")
     return (
-        f'<button class="{colour}{outside}" data-cell="{escape(cell["id"])}" '
-        f'title="{escape(cell["name"])}">{html}</button>'
+        f'<button class="{colour}{outside}{simulated}" data-cell="{escape(cell["id"])}" '
+        f'title="{escape(cell["name"] + played)}">{html}</button>'
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -12,18 +12,22 @@ from nominee.scenario.documents import InvalidScenarioError, Problem
 from nominee.scenario.reading import read_text
 from nominee.skew.composition import CompositionError, Seen, compose, seen, slug
 from nominee.skew.expansion import Expansion, LeftOut, TooManyCellsError, expand
-from nominee.skew.model import Cell, Matrix, Row
+from nominee.skew.model import Cell, Matrix, Row, Simulate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCell:
-    """A cell to run. `id` names its directory; `text` is its scenario file."""
+    """A cell to run. `id` names its directory; `text` is its scenario file.
+
+    `simulated`: a simulation plays it, in place of real processes.
+    """
 
     id: str
     cell: Cell
     seen: tuple[Seen, ...]
     text: str
     timeout_seconds: float
+    simulated: bool = False
 
     @property
     def digest(self) -> str:
@@ -43,10 +47,11 @@ class Plan:
     left_out: tuple[LeftOut, ...]
 
 
-def plan(matrix: Matrix, *, full: bool, only: str = "") -> Plan:
+def plan(matrix: Matrix, *, full: bool, only: str = "", simulate: Simulate | None = None) -> Plan:
     """Return the cells of a matrix whose name matches the pattern `only`.
 
-    The pattern is one of a shell; one without `*` and `?` matches names that contain it.
+    The pattern is one of a shell; one without `*` and `?` matches names that contain it. `simulate` takes the
+    place of what the rows say.
 
     Raises:
         InvalidScenarioError: a cell's scenario has mistakes, or a row has no possible cell.
@@ -62,7 +67,8 @@ def plan(matrix: Matrix, *, full: bool, only: str = "") -> Plan:
         if row.name not in with_cells
     ]:
         raise InvalidScenarioError(empty)
-    cells = tuple(_planned(matrix, [cell for cell in expansion.cells if _matches(cell.name, only)]))
+    chosen = [cell for cell in expansion.cells if _matches(cell.name, only)]
+    cells = tuple(_planned(matrix, chosen, _simulated(expansion.cells, simulate)))
     return _plan(matrix, full, only, cells, expansion)
 
 
@@ -93,7 +99,21 @@ def _matches(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern)
 
 
-def _planned(matrix: Matrix, cells: Sequence[Cell]) -> Iterator[PlannedCell]:
+def _simulated(cells: Sequence[Cell], simulate: Simulate | None) -> frozenset[str]:
+    """Return the names of the cells to simulate, where that is possible. It does not depend on `only`."""
+    names: set[str] = set()
+    shown: dict[str, frozenset[str]] = {}
+    for cell in cells:
+        how = simulate or cell.row.simulate
+        before = shown.get(cell.row.name)
+        cases = frozenset(each.case for each in seen(cell))
+        if how is Simulate.ALL or (how is Simulate.REPEATED and before is not None and cases <= before):
+            names.add(cell.name)
+        shown[cell.row.name] = cases | (before or frozenset())
+    return frozenset(names)
+
+
+def _planned(matrix: Matrix, cells: Sequence[Cell], simulated: Collection[str]) -> Iterator[PlannedCell]:
     problems: dict[str, Problem] = {}
     ids: dict[str, int] = {}
     for cell in cells:
@@ -118,6 +138,7 @@ def _planned(matrix: Matrix, cells: Sequence[Cell]) -> Iterator[PlannedCell]:
             seen=seen(cell),
             text=text,
             timeout_seconds=scenario.timeout_seconds,
+            simulated=cell.name in simulated and not scenario.cluster.not_simulated,
         )
     if problems:
         raise InvalidScenarioError(list(problems.values()))

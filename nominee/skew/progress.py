@@ -64,9 +64,10 @@ class TerminalProgress:
         sign, style = _STYLES[cell.result.outcome]
         self._bar.advance(self._task)
         outside = " (outside the skew policy)" if cell.planned.cell.unsupported else ""
+        unit = "simulated s" if cell.planned.simulated else "s"
         reason = f": {cell.result.reason}" if cell.result.reason else ""
         self._console.print(f"[{style}]{sign}[/{style}] ", end="")
-        text = f"{cell.planned.cell.name} {cell.result.seconds:.1f} s{outside}{reason}"
+        text = f"{cell.planned.cell.name} {cell.result.seconds:.1f} {unit}{outside}{reason}"
         self._console.print(text, markup=False)
         self._bar.refresh()
 

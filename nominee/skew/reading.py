@@ -25,6 +25,7 @@ from nominee.skew.model import (
     Probe,
     Row,
     Setting,
+    Simulate,
     When,
     component_of,
 )
@@ -73,6 +74,7 @@ class _Reader:
 
     def __init__(self, document: Document, folder: Path) -> None:
         self._document, self._folder = document, folder
+        self._simulate = document.value["spec"].get("simulate", Simulate.NONE.value)
         self.problems: list[Problem] = []
 
     def _fault(self, path: FieldPath, message: str) -> None:
@@ -134,6 +136,7 @@ class _Reader:
             ),
             cases=self._cases((*path, "cases"), value.get("cases", ())),
             full=value.get("full", False),
+            simulate=Simulate(value.get("simulate", self._simulate)),
         )
 
     def _check_paths(self, path: FieldPath, value: Mapping[str, Json], paths: Sequence[UpgradePath]) -> None:

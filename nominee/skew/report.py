@@ -43,8 +43,15 @@ class CellResult:
             "seen": [each.as_json() for each in planned.seen],
             **self.result.as_json(),
             "directory": f"cells/{planned.id}",
-            "reproduce": f"nominee scenario run cells/{planned.id}/scenario.yaml",
+            "simulated": planned.simulated,
+            "reproduce": reproduce(planned),
         }
+
+
+def reproduce(planned: PlannedCell) -> str:
+    """Return the command that plays a cell again, in the report's directory."""
+    simulate = " --simulate" if planned.simulated else ""
+    return f"nominee scenario run{simulate} cells/{planned.id}/scenario.yaml"
 
 
 class Verdict(Enum):
@@ -114,6 +121,8 @@ class Report:
         names = {Outcome.FAILED: "failed", Outcome.ERROR: "could not run", Outcome.SKIPPED: "skipped"}
         parts += [f"{self.count(each)} {name}" for each, name in names.items() if self.count(each)]
         parts += [f"{len(self.unfinished)} not run"] if self.unfinished else []
+        simulated = sum(cell.planned.simulated for cell in self.cells)
+        parts += [f"{simulated} in simulations"] if simulated else []
         outside = sum(len(cell.planned.cell.unsupported) > 0 for cell in self.cells)
         parts += [f"{outside} outside the version skew policy"] if outside else []
         return ", ".join(parts)

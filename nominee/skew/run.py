@@ -46,7 +46,7 @@ def run(plan: Plan, store: Store, executor: Executor, clock: Clock, progress: Pr
     missing = {planned.id: planned for planned in plan.cells if _is_missing(store.result(planned))}
     progress.began(len(missing))
     # Long cells first, so that none of them runs alone at the end.
-    ordered = sorted(missing.values(), key=lambda planned: len(planned.cell.stages), reverse=True)
+    ordered = sorted(missing.values(), key=lambda each: (each.simulated, -len(each.cell.stages)))
     jobs = [_job(planned) for planned in ordered]
     with closing(executor.run(jobs, store.cells)) as ended:
         for cell_id in ended:
@@ -68,6 +68,7 @@ def _job(planned: PlannedCell) -> Job:
         text=planned.text,
         digest=planned.digest,
         seconds_max=planned.timeout_seconds + START_SECONDS_MAX,
+        simulated=planned.simulated,
     )
 
 

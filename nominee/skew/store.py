@@ -72,10 +72,11 @@ class Store:
             self._lock = None
 
     def result(self, planned: PlannedCell) -> CellResult | None:
-        """Return the result of a cell that has ended with this scenario and version of Nominee, or None."""
+        """Return the result of a cell played so, with this scenario and version of Nominee, or None."""
         try:
             document = json.loads((self.cells / planned.id / RESULT).read_text(encoding="utf-8"))
-            if (document["digest"], document["version"]) != (planned.digest, version("nominee")):
+            played = (document["digest"], document["version"], document["simulated"])
+            if played != (planned.digest, version("nominee"), planned.simulated):
                 return None
             result = ScenarioResult.from_json(document["result"])
             return CellResult(planned=planned, result=result, commit=str(document["commit"]))
