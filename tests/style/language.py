@@ -17,7 +17,10 @@ _BREAK = r"(?:[ _]?|\s*\n\s*(?:#+ ?)?)"
 
 @dataclass(frozen=True, slots=True)
 class BannedWords:
-    """The banned words as one pattern, with a replacement for each, and the terms that may contain them."""
+    """The banned words as one pattern, with a replacement for each, and the terms that may contain them.
+
+    The patterns are for text in lower case: a search that ignores case takes twice as long.
+    """
 
     pattern: re.Pattern[str]
     allowed: re.Pattern[str]
@@ -26,21 +29,23 @@ class BannedWords:
 
     def find(self, path: str, text: str) -> Iterator[Finding]:
         """Yield a finding for each banned word of a text, also as a part of an identifier."""
-        allowed = [match.span() for match in self.allowed.finditer(text)]
-        for match in self.pattern.finditer(text):
-            if any(start <= match.start() and match.end() <= end for start, end in allowed):
-                continue
-            if not _is_word(text, match.start(), match.end()):
+        lower = _lower(text)
+        for match in self.pattern.finditer(lower):
+            start, end = match.span()
+            if not _is_word(text, start, end):
                 continue
             word = self._word(match.group())
-            if word in self.exact and match.group() != match.group().lower():
+            if word in self.exact and text[start:end] != match.group():
                 continue
-            line = text.count("\n", 0, match.start()) + 1
+            spans = (allowed.span() for allowed in self.allowed.finditer(lower))
+            if any(first <= start and end <= last for first, last in spans):
+                continue
+            line = text.count("\n", 0, start) + 1
             yield Finding(path, line, "word", f"`{word}`: write {self.replacements[word]}")
 
     def _word(self, found: str) -> str:
         """Return the word of the list that a match stands for."""
-        letters = re.sub(r"[^a-z]", "", found.lower())
+        letters = re.sub(r"[^a-z]", "", found)
         return next(word for word in self.replacements if word.replace(" ", "") == letters)
 
 
@@ -52,7 +57,15 @@ def read_banned_words(file: Path = WORDS_FILE) -> BannedWords:
 
 
 def _pattern(words: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(word.replace(" ", _BREAK) for word in words), re.IGNORECASE)
+    return re.compile("|".join(word.replace(" ", _BREAK) for word in words))
+
+
+def _lower(text: str) -> str:
+    """Return a text of the same length in lower case."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join(each if len(each.lower()) > 1 else each.lower() for each in text)
 
 
 def _is_word(text: str, start: int, end: int) -> bool:

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.style.any_type import find_any
+from tests.style.cache import FindingsCache
 from tests.style.docstrings import find_docstring_faults
 from tests.style.findings import Finding
 from tests.style.language import BannedWords, read_banned_words
 from tests.style.sizes import find_long_file, find_long_functions
 
 ROOT = Path(__file__).resolve().parents[2]
+CACHE_FILE = ROOT / "build/style.json"
 SKIPPED = ("tests/golden/",)
 """Recordings of the real components, with their texts."""
 
@@ -38,9 +40,16 @@ def findings_in(path: str, text: str, words: BannedWords) -> Iterator[Finding]:
                 yield from find_any(path, text)
 
 
-def all_findings(root: Path = ROOT) -> list[Finding]:
+def all_findings(root: Path = ROOT, cache_file: Path = CACHE_FILE) -> list[Finding]:
     """Return the findings of the whole project, sorted by path and line."""
-    words = read_banned_words()
-    return sorted(
-        found for path in project_files(root) for found in findings_in(path, (root / path).read_text(), words)
-    )
+    words, cache = read_banned_words(), FindingsCache(cache_file)
+    found: list[Finding] = []
+    for path in project_files(root):
+        data = (root / path).read_bytes()
+        own = cache.get(path, data)
+        if own is None:
+            own = list(findings_in(path, data.decode(), words))
+            cache.put(path, data, own)
+        found += own
+    cache.save()
+    return sorted(found)

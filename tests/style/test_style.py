@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.style import cache, report
 from tests.style.any_type import find_any
 from tests.style.ceilings import lowered, over_ceilings, read_ceilings
 from tests.style.docstrings import find_docstring_faults
 from tests.style.findings import Finding
-from tests.style.language import read_banned_words
-from tests.style.report import all_findings, project_files
+from tests.style.language import BannedWords, read_banned_words
+from tests.style.report import all_findings, findings_in, project_files
 from tests.style.sizes import FILE_LINES_MAX, FUNCTION_LINES_MAX, find_long_file, find_long_functions
 
 
@@ -131,3 +134,32 @@ def test_ceilings_only_fall(tmp_path: Path) -> None:
 def test_a_package_is_a_folder_and_below_tests_the_next_one() -> None:
     paths = {"README.md": ".", "a/b/c.py": "a", "tests/a/b/c.py": "tests/a", "tests/conftest.py": "tests"}
     assert {path: Finding(path, 1, "", "").package for path in paths} == paths
+
+
+def test_a_file_is_checked_again_when_it_or_a_check_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, cache_file = tmp_path / "clone", tmp_path / "build/style.json"
+    root.mkdir()
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    (root / "a.md").write_text(f"first\n{'who' + 'ever'}\n")
+    (root / "b.md").write_text("nothing\n")
+    checked: list[str] = []
+
+    def recorded(path: str, text: str, words: BannedWords) -> Iterator[Finding]:
+        checked.append(path)
+        return findings_in(path, text, words)
+
+    monkeypatch.setattr(report, "findings_in", recorded)
+    first = all_findings(root, cache_file)
+    assert [(each.path, each.line) for each in first] == [("a.md", 2)]
+    assert all_findings(root, cache_file) == first
+    assert checked == ["a.md", "b.md"]
+    (root / "b.md").write_text(f"{'no' + 'body'}\n")
+    assert [each.path for each in all_findings(root, cache_file)] == ["a.md", "b.md"]
+    assert checked == ["a.md", "b.md", "b.md"]
+    monkeypatch.setattr(cache, "_checks_digest", lambda: "others")
+    assert len(all_findings(root, cache_file)) == 2
+    assert checked[3:] == ["a.md", "b.md"]
+    cache_file.write_text("[]")
+    assert len(all_findings(root, cache_file)) == 2
