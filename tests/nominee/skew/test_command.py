@@ -17,6 +17,8 @@ from nominee.skew.executor import ExecutorError
 from tests.nominee.skew.matrices import CLEARING, HEADER
 from tests.nominee.skew.test_run import FakeExecutor
 
+pytestmark = pytest.mark.processes  # A cell names the commit of the clone, which git prints.
+
 
 class FailingExecutor(FakeExecutor):
     """Ends `limit` jobs, and then raises an error."""

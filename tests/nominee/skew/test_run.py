@@ -22,6 +22,8 @@ from nominee.skew.report import CellResult, Report, Verdict
 from nominee.skew.store import Store, StoreError
 from tests.nominee.skew.matrices import CLEARING, PATH, planned
 
+pytestmark = pytest.mark.processes  # A cell names the commit of the clone, which git prints.
+
 _ANSWERS = """\
   answers:
   - kep: 5278

@@ -20,6 +20,10 @@ from nominee.skew.store import Store
 from tests.nominee.skew.matrices import CLEARING, HEADER, matrix
 from tests.nominee.skew.test_run import Counter, FakeExecutor
 
+pytestmark = (
+    pytest.mark.processes
+)  # A cell names the commit of the clone, which git prints; one test starts a cell.
+
 _KEPT = "clearing apiserver=1.33 scheduler=1.34 apiserver gates=default"
 _CLEARED = "clearing apiserver=1.35 scheduler=1.34 apiserver gates=default"
 _ROW = "  - name: clearing\n"
