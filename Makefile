@@ -41,10 +41,10 @@ check: setup
 # Python's cache of compiled tests is written also where PYTHONDONTWRITEBYTECODE is set: else each worker compiles all.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
-# Three at a time on two cores: much of a test with real processes is waiting. A file's tests stay together, for their
+# Four at a time on two cores: much of a test with real processes is waiting. A file's tests stay together, for their
 # fixtures (tests/support/scheduling.py).
 test: setup
-	$(PYTEST) -n 3 --dist loadfile -m "not slow and not chaos"
+	$(PYTEST) -n 4 --dist loadfile -m "not slow and not chaos"
 
 # The tests that start no process (tests/support/processes.py).
 test-fast: setup
@@ -56,7 +56,7 @@ test-wheel-etcd: setup
 		$(PYTEST) -n 3 --dist loadfile -m "etcd and not slow and not chaos"
 
 test-all: setup
-	$(PYTEST) -n 3 --dist loadfile -m "not chaos" --hypothesis-profile=explore
+	$(PYTEST) -n 4 --dist loadfile -m "not chaos" --hypothesis-profile=explore
 
 # What CI runs: the tests that kill processes under load, bounded explorations (docs/chaos.md), and random faults.
 chaos: setup

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
+from nominee import command_group
 from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import StateDirectory, is_alive, lock_holder, process_letter
 from tests.support.etcd import up_warning
@@ -20,6 +22,7 @@ from tests.support.patience import PATIENCE_SECONDS
 LIMIT_SECONDS = PATIENCE_SECONDS
 WAITING = ("up", "down", "start", "stop", "restart")
 """Commands that wait for processes; their own limits are for a machine that does little else."""
+STARTING = ("up", "bench")
 
 
 def nominee(*words: str | Path, directory: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -33,6 +36,14 @@ def nominee(*words: str | Path, directory: Path | None = None) -> subprocess.Com
         text=True,
         timeout=2 * LIMIT_SECONDS,  # the command reports its own limit before
         check=False,
+    )
+
+
+def in_process(*words: str, directory: Path) -> Result:
+    """Runs a command that starts no process, in this one."""
+    assert words[0] not in STARTING
+    return CliRunner().invoke(
+        command_group.nominee, [*words, "--dir", str(directory)], catch_exceptions=False
     )
 
 
@@ -52,13 +63,24 @@ def gone(*processes: int) -> bool:
     return wait_until(lambda: not any(is_alive(pid) for pid in processes), LIMIT_SECONDS)
 
 
-@pytest.mark.parametrize("command", [("up", "--detach"), ("down",), ("restart", "etcd")])
-@pytest.mark.parametrize("seconds", ["nan", "0", "-1", "1e9", "soon"])
-def test_a_wait_is_a_number_of_seconds(command: tuple[str, ...], seconds: str, directory: Path) -> None:
-    answer = nominee(*command, "--timeout", seconds, directory=directory)
+_NO_SECONDS = ["nan", "0", "-1", "1e9", "soon"]
+
+
+@pytest.mark.parametrize("seconds", _NO_SECONDS)
+def test_up_waits_for_a_number_of_seconds(seconds: str, directory: Path) -> None:
+    answer = nominee("up", "--detach", "--timeout", seconds, directory=directory)
     assert answer.returncode == 2
     assert "is not a number of seconds" in answer.stderr
     assert lock_holder(StateDirectory(directory)) is None
+
+
+@pytest.mark.parametrize("command", [("down",), ("restart", "etcd")])
+@pytest.mark.parametrize("seconds", _NO_SECONDS)
+def test_a_wait_is_a_number_of_seconds(command: tuple[str, ...], seconds: str, tmp_path: Path) -> None:
+    answer = in_process(*command, "--timeout", seconds, directory=tmp_path / "cluster")
+    assert answer.exit_code == 2
+    assert "is not a number of seconds" in answer.stderr
+    assert lock_holder(StateDirectory(tmp_path / "cluster")) is None
 
 
 def foreground(directory: Path) -> subprocess.Popen[str]:
@@ -188,9 +210,14 @@ def test_etcd_keeps_its_address_and_data_through_a_kill(directory: Path) -> None
 def test_mistakes_are_answered_with_what_to_do(
     tmp_path: Path, words: tuple[str, ...], status: int, message: str
 ) -> None:
-    answer = nominee(*words, directory=tmp_path)
-    assert (answer.returncode, message in answer.stderr) == (status, True), answer.stderr
-    assert "Traceback" not in answer.stderr
+    if words[0] in STARTING:
+        process = nominee(*words, directory=tmp_path)
+        answer = (process.returncode, process.stderr)
+    else:
+        result = in_process(*words, directory=tmp_path)
+        answer = (result.exit_code, result.stderr)
+    assert (answer[0], message in answer[1]) == (status, True), answer[1]
+    assert "Traceback" not in answer[1]
 
 
 def test_dry_run_prints_what_would_be_started(tmp_path: Path) -> None:

@@ -115,6 +115,7 @@ def test_mistakes(words: tuple[str, ...], status: int, message: str, tmp_path: P
     assert (found.exit_code, message in found.output) == (status, True), found.output
 
 
+@pytest.mark.processes
 def test_a_gate_without_effect_is_a_warning(tmp_path: Path) -> None:
     gates = ("--feature-gates", "NominatedNodeNameForExpectation=false")
     found = run("restart", "kubelet", *gates, "--dir", str(tmp_path))

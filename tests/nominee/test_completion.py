@@ -18,7 +18,7 @@ GATE = "NominatedNodeNameForExpectation"
 # What a script of ours gives bash: the words with which it replaces the one before the cursor.
 ASK = """
 nominee() { "$PYTHON" -P -m nominee.cli "$@"; }
-source <(nominee completion bash)
+source "$SCRIPT"
 compopt() { echo "compopt $*"; }
 COMP_LINE=$1 COMP_POINT=${#1}
 _nominee_completion nominee
@@ -36,11 +36,19 @@ print("\\n".join(point.name for point in failpoints.REGISTRY.states()))
 """
 
 
-def complete(line: str) -> list[str]:
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return what `nominee completion bash` prints."""
+    file = tmp_path_factory.mktemp("completion") / "script"
+    file.write_text(nominee("completion", "bash").stdout)
+    return file
+
+
+def complete(line: str, script: Path) -> list[str]:
     """The words that bash offers behind a line."""
     done = subprocess.run(
         ["bash", "-c", ASK, "bash", line],
-        env={"PYTHON": sys.executable, "PATH": "/usr/bin:/bin"},
+        env={"PYTHON": sys.executable, "SCRIPT": str(script), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,
@@ -94,15 +102,15 @@ def complete(line: str) -> list[str]:
         ("nominee completion ", ["bash", "zsh", "fish"]),
     ],
 )  # fmt: skip
-def test_what_bash_offers(line: str, expected: list[str]) -> None:
-    assert complete(line) == expected
+def test_what_bash_offers(line: str, expected: list[str], script: Path) -> None:
+    assert complete(line, script) == expected
 
 
-def test_the_processes_of_a_cluster_are_offered(tmp_path: Path) -> None:
+def test_the_processes_of_a_cluster_are_offered(tmp_path: Path, script: Path) -> None:
     (tmp_path / "run").mkdir()
     plan = {"processes": [{"name": "etcd"}, {"name": "kubelet-0"}, {"name": "kubelet-1"}]}
     (tmp_path / "run" / "plan.json").write_text(json.dumps(plan))
-    assert complete(f"nominee restart --dir {tmp_path} kub") == ["kubelet", "kubelet-0", "kubelet-1"]
+    assert complete(f"nominee restart --dir {tmp_path} kub", script) == ["kubelet", "kubelet-0", "kubelet-1"]
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -46,6 +46,7 @@ def _fake(directory: Path, text: str) -> Path:
     return fake
 
 
+@pytest.mark.processes
 def test_every_etcd_on_the_path_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _fake(tmp_path / "a", "etcd Version: 3.5.1")
     good = _fake(tmp_path / "b", "etcd Version: 3.4.23")
@@ -57,6 +58,7 @@ def test_every_etcd_on_the_path_is_asked(tmp_path: Path, monkeypatch: pytest.Mon
     assert etcd.find() == EtcdBinary(good, (3, 4, 23))
 
 
+@pytest.mark.processes
 def test_the_environment_names_an_etcd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     named = _fake(tmp_path / "named", "etcd Version: 3.5.1")
     given = _fake(tmp_path / "given", "etcd Version: 3.5.2")
@@ -76,6 +78,7 @@ def test_what_starts_etcd_runs_with_every_etcd(
     assert request.node.get_closest_marker("etcd") is not None
 
 
+@pytest.mark.processes
 def test_what_is_no_etcd_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EtcdError, match="is not an etcd binary that runs"):
         etcd.find(str(_fake(tmp_path / "a", "hello")))

@@ -39,6 +39,7 @@ def test_it_has_the_options_of_its_command_only(tmp_path: Path) -> None:
     assert KeptOptions.read(tmp_path) == kept
 
 
+@pytest.mark.processes
 def test_the_error_has_the_end_of_what_was_reported(tmp_path: Path) -> None:
     def start() -> None:
         with cluster(tmp_path / "d", ["--replicas", "controllers=2"]):

@@ -101,6 +101,7 @@ def test_crashes_pauses_and_faults(tmp_path: Path) -> None:
     assert result.outcome is Outcome.PASSED, result.reason
 
 
+@pytest.mark.processes
 def test_a_failure_names_the_seed_and_the_command(tmp_path: Path) -> None:
     path = write(tmp_path, NEVER_RUNS)
     arguments = ["run", "--simulate", "--seeds", "4-5", "--jobs", "2", "-o", "json", str(path)]

@@ -1,9 +1,9 @@
 """Which tests one worker of a parallel run has: those of a file, and those that share a running cluster.
 
 It takes the place of `--dist loadfile`, with which the cluster of `tests/apiserver/rest/conftest.py` started
-again for each file: these files were seldom neighbours on a worker. The files that take longest come first, so
-that no worker has a long one when the others have ended. xdist's own order is by the number of tests, which
-puts the few tests of a file that start processes last.
+again for each file: these files were seldom neighbours on a worker. The files that take longest come first,
+so that no worker has a long one when the others have ended. xdist's own order is by the number of tests,
+which puts the files with a few long tests last.
 """
 
 from __future__ import annotations

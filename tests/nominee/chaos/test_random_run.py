@@ -73,6 +73,7 @@ def test_without_processes_there_is_load_only() -> None:
     }
 
 
+@pytest.mark.processes
 def test_a_run_in_a_simulation_comes_to_rest_and_is_repeated_by_its_seed() -> None:
     ran = [CliRunner().invoke(chaos, ["run", *_ARGUMENTS, "-o", "json"]) for _ in range(2)]
     assert [each.exit_code for each in ran] == [0, 0], ran[0].output
@@ -96,6 +97,7 @@ _ARGUMENTS = ("--simulate", "--seed", "7", "--duration", "5s", "--rate", "4")
         ((), "pod default/p is bound to n1 and is not ready", "does not come to rest"),
     ],
 )
+@pytest.mark.processes
 def test_a_failure_has_seed_version_commit_and_command(
     monkeypatch: pytest.MonkeyPatch, violations: tuple[Violation, ...], unsettled: str, message: str
 ) -> None:
@@ -119,6 +121,7 @@ def test_a_failure_has_seed_version_commit_and_command(
     assert suite.get("failures") == "1"
 
 
+@pytest.mark.processes
 def test_a_cluster_that_does_not_start_is_status_2(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fail(*_: object) -> Outcome:
         raise ClusterError("the cluster did not start")

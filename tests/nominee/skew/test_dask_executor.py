@@ -146,6 +146,7 @@ def test_an_address_without_a_scheduler_is_an_error(tmp_path: Path, monkeypatch:
             next(running)
 
 
+@pytest.mark.processes
 def test_a_worker_of_another_version_runs_no_cell(tmp_path: Path) -> None:
     (job, *_) = _jobs(tmp_path)
     dask_executor.unpack(dask_executor.run_job(replace(job, version="0.1.0")), tmp_path / "cell")

@@ -39,6 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.processes
 def test_at_most_so_many_cells_run_at_a_time(folder: Path) -> None:
     jobs = _jobs(folder)
     running = LocalExecutor(2, SystemClock()).run(jobs, folder / "cells")
@@ -85,6 +86,7 @@ def test_the_directory_of_a_killed_process_is_removed(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.processes
 def test_a_cell_that_does_not_end_is_an_error(folder: Path) -> None:
     cell = planned(folder, CLEARING, full=True).cells[0]
     job = replace(_jobs(folder)[0], seconds_max=0.5)
