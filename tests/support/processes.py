@@ -27,24 +27,34 @@ _EVENTS: Final = frozenset(
 
 
 class Reach:
-    """What code reaches through the global names that it uses."""
+    """Answers whether code reaches a module that starts processes, through the global names that it uses."""
 
     def __init__(self) -> None:
         self._known: dict[object, bool] = {}
 
     def starts_processes(self, thing: object) -> bool:
-        """Return whether a function or class of the tests reaches a module that starts processes."""
+        """Return whether a function of the tests does, by functions and classes of the tests."""
         if thing not in self._known:
-            self._known[thing] = False  # for a circle
-            module = getattr(thing, "__module__", "")
-            self._known[thing] = any(self._leads_there(each, module) for each in _used_by(thing))
+            seen = {thing}
+            self._known[thing] = self._leads_there(thing, seen)
+            if not self._known[thing]:
+                self._known.update(dict.fromkeys(seen, False))
         return self._known[thing]
 
-    def _leads_there(self, used: object, here: str) -> bool:
-        if any(used is module or getattr(used, "__module__", "") == module.__name__ for module in _MODULES):
-            return True
-        own = isinstance(used, FunctionType | type) and used.__module__.startswith(("tests.", here))
-        return own and self.starts_processes(used)
+    def _leads_there(self, thing: object, seen: set[object]) -> bool:
+        here = getattr(thing, "__module__", "")
+        for used in _used_by(thing):
+            if any(used is each or getattr(used, "__module__", "") == each.__name__ for each in _MODULES):
+                return True
+            if not isinstance(used, FunctionType | type) or not used.__module__.startswith(("tests.", here)):
+                continue
+            if self._known.get(used) or (used not in seen and self._enter(used, seen)):
+                return True
+        return False
+
+    def _enter(self, used: object, seen: set[object]) -> bool:
+        seen.add(used)
+        return self._known.get(used, True) and self._leads_there(used, seen)
 
 
 def _used_by(thing: object) -> Iterator[object]:

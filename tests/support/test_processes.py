@@ -16,6 +16,9 @@ import pytest
 def start():
     return [subprocess.run([sys.executable, "-c", ""], check=True) for _ in range(1)]
 
+def one(): return other() or start()
+def other(): return one()
+
 class Component:
     @property
     def started(self):
@@ -26,6 +29,12 @@ def component():
     return Component().started
 
 def test_by_a_function(): start()
+def test_by_a_circle():
+    with pytest.raises(RecursionError):
+        one()
+def test_by_the_other_way_into_the_circle():
+    with pytest.raises(RecursionError):
+        other()
 def test_by_a_class(): Component().started
 def test_by_a_fixture(component): pass
 @pytest.mark.processes
@@ -36,7 +45,14 @@ def test_unmarked_and_caught():
     with suppress(RuntimeError):
         eval("start()")
 """
-_MARKED = ["test_by_a_function", "test_by_a_class", "test_by_a_fixture", "test_by_the_tested_code"]
+_MARKED = [
+    "test_by_a_function",
+    "test_by_a_circle",
+    "test_by_the_other_way_into_the_circle",
+    "test_by_a_class",
+    "test_by_a_fixture",
+    "test_by_the_tested_code",
+]
 _OTHERS = ["test_none", "test_unmarked", "test_unmarked_and_caught"]
 
 
