@@ -11,7 +11,7 @@ from setuptools.command.build_py import build_py
 
 
 class BuildWithProtos(build_py):
-    """An editable install takes the modules of build/pb instead, which `make setup` compiles."""
+    """An editable install has the link nominee/pb to what `make setup` compiles."""
 
     def run(self) -> None:
         """Copy the packages, and compile the .proto files beside them."""
@@ -21,7 +21,7 @@ class BuildWithProtos(build_py):
         # What an earlier build copied and the sources no longer have would be packed again.
         shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
-        subprocess.run([sys.executable, "proto/compile.py", self.build_lib], check=True)
+        subprocess.run([sys.executable, "proto/compile.py", f"{self.build_lib}/nominee/pb"], check=True)
 
 
 setup(cmdclass={"build_py": BuildWithProtos})

@@ -1,4 +1,4 @@
-"""`python -m apiserver --dir D`: the API server as a process."""
+"""`python -m nominee.apiserver --dir D`: the API server as a process."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from apiserver.access.options import AccessOptions, access_options
-from machinery.process.component import Process, component_command
-from machinery.process.option_types import Duration, EtcdServers
+from nominee.apiserver.access.options import AccessOptions, access_options
+from nominee.machinery.process.component import Process, component_command
+from nominee.machinery.process.option_types import Duration, EtcdServers
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -111,8 +111,8 @@ def main(
     access: AccessOptions,
 ) -> None:
     """Run the API server: Kubernetes objects on etcd, over gRPC and REST."""
-    from apiserver.process.options import Options
-    from apiserver.process.run import check_options, run_apiserver
+    from nominee.apiserver.process.options import Options
+    from nominee.apiserver.process.run import check_options, run_apiserver
 
     options = Options(
         etcd_servers=etcd_servers,

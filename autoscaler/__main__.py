@@ -1,4 +1,4 @@
-"""`python -m autoscaler --dir D`: the cluster autoscaler as a process."""
+"""`python -m nominee.autoscaler --dir D`: the cluster autoscaler as a process."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from autoscaler import options as flags
-from autoscaler.cloud.node_groups import NodeGroupError, load
-from autoscaler.options import Compat, Options
-from autoscaler.planning import expander
-from autoscaler.shell.process import run_autoscaler, run_with_cloud
-from autoscaler.shell.provider import CloudConfig
-from machinery.process.component import Process, component_command
-from machinery.wire.scalars import format_duration
+from nominee.autoscaler import options as flags
+from nominee.autoscaler.cloud.node_groups import NodeGroupError, load
+from nominee.autoscaler.options import Compat, Options
+from nominee.autoscaler.planning import expander
+from nominee.autoscaler.shell.process import run_autoscaler, run_with_cloud
+from nominee.autoscaler.shell.provider import CloudConfig
+from nominee.machinery.process.component import Process, component_command
+from nominee.machinery.wire.scalars import format_duration
 
 
 def _shown(name: str, value: object) -> str:

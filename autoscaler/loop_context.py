@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
-from autoscaler.planning.observation import Observation
-from autoscaler.planning.pods_by_schedulability import PodsBySchedulability
-from autoscaler.planning.snapshot import ClusterSnapshot
-from autoscaler.planning.template_node import TemplateNode
-from autoscaler.result import LoopResult
-from machinery.api.pb import core
+from nominee.autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
+from nominee.autoscaler.planning.observation import Observation
+from nominee.autoscaler.planning.pods_by_schedulability import PodsBySchedulability
+from nominee.autoscaler.planning.snapshot import ClusterSnapshot
+from nominee.autoscaler.planning.template_node import TemplateNode
+from nominee.autoscaler.result import LoopResult
+from nominee.machinery.api.pb import core
 
 
 @dataclass(slots=True)

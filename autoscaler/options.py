@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
-from machinery.features.gates import Version
-from machinery.wire.scalars import parse_seconds
+from nominee.machinery.features.gates import Version
+from nominee.machinery.wire.scalars import parse_seconds
 
 GIB = 1024**3
 

@@ -1,8 +1,8 @@
 """Orders: what the core asks the executor to do, as data.
 
 A step of the loop is a generator of orders. `failure = yield from IncreaseSize("ng1", 2)` gives the order to
-the executor (`autoscaler.shell.executor`) and goes on with its result. A test can read the orders of a step
-without an executor: in `list(step)` every order returns None, which means success.
+the executor (`nominee.autoscaler.shell.executor`) and goes on with its result. A test can read the orders of
+a step without an executor: in `list(step)` every order returns None, which means success.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from autoscaler.planning.events import Event
-from autoscaler.planning.observation import CloudView, Observation
-from machinery.api.pb import core
+from nominee.autoscaler.planning.events import Event
+from nominee.autoscaler.planning.observation import CloudView, Observation
+from nominee.machinery.api.pb import core
 
 R = TypeVar("R")
 

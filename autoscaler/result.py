@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from autoscaler.orders import ErrorType
-from autoscaler.planning.events import Events
-from autoscaler.planning.scale_up import ScaleUpPlan, ScaleUpResult
-from machinery.runtime.clock import Clock, Moment
+from nominee.autoscaler.orders import ErrorType
+from nominee.autoscaler.planning.events import Events
+from nominee.autoscaler.planning.scale_up import ScaleUpPlan, ScaleUpResult
+from nominee.machinery.runtime.clock import Clock, Moment
 
 
 class ScaleDownResult(StrEnum):

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import random
 
-from autoscaler.options import Options
-from autoscaler.planning.cluster_state import ClusterStateRegistry
-from autoscaler.planning.cooldowns import Cooldowns
-from autoscaler.planning.dynamic_resources import DynamicResources, Listers
-from autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
-from autoscaler.planning.nominations import Nominations
-from autoscaler.planning.observation import CloudView
-from autoscaler.planning.scale_down import ScaleDownPlanner
-from autoscaler.planning.scheduling_hints import SchedulingHints
-from autoscaler.planning.status import StatusBuilder
-from autoscaler.planning.templates import TemplateNodeProvider
-from machinery.features.gates import Gates
-from machinery.runtime.clock import Clock
-from scheduler.framework.types import PodInfo
+from nominee.autoscaler.options import Options
+from nominee.autoscaler.planning.cluster_state import ClusterStateRegistry
+from nominee.autoscaler.planning.cooldowns import Cooldowns
+from nominee.autoscaler.planning.dynamic_resources import DynamicResources, Listers
+from nominee.autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
+from nominee.autoscaler.planning.nominations import Nominations
+from nominee.autoscaler.planning.observation import CloudView
+from nominee.autoscaler.planning.scale_down import ScaleDownPlanner
+from nominee.autoscaler.planning.scheduling_hints import SchedulingHints
+from nominee.autoscaler.planning.status import StatusBuilder
+from nominee.autoscaler.planning.templates import TemplateNodeProvider
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import Clock
+from nominee.scheduler.framework.types import PodInfo
 
 
 class AutoscalerState:

@@ -1,4 +1,4 @@
-"""`python -m controllers --dir D`: the controllers as a process."""
+"""`python -m nominee.controllers --dir D`: the controllers as a process."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from controllers.certificates.shell.signer import SigningOptions
-from controllers.shell.manager import Options, chosen, run_manager
-from machinery.process.component import Process, component_command
-from machinery.process.option_types import Duration
+from nominee.controllers.certificates.shell.signer import SigningOptions
+from nominee.controllers.shell.manager import Options, chosen, run_manager
+from nominee.machinery.process.component import Process, component_command
+from nominee.machinery.process.option_types import Duration
 
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 _POSITIVE = Duration(above_zero=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery.api.kinds import M
-from machinery.api.objects import metadata_of
+from nominee.machinery.api.kinds import M
+from nominee.machinery.api.objects import metadata_of
 
 
 def without_finalizer(obj: M, finalizer: str) -> M | None:

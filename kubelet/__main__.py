@@ -1,4 +1,4 @@
-"""`python -m kubelet --dir D --nodes 100`: one process that carries many nodes."""
+"""`python -m nominee.kubelet --dir D --nodes 100`: one process that carries many nodes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import click
 
-from kubelet.features import ResizePreemptionFlavour
-from kubelet.node.addresses import LISTED_NODES_MAX
-from kubelet.node.sysctls import SysctlAllowlist
-from kubelet.options import Delays, Heartbeats, NodeShape
-from kubelet.shell.process import KubeletConfig, run_kubelet
-from machinery.process.component import Process, component_command
-from machinery.process.option_types import Duration
-from machinery.resources.pod_resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
-from machinery.resources.quantity import Quantity, QuantityError
+from nominee.kubelet.features import ResizePreemptionFlavour
+from nominee.kubelet.node.addresses import LISTED_NODES_MAX
+from nominee.kubelet.node.sysctls import SysctlAllowlist
+from nominee.kubelet.options import Delays, Heartbeats, NodeShape
+from nominee.kubelet.shell.process import KubeletConfig, run_kubelet
+from nominee.machinery.process.component import Process, component_command
+from nominee.machinery.process.option_types import Duration
+from nominee.machinery.resources.pod_resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
+from nominee.machinery.resources.quantity import Quantity, QuantityError
 
 
 class _Quantity(click.ParamType[str]):

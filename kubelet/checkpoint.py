@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict, TypeVar
 
-from kubelet.resources.pod_resources import PodResources, PodResourcesDocument
-from kubelet.runtime import sandbox as runtime
-from kubelet.runtime.sandbox import PodSandbox, SandboxDocument
+from nominee.kubelet.resources.pod_resources import PodResources, PodResourcesDocument
+from nominee.kubelet.runtime import sandbox as runtime
+from nominee.kubelet.runtime.sandbox import PodSandbox, SandboxDocument
 
 T = TypeVar("T")
 VERSION = 1

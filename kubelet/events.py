@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kubelet.resources.pod_resources import PodResources
-from kubelet.runtime.sandbox import PodSandbox
-from machinery.api.pb import core
-from machinery.runtime.clock import Moment as Moment
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.runtime.sandbox import PodSandbox
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import Moment as Moment
 
 # From the API server
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from machinery.features.gates import Gates, Version
+from nominee.machinery.features.gates import Gates, Version
 
 ResizePreemptionFlavour = Literal["kep", "1.37"]
 """KEP-5836's text, or what Kubernetes 1.37 shipped."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from kubelet.pods.container_events import ContainerEvent
-from kubelet.resize.actuation import ActuationCall
-from kubelet.resources.pod_resources import PodResources
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core
+from nominee.kubelet.pods.container_events import ContainerEvent
+from nominee.kubelet.resize.actuation import ActuationCall
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
 
 Operation = Literal["add", "resize"]
 EventType = Literal["Normal", "Warning"]

@@ -6,14 +6,14 @@ randomness: time is in the events. Source: kubelet 1.36, syncLoopIteration and i
 
 from __future__ import annotations
 
-from kubelet import events, instructions
-from kubelet.allocation import manager
-from kubelet.instructions import Instruction, QueueSync, SyncCause
-from kubelet.node.state import NodeState
-from kubelet.pods import sync
-from kubelet.pods.record import PodRecord
-from machinery.api.objects import resource_version_of
-from machinery.api.pb import core
+from nominee.kubelet import events, instructions
+from nominee.kubelet.allocation import manager
+from nominee.kubelet.instructions import Instruction, QueueSync, SyncCause
+from nominee.kubelet.node.state import NodeState
+from nominee.kubelet.pods import sync
+from nominee.kubelet.pods.record import PodRecord
+from nominee.machinery.api.objects import resource_version_of
+from nominee.machinery.api.pb import core
 
 
 def handle(node: NodeState, event: events.Event) -> list[Instruction]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from machinery.api.names import dns_subdomain_problems
+from nominee.machinery.api.names import dns_subdomain_problems
 
 if TYPE_CHECKING:
     from cryptography import x509

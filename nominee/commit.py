@@ -12,7 +12,7 @@ from pathlib import Path
 @cache
 def commit() -> str:
     """Return the commit of a clone, with `+` for changes; "" for an installed package."""
-    folder = Path(__file__).parents[1]
+    folder = Path(__file__).resolve().parents[1]
     if not (folder / ".git").exists():
         return ""
     with suppress(OSError, subprocess.SubprocessError):

@@ -35,21 +35,21 @@ COMPONENTS: tuple[Component, ...] = (
         replicas_max=5,
     ),
     Component(
-        name="apiserver", module="apiserver", aliases=("kube-apiserver",), stop_stage=2, needs=("etcd",),
-        replicas_max=3,
+        name="apiserver", module="nominee.apiserver", aliases=("kube-apiserver",), stop_stage=2,
+        needs=("etcd",), replicas_max=3,
     ),
     Component(
-        name="scheduler", module="scheduler", aliases=("kube-scheduler",), stop_stage=1,
+        name="scheduler", module="nominee.scheduler", aliases=("kube-scheduler",), stop_stage=1,
         needs=("apiserver",), replicas_max=3,
     ),
     Component(
-        name="controllers", module="controllers", aliases=("kube-controller-manager",), stop_stage=1,
+        name="controllers", module="nominee.controllers", aliases=("kube-controller-manager",), stop_stage=1,
         needs=("apiserver",),
     ),
-    Component(name="cloud", module="autoscaler.cloud", stop_stage=1, versioned=False),
-    Component(name="kubelet", module="kubelet", stop_stage=1, needs=("apiserver",)),
+    Component(name="cloud", module="nominee.autoscaler.cloud", stop_stage=1, versioned=False),
+    Component(name="kubelet", module="nominee.kubelet", stop_stage=1, needs=("apiserver",)),
     Component(
-        name="autoscaler", module="autoscaler", aliases=("cluster-autoscaler",), stop_stage=0,
+        name="autoscaler", module="nominee.autoscaler", aliases=("cluster-autoscaler",), stop_stage=0,
         needs=("apiserver", "cloud"), replicas_max=3,
     ),
 )  # fmt: skip

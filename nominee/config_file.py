@@ -52,7 +52,7 @@ def read_config(path: Path) -> Settings:
     """
     import yaml
 
-    from machinery.wire import yaml_text
+    from nominee.machinery.wire import yaml_text
 
     try:
         document = yaml_text.parse(path.read_text(encoding="utf-8"))

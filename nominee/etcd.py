@@ -22,14 +22,14 @@ from pathlib import Path
 
 import click
 
-from machinery.process import file_lock, run_files
-from machinery.process.parent_death import die_with_parent
-from machinery.runtime.clock import SystemClock, rfc3339
 from nominee import etcd_members, etcd_relay
 from nominee.etcd_leader import CERTIFICATES as CERTIFICATES
 from nominee.etcd_members import EtcdAddresses as EtcdAddresses
 from nominee.etcd_members import MembersError
 from nominee.etcd_pki import EtcdPki
+from nominee.machinery.process import file_lock, run_files
+from nominee.machinery.process.parent_death import die_with_parent
+from nominee.machinery.runtime.clock import SystemClock, rfc3339
 
 READY_SECONDS_MAX = 30.0
 SOCKET = "client.sock:0"

@@ -8,8 +8,8 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Final
 
-from machinery.process.run_files import RunFile
 from nominee.etcd_pki import EtcdPki
+from nominee.machinery.process.run_files import RunFile
 
 CERTIFICATES: Final = "certificates"
 """Key of the run file: the folder of the certificates that etcd (and its health check) requires."""

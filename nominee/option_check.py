@@ -32,7 +32,7 @@ def check_failpoints(options: UpOptions) -> None:
     """
     if not options.failpoints:
         return
-    from machinery.runtime import failpoints
+    from nominee.machinery.runtime import failpoints
 
     for key, texts in options.failpoints.items():
         component = BY_NAME.get(key) or BY_NAME[key.rpartition("-")[0]]

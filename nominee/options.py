@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from machinery.features import gates as machinery_versions
 from nominee.components import BY_NAME, COMPONENTS, Component, UnknownComponentError, find_process
+from nominee.machinery.features import gates as machinery_versions
 
 ALL = ""
 """The key of a setting for every component."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from machinery.client.etcd_endpoints import endpoints
-from machinery.features import gates as versions
 from nominee import version_skew
 from nominee.components import BY_NAME, Component
+from nominee.machinery.client.etcd_endpoints import endpoints
+from nominee.machinery.features import gates as versions
 from nominee.options import ALL, OptionError, merged, setting
 from nominee.pki import Pki
 from nominee.supervisor.clock import SECONDS_MAX

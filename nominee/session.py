@@ -8,12 +8,12 @@ from typing import IO, Any, TypeVar
 
 import click
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
-from machinery.client import api_client as client_module
-from machinery.client.api_client import Client
-from machinery.client.credentials import NoCredential
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.client import api_client as client_module
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.client.credentials import NoCredential
 from nominee.plan import directory_hint
 from nominee.supervisor.directory import StateDirectory
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import anyio
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_not_found
-from machinery.client import api_client as client_module
-from machinery.client.api_client import Client
-from machinery.client.credentials import NoCredential
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.client import api_client as client_module
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.client.credentials import NoCredential
 from nominee.supervisor.directory import StateDirectory
 from nominee.supervisor.node_ranges import NodeRange
 from nominee.supervisor.spec import ClusterSpec

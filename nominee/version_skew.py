@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from machinery.features import gates as versions
+from nominee.machinery.features import gates as versions
 
 
 def problems(emulated: Mapping[str, tuple[str, versions.Version]]) -> list[str]:

@@ -1,10 +1,10 @@
-"""Run the scheduler as a process: `python -m scheduler --dir D`."""
+"""Run the scheduler as a process: `python -m nominee.scheduler --dir D`."""
 
 from __future__ import annotations
 
 import click
 
-from machinery.process.component import Process, component_command
+from nominee.machinery.process.component import Process, component_command
 
 
 @component_command("scheduler")
@@ -67,8 +67,8 @@ def main(
     resize_fit: str,
 ) -> None:
     """Run the scheduler until it is stopped."""
-    from scheduler.framework.deferred_resize import Fit, Flavour, ResizePreemption, Tracking
-    from scheduler.shell.run import Settings, read_settings, run_scheduler
+    from nominee.scheduler.framework.deferred_resize import Fit, Flavour, ResizePreemption, Tracking
+    from nominee.scheduler.shell.run import Settings, read_settings, run_scheduler
 
     resizes = ResizePreemption(
         Flavour(resize_preemption_flavour), Tracking(resize_preemption_tracking), Fit(resize_fit)

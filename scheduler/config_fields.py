@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from machinery.api import names
-from machinery.wire.scalars import json_type, parse_seconds
+from nominee.machinery.api import names
+from nominee.machinery.wire.scalars import json_type, parse_seconds
 
 
 class Fields:

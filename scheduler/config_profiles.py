@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from scheduler.config_fields import Fields
-from scheduler.framework.interface import Plugin
-from scheduler.framework.profile import (
+from nominee.scheduler.config_fields import Fields
+from nominee.scheduler.framework.interface import Plugin
+from nominee.scheduler.framework.profile import (
     DEFAULT_SCHEDULER_NAME,
     PLUGIN_BASES,
     Enabled,

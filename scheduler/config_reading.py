@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from machinery.process.component import BadConfiguration
-from scheduler.config import ConfigError, SchedulerConfig, load
-from scheduler.config_profiles import ProfileError, build_profile
-from scheduler.framework.interface import Plugin
-from scheduler.framework.profile import Enabled, Profile
-from scheduler.plugin_loader import PluginLoadError, all_classes
-from scheduler.plugins import registry
+from nominee.machinery.process.component import BadConfiguration
+from nominee.scheduler.config import ConfigError, SchedulerConfig, load
+from nominee.scheduler.config_profiles import ProfileError, build_profile
+from nominee.scheduler.framework.interface import Plugin
+from nominee.scheduler.framework.profile import Enabled, Profile
+from nominee.scheduler.plugin_loader import PluginLoadError, all_classes
+from nominee.scheduler.plugins import registry
 
 
 def read_config(path: str) -> SchedulerConfig:

@@ -12,11 +12,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from scheduler.framework.algorithm import AlgorithmError, NoNodesError, ScheduleResult, schedule_pod
-from scheduler.framework.cache import Cache, CacheError
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.diagnosis import FitError
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.algorithm import AlgorithmError, NoNodesError, ScheduleResult, schedule_pod
+from nominee.scheduler.framework.cache import Cache, CacheError
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.diagnosis import FitError
+from nominee.scheduler.framework.interface import (
     Code,
     FilterError,
     NominatingInfo,
@@ -24,9 +24,9 @@ from scheduler.framework.interface import (
     PostFilterResult,
     Status,
 )
-from scheduler.framework.runtime import Framework
-from scheduler.framework.status import error_text, is_success
-from scheduler.framework.types import PodInfo
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.status import error_text, is_success
+from nominee.scheduler.framework.types import PodInfo
 
 CLEAR_NOMINATION = NominatingInfo(NominatingMode.Override, "")
 

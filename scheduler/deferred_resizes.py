@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from machinery.api.pb import core
-from scheduler.cycle import Failed, after_no_fit, failed_by, failed_without_fit_error
-from scheduler.framework.algorithm import AlgorithmError, pre_filter
-from scheduler.framework.cache import Cache
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.deferred_resize import (
+from nominee.machinery.api.pb import core
+from nominee.scheduler.cycle import Failed, after_no_fit, failed_by, failed_without_fit_error
+from nominee.scheduler.framework.algorithm import AlgorithmError, pre_filter
+from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.deferred_resize import (
     FITS,
     Flavour,
     ResizePreemption,
@@ -25,10 +25,10 @@ from scheduler.framework.deferred_resize import (
     is_disabled_by_kubelet,
     is_disabled_by_node,
 )
-from scheduler.framework.diagnosis import Diagnosis, FitError, NodeStatusTable
-from scheduler.framework.interface import Code, NominatingInfo, Status
-from scheduler.framework.runtime import Framework
-from scheduler.framework.types import PodInfo
+from nominee.scheduler.framework.diagnosis import Diagnosis, FitError, NodeStatusTable
+from nominee.scheduler.framework.interface import Code, NominatingInfo, Status
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.types import PodInfo
 
 _OTHER_NODE: Final = Status(
     Code.UnschedulableAndUnresolvable, ("node(s) didn't satisfy plugin(s) [NodeName]",), "NodeName"

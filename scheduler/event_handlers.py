@@ -11,14 +11,14 @@ from typing import Final, Protocol
 
 from google.protobuf.message import Message
 
-from machinery.api.pb import core
-from scheduler.deferred_resizes import DeferredResizes
-from scheduler.framework.cache import Cache, CacheError
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource
-from scheduler.framework.scheduling_groups import SchedulingGroups
-from scheduler.framework.types import PodInfo
-from scheduler.object_changes import node_changes, pod_changes
-from scheduler.queue.queue_events import UNSCHEDULED_ADD
+from nominee.machinery.api.pb import core
+from nominee.scheduler.deferred_resizes import DeferredResizes
+from nominee.scheduler.framework.cache import Cache, CacheError
+from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.object_changes import node_changes, pod_changes
+from nominee.scheduler.queue.queue_events import UNSCHEDULED_ADD
 
 ASSIGNED_POD_ADD: Final = ClusterEvent(EventResource.AssignedPod, ActionType.Add)
 ASSIGNED_POD_DELETE: Final = ClusterEvent(EventResource.AssignedPod, ActionType.Delete)

@@ -5,10 +5,10 @@ Source: kube-scheduler 1.36, failure handler (handleSchedulingFailure).
 
 from __future__ import annotations
 
-from machinery.api.pb import core
-from scheduler.framework.interface import NominatingInfo
-from scheduler.framework.types import PodInfo, QueuedPodInfo
-from scheduler.queue.scheduling_queue import PrioritySchedulingQueue
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.interface import NominatingInfo
+from nominee.scheduler.framework.types import PodInfo, QueuedPodInfo
+from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue
 
 
 def is_recreated(pod: PodInfo, cached: core.Pod | None) -> bool:

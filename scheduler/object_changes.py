@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from machinery.api.pb import core, resource
-from machinery.resources.quantity import Quantity
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource
-from scheduler.framework.pod_requests import ResourceOptions, pod_requests
-from scheduler.framework.types import DEFAULT_OPTIONS
+from nominee.machinery.api.pb import core, resource
+from nominee.machinery.resources.quantity import Quantity
+from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.framework.pod_requests import ResourceOptions, pod_requests
+from nominee.scheduler.framework.types import DEFAULT_OPTIONS
 
 
 def pod_changes(

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from machinery.api.objects import resource_version_of
-from machinery.api.pb import core
+from nominee.machinery.api.objects import resource_version_of
+from nominee.machinery.api.pb import core
 
 
 @dataclass(slots=True)

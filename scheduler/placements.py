@@ -9,8 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.api.pb import workloads
-from scheduler.framework.snapshot import Snapshot
+from nominee.machinery.api.pb import workloads
+from nominee.scheduler.framework.snapshot import Snapshot
 
 
 class PlacementError(Exception):

@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
-from scheduler.framework.interface import Plugin
+from nominee.scheduler.framework.interface import Plugin
 
 GROUP: Final = "nominee.scheduler_plugins"
 

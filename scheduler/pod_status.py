@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from machinery.api.objects import get_condition
-from machinery.api.pb import core
-from machinery.runtime.clock import rfc3339
-from scheduler.framework.interface import NominatingInfo, NominatingMode
+from nominee.machinery.api.objects import get_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import rfc3339
+from nominee.scheduler.framework.interface import NominatingInfo, NominatingMode
 
 POD_SCHEDULED: Final = "PodScheduled"
 NOTE_LENGTH_MAX: Final = 1024

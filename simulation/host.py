@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import anyio
 import anyio.lowlevel
 
-from simulation.owner import Owner, State
+from nominee.simulation.owner import Owner, State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

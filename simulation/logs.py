@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from machinery.runtime.clock import rfc3339_micro
-from machinery.runtime.logs import render_text
-from simulation.process import ENVIRONMENT
+from nominee.machinery.runtime.clock import rfc3339_micro
+from nominee.machinery.runtime.logs import render_text
+from nominee.simulation.process import ENVIRONMENT
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, WrappedLogger

@@ -18,7 +18,7 @@ from contextvars import Context, copy_context
 from types import CoroutineType
 from typing import Final, TypeGuard, TypeVar, TypeVarTuple, Unpack
 
-from simulation.owner import OWNER, Owner, State
+from nominee.simulation.owner import OWNER, Owner, State
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simulation.loop import SimulatedHandle
+    from nominee.simulation.loop import SimulatedHandle
 
 
 class State(enum.Enum):

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from machinery.runtime import failpoints
-from machinery.runtime.call_faults import FAULTS, Faults
-from machinery.runtime.failpoints import Failpoint, PointState, Registry
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.call_faults import FAULTS, Faults
+from nominee.machinery.runtime.failpoints import Failpoint, PointState, Registry
 
 
 class ProcessPoints(Registry):

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import anyio
 from prometheus_client import CollectorRegistry
 
-from machinery.process import run_files
-from machinery.process.component import GRACE_SECONDS, Body, Process
-from machinery.runtime import failpoints, host
-from simulation.clock import SimulatedClock
-from simulation.owner import Owner
+from nominee.machinery.process import run_files
+from nominee.machinery.process.component import GRACE_SECONDS, Body, Process
+from nominee.machinery.runtime import failpoints, host
+from nominee.simulation.clock import SimulatedClock
+from nominee.simulation.owner import Owner
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,35 +14,35 @@ from typing import Final, TypeVar
 
 import click
 
-from machinery.client import transport
-from machinery.client.api_client import Client, connect
-from machinery.process import component, run_files
-from machinery.runtime import host
-from machinery.runtime.call_faults import FAULTS
-from simulation import interrupts, logs, per_process
-from simulation.clock import SimulatedClock
-from simulation.etcd.service import EtcdService
-from simulation.etcd.store import Store
-from simulation.host import Files, SimulatedHost
-from simulation.loop import SimulatedLoop, SimulationError
-from simulation.network.delays import Delays
-from simulation.network.network import Network
-from simulation.owner import OWNER, Owner, State
-from simulation.per_process import CALL_FAULTS, POINTS, ProcessPoints
-from simulation.process import ENVIRONMENT, Environment, SimulatedProcess
-from simulation.started import Started
+from nominee.machinery.client import transport
+from nominee.machinery.client.api_client import Client, connect
+from nominee.machinery.process import component, run_files
+from nominee.machinery.runtime import host
+from nominee.machinery.runtime.call_faults import FAULTS
+from nominee.simulation import interrupts, logs, per_process
+from nominee.simulation.clock import SimulatedClock
+from nominee.simulation.etcd.service import EtcdService
+from nominee.simulation.etcd.store import Store
+from nominee.simulation.host import Files, SimulatedHost
+from nominee.simulation.loop import SimulatedLoop, SimulationError
+from nominee.simulation.network.delays import Delays
+from nominee.simulation.network.network import Network
+from nominee.simulation.owner import OWNER, Owner, State
+from nominee.simulation.per_process import CALL_FAULTS, POINTS, ProcessPoints
+from nominee.simulation.process import ENVIRONMENT, Environment, SimulatedProcess
+from nominee.simulation.started import Started
 
 T = TypeVar("T")
 DIRECTORY: Final = Path("/simulated")
 """The state directory of the simulated processes. It exists in memory only."""
 ETCD_ADDRESS: Final = "127.0.0.1:2379"
 MODULES: Final = {
-    "apiserver": "apiserver.__main__",
-    "scheduler": "scheduler.__main__",
-    "controllers": "controllers.__main__",
-    "kubelet": "kubelet.__main__",
-    "cloud": "autoscaler.cloud.__main__",
-    "autoscaler": "autoscaler.__main__",
+    "apiserver": "nominee.apiserver.__main__",
+    "scheduler": "nominee.scheduler.__main__",
+    "controllers": "nominee.controllers.__main__",
+    "kubelet": "nominee.kubelet.__main__",
+    "cloud": "nominee.autoscaler.cloud.__main__",
+    "autoscaler": "nominee.autoscaler.__main__",
 }
 KILLED = CRASHED = -9
 """The exit status of a process that was killed, or that a failpoint made crash."""

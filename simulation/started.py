@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from machinery.runtime.call_faults import Faults
-from simulation import asgi
-from simulation.clock import SimulatedClock
-from simulation.owner import Owner, State
-from simulation.per_process import ProcessPoints
-from simulation.process import SimulatedProcess
+from nominee.machinery.runtime.call_faults import Faults
+from nominee.simulation import asgi
+from nominee.simulation.clock import SimulatedClock
+from nominee.simulation.owner import Owner, State
+from nominee.simulation.per_process import ProcessPoints
+from nominee.simulation.process import SimulatedProcess
 
 if TYPE_CHECKING:
-    from simulation.asgi import Answer, App
+    from nominee.simulation.asgi import Answer, App
 
 ANSWER_SECONDS_MAX: Final = 5.0
 

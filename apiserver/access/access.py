@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.authentication import Authenticator, Credentials
-from apiserver.access.authorizer import AlwaysAllow, Authorizer, RulesFor, Union, forbidden
-from apiserver.access.impersonation import Headers, impersonated
-from apiserver.access.user import ADMIN, User, current_user
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.authentication import Authenticator, Credentials
+from nominee.apiserver.access.authorizer import AlwaysAllow, Authorizer, RulesFor, Union, forbidden
+from nominee.apiserver.access.impersonation import Headers, impersonated
+from nominee.apiserver.access.user import ADMIN, User, current_user
 
 ALLOW_ALL = Union([AlwaysAllow()])
 

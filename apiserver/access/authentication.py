@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 from cachetools import FIFOCache
 
-from apiserver.access.service_accounts import ISSUER
-from apiserver.access.user import ALL_AUTHENTICATED, ANONYMOUS, User
-from machinery.api import errors
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock
+from nominee.apiserver.access.service_accounts import ISSUER
+from nominee.apiserver.access.user import ALL_AUTHENTICATED, ANONYMOUS, User
+from nominee.machinery.api import errors
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock
 
 if TYPE_CHECKING:
-    from apiserver.access.service_accounts import ServiceAccountTokens
+    from nominee.apiserver.access.service_accounts import ServiceAccountTokens
 
 _log = logs.get()
 _CERTIFICATES_MAX = 1000

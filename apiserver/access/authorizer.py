@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.rbac.rules import Rule
-from apiserver.access.user import MASTERS, User
-from machinery.api import errors
-from machinery.api.errors import GroupResource, StatusError
-from machinery.api.pb import meta
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.rbac.rules import Rule
+from nominee.apiserver.access.user import MASTERS, User
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import GroupResource, StatusError
+from nominee.machinery.api.pb import meta
 
 MODES = ("AlwaysAllow", "AlwaysDeny", "Node", "RBAC")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.authorizer import Authorizer, forbidden
-from apiserver.access.user import ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, User
-from machinery.api import errors
-from machinery.api.names import go_quote
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.authorizer import Authorizer, forbidden
+from nominee.apiserver.access.user import ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, User
+from nominee.machinery.api import errors
+from nominee.machinery.api.names import go_quote
 
 PREFIX = "impersonate-"
 _USER, _GROUP, _UID, _EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from apiserver.access.authorizer import MODES
+from nominee.apiserver.access.authorizer import MODES
 
 
 @dataclass(frozen=True, slots=True)

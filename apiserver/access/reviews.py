@@ -8,19 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from k8s.io.api.authentication.v1 import generated_pb2 as authentication
-from k8s.io.api.authorization.v1 import generated_pb2 as authorization
-
-from apiserver.access.attributes import Attributes
-from apiserver.access.service_accounts import ISSUER
-from apiserver.access.user import User
-from apiserver.validation import field
-from machinery.api import errors
-from machinery.api.errors import Cause, GroupKind
-from machinery.wire.codec import to_json
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.service_accounts import ISSUER
+from nominee.apiserver.access.user import User
+from nominee.apiserver.validation import field
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import Cause, GroupKind
+from nominee.machinery.wire.codec import to_json
+from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication
+from nominee.pb.k8s.io.api.authorization.v1 import generated_pb2 as authorization
 
 if TYPE_CHECKING:
-    from apiserver.access.access import Access
+    from nominee.apiserver.access.access import Access
 
 _GROUP = "authorization.k8s.io"
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from apiserver.access.user import User
-from machinery.api import errors, kinds
-from machinery.api.kinds import AnyKind
-from machinery.runtime.clock import Clock
+from nominee.apiserver.access.user import User
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.runtime.clock import Clock
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey

@@ -8,11 +8,11 @@ Source: kube-apiserver 1.36, plugin/pkg/admission/certificates.
 
 from __future__ import annotations
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.authorizer import Authorizer
-from apiserver.access.user import MASTERS, current_user
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import CERTIFICATE_SIGNING_REQUEST, AnyKind
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.authorizer import Authorizer
+from nominee.apiserver.access.user import MASTERS, current_user
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.machinery.api.kinds import CERTIFICATE_SIGNING_REQUEST, AnyKind
 
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 

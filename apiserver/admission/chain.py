@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from apiserver.admission.certificates import CertificateSubjectRestriction
-from apiserver.admission.claim_resize import PersistentVolumeClaimResize
-from apiserver.admission.default_ingress_class import DefaultIngressClass
-from apiserver.admission.default_storage_class import DefaultStorageClass
-from apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
-from apiserver.admission.device_admin_access import DeviceAdminAccess
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from apiserver.admission.limit_ranger import LimitRanger
-from apiserver.admission.namespace_lifecycle import NamespaceLifecycle
-from apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
-from apiserver.admission.pod_resize_validator import PodResizeValidator
-from apiserver.admission.pod_topology_labels import PodTopologyLabels
-from apiserver.admission.priority import Priority
-from apiserver.admission.resource_quota import ResourceQuota
-from apiserver.admission.runtime_class import RuntimeClassAdmission
-from apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
-from apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
-from machinery.api.kinds import AnyKind
-from machinery.features.gates import Gates
+from nominee.apiserver.admission.certificates import CertificateSubjectRestriction
+from nominee.apiserver.admission.claim_resize import PersistentVolumeClaimResize
+from nominee.apiserver.admission.default_ingress_class import DefaultIngressClass
+from nominee.apiserver.admission.default_storage_class import DefaultStorageClass
+from nominee.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
+from nominee.apiserver.admission.device_admin_access import DeviceAdminAccess
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.limit_ranger import LimitRanger
+from nominee.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from nominee.apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
+from nominee.apiserver.admission.pod_resize_validator import PodResizeValidator
+from nominee.apiserver.admission.pod_topology_labels import PodTopologyLabels
+from nominee.apiserver.admission.priority import Priority
+from nominee.apiserver.admission.resource_quota import ResourceQuota
+from nominee.apiserver.admission.runtime_class import RuntimeClassAdmission
+from nominee.apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
+from nominee.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.features.gates import Gates
 
 NAMES = (
     "NamespaceLifecycle",

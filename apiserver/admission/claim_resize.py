@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, AnyKind
-from machinery.api.pb import core
-from machinery.resources.quantity import Quantity
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, AnyKind
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.quantity import Quantity
 
 _ZERO = Quantity.parse("0")
 

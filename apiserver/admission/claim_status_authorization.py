@@ -14,16 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from apiserver.access.attributes import CURRENT_ATTRIBUTES, Attributes
-from apiserver.access.authorizer import Authorizer, forbidden
-from apiserver.access.user import User, current_user
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from apiserver.kinds.resource.resource_claims import drop_deallocated
-from apiserver.validation import field, names
-from machinery.api import errors, kinds
-from machinery.api.errors import Cause
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import core, devices
+from nominee.apiserver.access.attributes import CURRENT_ATTRIBUTES, Attributes
+from nominee.apiserver.access.authorizer import Authorizer, forbidden
+from nominee.apiserver.access.user import User, current_user
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.kinds.resource.resource_claims import drop_deallocated
+from nominee.apiserver.validation import field, names
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import core, devices
 
 GATE: Final = "DRAResourceClaimGranularStatusAuthorization"
 _ACCOUNT: Final = "system:serviceaccount:"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from apiserver.kinds.networking.ingresses import CLASS_ANNOTATION
-from machinery.api.default_class import DEFAULT_INGRESS_CLASS, default_class
-from machinery.api.kinds import INGRESS, INGRESS_CLASS, AnyKind
-from machinery.api.pb import networking
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.kinds.networking.ingresses import CLASS_ANNOTATION
+from nominee.machinery.api.default_class import DEFAULT_INGRESS_CLASS, default_class
+from nominee.machinery.api.kinds import INGRESS, INGRESS_CLASS, AnyKind
+from nominee.machinery.api.pb import networking
 
 
 class DefaultIngressClass(Plugin):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.default_class import DEFAULT_STORAGE_CLASS, default_class
-from machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, AnyKind
-from machinery.api.pb import storage
-from machinery.scheduling.volume_matching import has_class
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.machinery.api.default_class import DEFAULT_STORAGE_CLASS, default_class
+from nominee.machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, AnyKind
+from nominee.machinery.api.pb import storage
+from nominee.machinery.scheduling.volume_matching import has_class
 
 
 class DefaultStorageClass(Plugin):

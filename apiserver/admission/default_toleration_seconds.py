@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import POD, AnyKind
-from machinery.api.pb import core
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.machinery.api.kinds import POD, AnyKind
+from nominee.machinery.api.pb import core
 
 SECONDS = 300
 _KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")

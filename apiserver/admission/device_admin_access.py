@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from apiserver.validation import field
-from machinery.api import errors, kinds
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import devices
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.validation import field
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import devices
 
 NAMESPACE_LABEL = "resource.kubernetes.io/admin-access"
 _TEXT = f"admin access to devices requires the `{NAMESPACE_LABEL}: true` label on the containing namespace"

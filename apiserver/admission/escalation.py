@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.authorizer import Authorizer
-from apiserver.access.rbac.authorizer import RBAC
-from apiserver.access.rbac.role_index import Reference
-from apiserver.access.rbac.rules import Rule, compact, quoted, uncovered
-from apiserver.access.user import MASTERS, User, current_user
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.authorizer import Authorizer
+from nominee.apiserver.access.rbac.authorizer import RBAC
+from nominee.apiserver.access.rbac.role_index import Reference
+from nominee.apiserver.access.rbac.rules import Rule, compact, quoted, uncovered
+from nominee.apiserver.access.user import MASTERS, User, current_user
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import AnyKind
 
 _ROLES = (kinds.ROLE, kinds.CLUSTER_ROLE)
 _BINDINGS = (kinds.ROLE_BINDING, kinds.CLUSTER_ROLE_BINDING)

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from apiserver.objects.cached_object import CachedObject
-from machinery.api import errors
-from machinery.api.errors import Cause, StatusError
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import Cause, StatusError
+from nominee.machinery.api.kinds import AnyKind
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
 

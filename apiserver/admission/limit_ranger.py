@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from apiserver.objects.cached_object import CachedObject
-from machinery.api.kinds import LIMIT_RANGE, PERSISTENT_VOLUME_CLAIM, POD, AnyKind
-from machinery.api.pb import core
-from machinery.features.gates import Gates
-from machinery.resources import resource_lists as amounts
-from machinery.resources.quantity import Quantity
-from machinery.resources.resource_lists import Amounts
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.machinery.api.kinds import LIMIT_RANGE, PERSISTENT_VOLUME_CLAIM, POD, AnyKind
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.resources import resource_lists as amounts
+from nominee.machinery.resources.quantity import Quantity
+from nominee.machinery.resources.resource_lists import Amounts
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 

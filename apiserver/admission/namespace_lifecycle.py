@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api import errors
-from machinery.api.errors import Cause
-from machinery.api.kinds import NAMESPACE, AnyKind
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.kinds import NAMESPACE, AnyKind
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import NODE, POD, AnyKind
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
-from machinery.resources.pod_resources import is_sidecar
-from machinery.resources.qos import GUARANTEED, recorded_qos_class
-from machinery.resources.quantity import Quantity
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.machinery.api.kinds import NODE, POD, AnyKind
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.resources.pod_resources import is_sidecar
+from nominee.machinery.resources.qos import GUARANTEED, recorded_qos_class
+from nominee.machinery.resources.quantity import Quantity
 
 GUARANTEED_CPU_RESIZE_UNTIL = Version(1, 35)
 """The last version in which the cpu of a Guaranteed pod needs a feature (kubernetes/kubernetes#136759)."""

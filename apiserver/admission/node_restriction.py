@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from apiserver.access.node.graph import references
-from apiserver.access.node.identity import NodeIdentity, identify
-from apiserver.access.user import current_user
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api import errors, kinds
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.access.node.graph import references
+from nominee.apiserver.access.node.identity import NodeIdentity, identify
+from nominee.apiserver.access.user import current_user
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.kinds import AnyKind
 
 MIRROR = "kubernetes.io/config.mirror"
 _LEASES = "kube-node-lease"

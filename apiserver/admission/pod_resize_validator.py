@@ -6,12 +6,12 @@ deferring is the kubelet's part.
 
 from __future__ import annotations
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.errors import Cause
-from machinery.api.kinds import NODE, POD, AnyKind
-from machinery.api.pb import core
-from machinery.features.gates import Gates
-from machinery.resources.pod_resources import node_allocatable, pod_requests
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.kinds import NODE, POD, AnyKind
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.resources.pod_resources import node_allocatable, pod_requests
 
 _OS_LABEL = "kubernetes.io/os"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import NODE, POD, AnyKind
-from machinery.features.gates import Gates, Version
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.machinery.api.kinds import NODE, POD, AnyKind
+from nominee.machinery.features.gates import Gates, Version
 
 SINCE = Version(1, 35)
 """The first version that enables it by default."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import POD, PRIORITY_CLASS, AnyKind
-from machinery.api.pb import core, scheduling
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.machinery.api.kinds import POD, PRIORITY_CLASS, AnyKind
+from nominee.machinery.api.pb import core, scheduling
 
 _PREEMPT = "PreemptLowerPriority"
 _COMPUTED = "must not be provided in pod spec; priority admission controller computed"

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from apiserver.objects.cached_object import CachedObject
-from machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVICE, AnyKind
-from machinery.api.pb import core
-from machinery.resources import quota
-from machinery.resources import resource_lists as amounts
-from machinery.resources.quantity import Quantity
-from machinery.resources.resource_lists import Amounts
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVICE, AnyKind
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources import quota
+from nominee.machinery.resources import resource_lists as amounts
+from nominee.machinery.resources.quantity import Quantity
+from nominee.machinery.resources.resource_lists import Amounts
 
 _UPDATES = frozenset(
     {

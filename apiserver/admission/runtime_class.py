@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import POD, RUNTIME_CLASS, AnyKind
-from machinery.api.pb import core, node
-from machinery.resources.quantity import Quantity
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.machinery.api.kinds import POD, RUNTIME_CLASS, AnyKind
+from nominee.machinery.api.pb import core, node
+from nominee.machinery.resources.quantity import Quantity
 
 _OTHER = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 _ALONE = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"

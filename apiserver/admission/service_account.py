@@ -12,13 +12,13 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from apiserver.access.node.graph import secrets
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from apiserver.objects import generate_name
-from apiserver.validation.pods.annotations import MIRROR_ANNOTATION
-from machinery.api.kinds import POD, SERVICE_ACCOUNT, AnyKind
-from machinery.api.pb import core
-from machinery.runtime.clock import Clock
+from nominee.apiserver.access.node.graph import secrets
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.objects import generate_name
+from nominee.apiserver.validation.pods.annotations import MIRROR_ANNOTATION
+from nominee.machinery.api.kinds import POD, SERVICE_ACCOUNT, AnyKind
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import Clock
 
 DEFAULT = "default"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, AnyKind
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.machinery.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, AnyKind
 
 _FINALIZERS = {
     PERSISTENT_VOLUME_CLAIM: "kubernetes.io/pvc-protection",

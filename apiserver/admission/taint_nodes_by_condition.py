@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import NODE, AnyKind
-from machinery.scheduling.taints import find_taint
+from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.machinery.api.kinds import NODE, AnyKind
+from nominee.machinery.scheduling.taints import find_taint
 
 NOT_READY = "node.kubernetes.io/not-ready"
 

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.watcher import EventType, Watcher, WatchEvent
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.watcher import EventType, Watcher, WatchEvent
+from nominee.machinery.api.kinds import AnyKind
 
 Predicate = Callable[[CachedObject], bool]
 Convert = Callable[[CachedObject], CachedObject]

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from apiserver.cache import continue_token
-from apiserver.cache.continue_token import ContinueToken, InvalidToken
-from apiserver.cache.kind_cache import Convert
-from apiserver.cache.watch_cache import WatchCache
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.list_options import (
+from nominee.apiserver.cache import continue_token
+from nominee.apiserver.cache.continue_token import ContinueToken, InvalidToken
+from nominee.apiserver.cache.kind_cache import Convert
+from nominee.apiserver.cache.watch_cache import WatchCache
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.list_options import (
     EXACT,
     InvalidResourceVersion,
     Predicate,
@@ -25,15 +25,15 @@ from apiserver.objects.list_options import (
     parse_selectors,
     predicate_of,
 )
-from apiserver.objects.requests import ListOptions, ListPage, WatchOptions
-from apiserver.objects.selectable_fields import SelectableFields
-from apiserver.objects.watcher import Watcher
-from apiserver.storage.interface import Compacted, Storage, StorageError, StoredValue
-from apiserver.storage.status import to_status
-from machinery.api import errors
-from machinery.api.errors import StatusError
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import meta
+from nominee.apiserver.objects.requests import ListOptions, ListPage, WatchOptions
+from nominee.apiserver.objects.selectable_fields import SelectableFields
+from nominee.apiserver.objects.watcher import Watcher
+from nominee.apiserver.storage.interface import Compacted, Storage, StorageError, StoredValue
+from nominee.apiserver.storage.status import to_status
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import meta
 
 # Keys read at once when a selector may drop most of them.
 _CHUNK = 500

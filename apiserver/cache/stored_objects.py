@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from apiserver.objects.cached_object import CachedObject
-from apiserver.schema import stored_fields, version_fields
-from machinery.api.kinds import AnyKind
-from machinery.features.gates import Version
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.schema import stored_fields, version_fields
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.features.gates import Version
 
 
 class StoredObjects:

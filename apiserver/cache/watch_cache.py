@@ -20,20 +20,20 @@ from typing import Any
 import anyio
 import grpc.aio
 
-from apiserver.cache.kind_cache import Convert, KindCache, Predicate, Subscription, Transition
-from apiserver.cache.stored_objects import StoredObjects
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.watcher import EventType, Watcher, WatchEvent
-from apiserver.schema.version_fields import TABLE_VERSION
-from apiserver.storage.etcd_watch import Change, watch
-from apiserver.storage.interface import Compacted, Storage, StorageError
-from machinery.api import errors, kinds
-from machinery.api.kinds import AnyKind
-from machinery.features.gates import Version
-from machinery.runtime import logs
-from machinery.runtime.backoff import ExponentialBackoff, Retries
-from machinery.runtime.clock import Clock
-from machinery.wire import envelope
+from nominee.apiserver.cache.kind_cache import Convert, KindCache, Predicate, Subscription, Transition
+from nominee.apiserver.cache.stored_objects import StoredObjects
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.watcher import EventType, Watcher, WatchEvent
+from nominee.apiserver.schema.version_fields import TABLE_VERSION
+from nominee.apiserver.storage.etcd_watch import Change, watch
+from nominee.apiserver.storage.interface import Compacted, Storage, StorageError
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.features.gates import Version
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.backoff import ExponentialBackoff, Retries
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.wire import envelope
 
 ROOT = "/registry/"
 _log = logs.get()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from apiserver.chain import filters
-from apiserver.chain.filters import Dependencies, Filter, Next
+from nominee.apiserver.chain import filters
+from nominee.apiserver.chain.filters import Dependencies, Filter, Next
 
 FILTERS: tuple[Filter, ...] = (
     filters.count,

@@ -10,24 +10,24 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from apiserver.access.access import Access
-from apiserver.access.attributes import CURRENT_ATTRIBUTES
-from apiserver.access.user import CURRENT
-from apiserver.chain import problems
-from apiserver.chain.handlers import handle
-from apiserver.chain.metrics import RequestMetrics
-from apiserver.chain.request import METRICS_VERBS, WRITES, ApiRequest, ClientGone
-from apiserver.chain.results import Result
-from apiserver.flow_control.controller import FlowControl
-from apiserver.objects.requests import RegistryAPI
-from apiserver.objects.watcher import Watcher
-from apiserver.storage.interface import StorageError
-from apiserver.storage.status import to_status
-from machinery.api import errors
-from machinery.api.errors import StatusError
-from machinery.api.kinds import AnyKind
-from machinery.runtime import failpoints, logs
-from machinery.runtime.clock import Clock
+from nominee.apiserver.access.access import Access
+from nominee.apiserver.access.attributes import CURRENT_ATTRIBUTES
+from nominee.apiserver.access.user import CURRENT
+from nominee.apiserver.chain import problems
+from nominee.apiserver.chain.handlers import handle
+from nominee.apiserver.chain.metrics import RequestMetrics
+from nominee.apiserver.chain.request import METRICS_VERBS, WRITES, ApiRequest, ClientGone
+from nominee.apiserver.chain.results import Result
+from nominee.apiserver.flow_control.controller import FlowControl
+from nominee.apiserver.objects.requests import RegistryAPI
+from nominee.apiserver.objects.watcher import Watcher
+from nominee.apiserver.storage.interface import StorageError
+from nominee.apiserver.storage.status import to_status
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.runtime import failpoints, logs
+from nominee.machinery.runtime.clock import Clock
 
 BEFORE_WRITE = failpoints.declare("apiserver.write.before")
 """A write passed authorization, and its body is not read yet."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from apiserver.chain import problems, request_options
-from apiserver.chain.proxy_names import proxied_name_and_port
-from apiserver.chain.request import WRITES, ApiRequest, Verb
-from apiserver.chain.results import Result
-from apiserver.kinds.autoscaling.scales import SCALE
-from apiserver.kinds.strategy import read_only
-from apiserver.objects.requests import DeleteResult, ListPage, RegistryAPI, WriteResult
-from apiserver.objects.watcher import Watcher
-from apiserver.registry.collection import delete_collection, is_deletable
-from apiserver.registry.token_requests import TOKEN_REQUEST
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind, Kind
-from machinery.api.pb import core, meta, policy
+from nominee.apiserver.chain import problems, request_options
+from nominee.apiserver.chain.proxy_names import proxied_name_and_port
+from nominee.apiserver.chain.request import WRITES, ApiRequest, Verb
+from nominee.apiserver.chain.results import Result
+from nominee.apiserver.kinds.autoscaling.scales import SCALE
+from nominee.apiserver.kinds.strategy import read_only
+from nominee.apiserver.objects.requests import DeleteResult, ListPage, RegistryAPI, WriteResult
+from nominee.apiserver.objects.watcher import Watcher
+from nominee.apiserver.registry.collection import delete_collection, is_deletable
+from nominee.apiserver.registry.token_requests import TOKEN_REQUEST
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind, Kind
+from nominee.machinery.api.pb import core, meta, policy
 
 BINDING: Final = Kind("", "v1", "Binding", "bindings", core.Binding, core.Binding)
 EVICTION: Final = Kind("policy", "v1", "Eviction", "evictions", policy.Eviction, policy.Eviction)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from apiserver.cache.watch_cache import WatchCache
-    from apiserver.flow_control.controller import FlowControl
+    from nominee.apiserver.cache.watch_cache import WatchCache
+    from nominee.apiserver.flow_control.controller import FlowControl
 
 # Seconds.
 _BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30)
@@ -103,7 +103,7 @@ class ServerCollector:
 
         yield from self._requests.collect()
         if self._flow_control is not None:
-            from apiserver.flow_control import metrics as flow_metrics
+            from nominee.apiserver.flow_control import metrics as flow_metrics
 
             yield from flow_metrics.collect(self._flow_control)
         objects = GaugeMetricFamily(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from machinery.api import errors
-from machinery.api.errors import StatusError
-from machinery.api.pb import meta
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import meta
 
 BODY_BYTES_MAX = 3 << 20
 """The limit of a write's body."""

@@ -5,8 +5,8 @@ Source: apimachinery 1.36, util/net (SplitSchemeNamePort).
 
 from __future__ import annotations
 
-from machinery.api import errors
-from machinery.api.names import go_quote
+from nominee.machinery.api import errors
+from nominee.machinery.api.names import go_quote
 
 
 def proxied_name_and_port(what: str, text: str) -> tuple[str, str]:

@@ -12,23 +12,29 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from google.protobuf.message import Message
 
-from apiserver.access.user import ADMIN
-from apiserver.chain.metrics import RequestLabels
+from nominee.apiserver.access.user import ADMIN
+from nominee.apiserver.chain.metrics import RequestLabels
 
 if TYPE_CHECKING:
     import asyncio
 
-    from apiserver.access.attributes import Attributes
-    from apiserver.access.authentication import Credentials
-    from apiserver.access.impersonation import Headers
-    from apiserver.access.user import User
-    from apiserver.chain.results import Result
-    from apiserver.flow_control.controller import FlowControl, Ticket
-    from apiserver.objects.requests import ListOptions, PatchKind, RegistryAPI, WatchOptions, WriteOptions
-    from apiserver.objects.watcher import Watcher
-    from machinery.api.errors import StatusError
-    from machinery.api.kinds import Kind
-    from machinery.api.pb import meta
+    from nominee.apiserver.access.attributes import Attributes
+    from nominee.apiserver.access.authentication import Credentials
+    from nominee.apiserver.access.impersonation import Headers
+    from nominee.apiserver.access.user import User
+    from nominee.apiserver.chain.results import Result
+    from nominee.apiserver.flow_control.controller import FlowControl, Ticket
+    from nominee.apiserver.objects.requests import (
+        ListOptions,
+        PatchKind,
+        RegistryAPI,
+        WatchOptions,
+        WriteOptions,
+    )
+    from nominee.apiserver.objects.watcher import Watcher
+    from nominee.machinery.api.errors import StatusError
+    from nominee.machinery.api.kinds import Kind
+    from nominee.machinery.api.pb import meta
 
 Verb = Literal["", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]
 """A verb of RBAC; "" for a request without one."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from apiserver.validation import field
-from machinery.api import errors
-from machinery.api.errors import Cause, GroupKind
+from nominee.apiserver.validation import field
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import Cause, GroupKind
 
 _GROUP = "meta.k8s.io"
 

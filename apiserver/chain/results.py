@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import DeleteResult, ListPage, WriteResult
-from apiserver.objects.watcher import Watcher
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import DeleteResult, ListPage, WriteResult
+from nominee.apiserver.objects.watcher import Watcher
 
 
 class OwnResult:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from k8s.io.api.authentication.v1 import generated_pb2 as authentication
-
-from apiserver.access.access import Access
-from apiserver.chain.request import ApiRequest
-from apiserver.objects.cached_object import unstored
-from apiserver.objects.requests import WriteResult
-from machinery.api.kinds import AnyKind
-from machinery.runtime.clock import Clock, to_time
+from nominee.apiserver.access.access import Access
+from nominee.apiserver.chain.request import ApiRequest
+from nominee.apiserver.objects.cached_object import unstored
+from nominee.apiserver.objects.requests import WriteResult
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.runtime.clock import Clock, to_time
+from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication
 
 
 async def review(request: ApiRequest, kind: AnyKind, access: Access, clock: Clock) -> WriteResult:
     """Answer a review of this kind. Raises: StatusError 400, 406, 413, 415, 422."""
-    from apiserver.access import reviews
+    from nominee.apiserver.access import reviews
 
     request.prepare()
     body = await request.body(kind)

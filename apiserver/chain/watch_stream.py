@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from apiserver.objects.watcher import Watcher, WatchEvent
-from machinery.runtime import failpoints
-from machinery.runtime.clock import Clock
+from nominee.apiserver.objects.watcher import Watcher, WatchEvent
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import Clock
 
 GATHER_SECONDS = 0.002
 """After an event that followed a silence, for others to follow it in one message."""

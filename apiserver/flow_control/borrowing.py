@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from apiserver.flow_control.configuration import Level
+from nominee.apiserver.flow_control.configuration import Level
 
 ADJUST_SECONDS = 10.0
 SMOOTHING = 0.977

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.user import User
-from apiserver.kinds.flowcontrol.shared import ALL, BY_NAMESPACE, BY_USER, EXEMPT, QUEUE
-from machinery.api.pb import flowcontrol
-from machinery.runtime.memo import CachedRule
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.user import User
+from nominee.apiserver.kinds.flowcontrol.shared import ALL, BY_NAMESPACE, BY_USER, EXEMPT, QUEUE
+from nominee.machinery.api.pb import flowcontrol
+from nominee.machinery.runtime.memo import CachedRule
 
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 

@@ -22,27 +22,27 @@ from dataclasses import dataclass
 import anyio
 from cachetools import FIFOCache
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.user import User
-from apiserver.flow_control import borrowing
-from apiserver.flow_control import seats as seats_rules
-from apiserver.flow_control.borrowing import Bounds
-from apiserver.flow_control.configuration import (
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.user import User
+from nominee.apiserver.flow_control import borrowing
+from nominee.apiserver.flow_control import seats as seats_rules
+from nominee.apiserver.flow_control.borrowing import Bounds
+from nominee.apiserver.flow_control.configuration import (
     Configuration,
     Level,
     Schema,
     level_of,
     schema_of,
 )
-from apiserver.flow_control.counts import Counts
-from apiserver.flow_control.queue_set import QueueSet, Request
-from apiserver.flow_control.retry_after import RetryAfter
-from apiserver.flow_control.seats import Stored
-from apiserver.flow_control.shuffle_sharding import flow_hash, hand
-from apiserver.kinds.flowcontrol import bootstrap
-from machinery.api.errors import StatusError
-from machinery.api.pb import flowcontrol, meta
-from machinery.runtime.clock import Clock
+from nominee.apiserver.flow_control.counts import Counts
+from nominee.apiserver.flow_control.queue_set import QueueSet, Request
+from nominee.apiserver.flow_control.retry_after import RetryAfter
+from nominee.apiserver.flow_control.seats import Stored
+from nominee.apiserver.flow_control.shuffle_sharding import flow_hash, hand
+from nominee.apiserver.kinds.flowcontrol import bootstrap
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import flowcontrol, meta
+from nominee.machinery.runtime.clock import Clock
 
 TOO_MANY = "Too many requests, please try again later."
 WAIT_SECONDS_MAX = 15.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from apiserver.flow_control.counts import Histogram
+from nominee.apiserver.flow_control.counts import Histogram
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from apiserver.flow_control.controller import FlowControl
+    from nominee.apiserver.flow_control.controller import FlowControl
 
 _PREFIX = "apiserver_flowcontrol_"
 _BOTH = ["priority_level", "flow_schema"]

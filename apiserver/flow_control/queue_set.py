@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from apiserver.flow_control.configuration import Queuing
+from nominee.apiserver.flow_control.configuration import Queuing
 
 SERVICE_SECONDS = 0.003
 """The assumed duration of a request, until it is known."""

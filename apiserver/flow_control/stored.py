@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from apiserver.flow_control.seats import Stored
-from apiserver.kinds.flowcontrol import bootstrap
-from apiserver.objects.watcher import EventType
-from machinery.api import errors
-from machinery.api.errors import StatusError
-from machinery.api.kinds import FLOW_SCHEMA, KINDS, PRIORITY_LEVEL_CONFIGURATION, AnyKind
-from machinery.api.pb import flowcontrol
-from machinery.runtime import logs
-from machinery.runtime.clock import to_time
+from nominee.apiserver.flow_control.seats import Stored
+from nominee.apiserver.kinds.flowcontrol import bootstrap
+from nominee.apiserver.objects.watcher import EventType
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import FLOW_SCHEMA, KINDS, PRIORITY_LEVEL_CONFIGURATION, AnyKind
+from nominee.machinery.api.pb import flowcontrol
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import to_time
 
 if TYPE_CHECKING:
-    from apiserver.cache.watch_cache import WatchCache
-    from apiserver.flow_control.controller import FlowControl
-    from apiserver.objects.requests import RegistryAPI
-    from machinery.runtime.clock import Clock
+    from nominee.apiserver.cache.watch_cache import WatchCache
+    from nominee.apiserver.flow_control.controller import FlowControl
+    from nominee.apiserver.objects.requests import RegistryAPI
+    from nominee.machinery.runtime.clock import Clock
 
 _log = logs.get()
 _AGAIN_SECONDS = 1.0

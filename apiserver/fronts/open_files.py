@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from dataclasses import dataclass
 
-from machinery.client.grpc_options import CONNECTION_OPTIONS
+from nominee.machinery.client.grpc_options import CONNECTION_OPTIONS
 
 REST_MAX = 10_000
 """Watches count; a further connection gets 503."""

@@ -1,6 +1,6 @@
 """The kinds: what the API server knows of each, in `<group>/<kind>.py` (a package for large ones).
 
 Start reading at `rules` (KindRules: the row of a kind) and `strategy`, then at any kind, for instance
-`coordination/leases.py`. `table` has all rows. Rules that several kinds share are in `apiserver.validation`.
-docs/changing.md has the steps for a new field and for a new kind.
+`coordination/leases.py`. `table` has all rows. Rules that several kinds share are in
+`nominee.apiserver.validation`. docs/changing.md has the steps for a new field and for a new kind.
 """

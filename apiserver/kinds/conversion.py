@@ -10,10 +10,10 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from apiserver.kinds.table import rules_of
-from apiserver.objects.cached_object import CachedObject
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.kinds.table import rules_of
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
 
 
 def stored_kind(kind: AnyKind) -> AnyKind:

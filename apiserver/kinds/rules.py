@@ -1,7 +1,7 @@
 """One row per kind: everything that the API server's other parts ask of it.
 
 The row is the last definition of a kind's file, `apiserver/kinds/<group>/<kind>.py`, beside its strategy,
-validation and columns. `apiserver.kinds.table` collects the rows.
+validation and columns. `nominee.apiserver.kinds.table` collects the rows.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from apiserver.kinds.strategy import Strategy
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.selectable_fields import METADATA, SelectableFields
-from apiserver.printing.columns import Columns
-from machinery.api.kinds import AnyKind
-from machinery.features.gates import Version
+from nominee.apiserver.kinds.strategy import Strategy
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.selectable_fields import METADATA, SelectableFields
+from nominee.apiserver.printing.columns import Columns
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.features.gates import Version
 
 M = TypeVar("M", bound=Message)
 

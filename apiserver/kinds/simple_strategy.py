@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from apiserver.validation import metadata, names
-from machinery.api.errors import Cause
-from machinery.api.kinds import Kind
-from machinery.api.objects import metadata_of
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from nominee.apiserver.validation import metadata, names
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import metadata_of
 
 M = TypeVar("M", bound=Message)
 

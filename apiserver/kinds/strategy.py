@@ -12,14 +12,14 @@ from typing import ClassVar, Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from apiserver.access.user import ADMIN, User
-from apiserver.validation import metadata, names
-from apiserver.validation.equality import same
-from machinery.api.errors import Cause, StatusError
-from machinery.api.kinds import AnyKind, Kind
-from machinery.api.objects import metadata_of
-from machinery.api.pb import meta
-from machinery.features.gates import Gates, Version
+from nominee.apiserver.access.user import ADMIN, User
+from nominee.apiserver.validation import metadata, names
+from nominee.apiserver.validation.equality import same
+from nominee.machinery.api.errors import Cause, StatusError
+from nominee.machinery.api.kinds import AnyKind, Kind
+from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.api.pb import meta
+from nominee.machinery.features.gates import Gates, Version
 
 M = TypeVar("M", bound=Message)
 
@@ -44,7 +44,7 @@ class Strategy(Generic[M]):
     """The rules that every kind has; a kind's own strategy overrides what differs.
 
     `kind` is the stored kind. `new` in `prepare_*` and `canonicalize` belongs to the caller and may be
-    changed; `old` is shared and may not. For validation see also `apiserver.kinds.rules.Unvalidated`.
+    changed; `old` is shared and may not. For validation see also `nominee.apiserver.kinds.rules.Unvalidated`.
     """
 
     graceful: ClassVar[bool] = False

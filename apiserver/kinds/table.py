@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from apiserver.kinds.apiextensions import custom_resource_definitions
-from apiserver.kinds.apps import controller_revisions, daemon_sets, deployments, replica_sets, stateful_sets
-from apiserver.kinds.autoscaling import horizontal_pod_autoscalers
-from apiserver.kinds.batch import cron_jobs, jobs
-from apiserver.kinds.certificates import certificate_signing_requests
-from apiserver.kinds.coordination import leases
-from apiserver.kinds.core import (
+from nominee.apiserver.kinds.apiextensions import custom_resource_definitions
+from nominee.apiserver.kinds.apps import (
+    controller_revisions,
+    daemon_sets,
+    deployments,
+    replica_sets,
+    stateful_sets,
+)
+from nominee.apiserver.kinds.autoscaling import horizontal_pod_autoscalers
+from nominee.apiserver.kinds.batch import cron_jobs, jobs
+from nominee.apiserver.kinds.certificates import certificate_signing_requests
+from nominee.apiserver.kinds.coordination import leases
+from nominee.apiserver.kinds.core import (
     config_maps,
     endpoints,
     events,
@@ -31,28 +37,28 @@ from apiserver.kinds.core import (
     service_accounts,
     services,
 )
-from apiserver.kinds.discovery import endpoint_slices
-from apiserver.kinds.events import events as new_events
-from apiserver.kinds.flowcontrol import flow_schemas, priority_level_configurations
-from apiserver.kinds.networking import (
+from nominee.apiserver.kinds.discovery import endpoint_slices
+from nominee.apiserver.kinds.events import events as new_events
+from nominee.apiserver.kinds.flowcontrol import flow_schemas, priority_level_configurations
+from nominee.apiserver.kinds.networking import (
     ingress_classes,
     ingresses,
     ip_addresses,
     network_policies,
     service_cidrs,
 )
-from apiserver.kinds.node import runtime_classes
-from apiserver.kinds.policy import pod_disruption_budgets
-from apiserver.kinds.rbac import role_bindings, roles
-from apiserver.kinds.resource import (
+from nominee.apiserver.kinds.node import runtime_classes
+from nominee.apiserver.kinds.policy import pod_disruption_budgets
+from nominee.apiserver.kinds.rbac import role_bindings, roles
+from nominee.apiserver.kinds.resource import (
     device_classes,
     resource_claim_templates,
     resource_claims,
     resource_slices,
 )
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.scheduling import pod_groups, priority_classes, workloads
-from apiserver.kinds.storage import (
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.scheduling import pod_groups, priority_classes, workloads
+from nominee.apiserver.kinds.storage import (
     csi_drivers,
     csi_nodes,
     csi_storage_capacities,
@@ -60,10 +66,10 @@ from apiserver.kinds.storage import (
     volume_attachments,
     volume_attributes_classes,
 )
-from apiserver.kinds.strategy import Strategy
-from apiserver.objects.selectable_fields import SelectableFields
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.kinds.strategy import Strategy
+from nominee.apiserver.objects.selectable_fields import SelectableFields
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
 
 _ROWS: tuple[KindRules[Any], ...] = (
     custom_resource_definitions.RULES,

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from apiserver.managed_fields.field_set import FieldSet
-from apiserver.managed_fields.paths import field as field_element
-from apiserver.managed_fields.schema import ANY, Shape, Type
-from apiserver.managed_fields.typed import MISSING, item_key, resolved
+from nominee.apiserver.managed_fields.field_set import FieldSet
+from nominee.apiserver.managed_fields.paths import field as field_element
+from nominee.apiserver.managed_fields.schema import ANY, Shape, Type
+from nominee.apiserver.managed_fields.typed import MISSING, item_key, resolved
 
 
 @dataclass(frozen=True, slots=True)

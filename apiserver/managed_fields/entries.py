@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
-from apiserver.managed_fields import field_set
-from apiserver.managed_fields.field_set import FieldSet
-from apiserver.managed_fields.merge_engine import Manager, Owned, Owners
-from apiserver.managed_fields.paths import BadElement
-from apiserver.managed_fields.pruning import reconciled
-from apiserver.managed_fields.schema import of_message
-from apiserver.validation.field import quoted
-from machinery.api.pb import meta
+from nominee.apiserver.managed_fields import field_set
+from nominee.apiserver.managed_fields.field_set import FieldSet
+from nominee.apiserver.managed_fields.merge_engine import Manager, Owned, Owners
+from nominee.apiserver.managed_fields.paths import BadElement
+from nominee.apiserver.managed_fields.pruning import reconciled
+from nominee.apiserver.managed_fields.schema import of_message
+from nominee.apiserver.validation.field import quoted
+from nominee.machinery.api.pb import meta
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"

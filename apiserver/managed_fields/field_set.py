@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from apiserver.managed_fields import paths
-from apiserver.managed_fields.paths import SELF, BadElement, Path
+from nominee.apiserver.managed_fields import paths
+from nominee.apiserver.managed_fields.paths import SELF, BadElement, Path
 
 
 class FieldSet:

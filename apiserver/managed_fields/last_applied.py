@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from apiserver.managed_fields import paths
-from apiserver.managed_fields.comparing import compare
-from apiserver.managed_fields.field_set import EMPTY, FieldSet
-from apiserver.managed_fields.schema import Type
-from apiserver.managed_fields.typed import TypedError, field_set, validate
-from apiserver.validation.metadata import ANNOTATIONS_BYTES_MAX
+from nominee.apiserver.managed_fields import paths
+from nominee.apiserver.managed_fields.comparing import compare
+from nominee.apiserver.managed_fields.field_set import EMPTY, FieldSet
+from nominee.apiserver.managed_fields.schema import Type
+from nominee.apiserver.managed_fields.typed import TypedError, field_set, validate
+from nominee.apiserver.validation.metadata import ANNOTATIONS_BYTES_MAX
 
 ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 

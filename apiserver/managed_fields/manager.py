@@ -16,19 +16,19 @@ from typing import Any, Final
 
 from google.protobuf.message import Message
 
-from apiserver.managed_fields import entries, last_applied, resets
-from apiserver.managed_fields.entries import APPLY, UPDATE, BadEntries, Managed
-from apiserver.managed_fields.field_set import EMPTY, FieldSet
-from apiserver.managed_fields.merge_engine import Conflicts, Engine, Manager, Owned, Owners
-from apiserver.managed_fields.paths import field
-from apiserver.managed_fields.schema import Type, of_message
-from apiserver.managed_fields.typed import TypedError, validate
-from apiserver.schema.go_errors import unmarshal_problem
-from machinery.api import kinds
-from machinery.api.errors import Cause, StatusError, bad_request
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import meta
-from machinery.wire import codec
+from nominee.apiserver.managed_fields import entries, last_applied, resets
+from nominee.apiserver.managed_fields.entries import APPLY, UPDATE, BadEntries, Managed
+from nominee.apiserver.managed_fields.field_set import EMPTY, FieldSet
+from nominee.apiserver.managed_fields.merge_engine import Conflicts, Engine, Manager, Owned, Owners
+from nominee.apiserver.managed_fields.paths import field
+from nominee.apiserver.managed_fields.schema import Type, of_message
+from nominee.apiserver.managed_fields.typed import TypedError, validate
+from nominee.apiserver.schema.go_errors import unmarshal_problem
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause, StatusError, bad_request
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import meta
+from nominee.machinery.wire import codec
 
 _SELF: Final = Manager("current-operation", "")
 _BEFORE: Final = "before-first-apply"
@@ -194,7 +194,7 @@ def _applied(
 
 def conflict(found: list[tuple[Manager, tuple[str, ...]]]) -> StatusError:
     """Return the 409 for fields that other managers own."""
-    from apiserver.managed_fields.paths import shown_path
+    from nominee.apiserver.managed_fields.paths import shown_path
 
     causes = [
         Cause("FieldManagerConflict", f"conflict with {entries.shown(owner)}", shown_path(path))

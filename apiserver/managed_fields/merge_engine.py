@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from apiserver.managed_fields.comparing import Comparison, compare, same
-from apiserver.managed_fields.field_set import EMPTY, FieldSet
-from apiserver.managed_fields.merging import merge
-from apiserver.managed_fields.paths import Path
-from apiserver.managed_fields.pruning import with_named_fields, without
-from apiserver.managed_fields.schema import Type
-from apiserver.managed_fields.typed import MISSING, field_set
+from nominee.apiserver.managed_fields.comparing import Comparison, compare, same
+from nominee.apiserver.managed_fields.field_set import EMPTY, FieldSet
+from nominee.apiserver.managed_fields.merging import merge
+from nominee.apiserver.managed_fields.paths import Path
+from nominee.apiserver.managed_fields.pruning import with_named_fields, without
+from nominee.apiserver.managed_fields.schema import Type
+from nominee.apiserver.managed_fields.typed import MISSING, field_set
 
 Keep = Callable[[FieldSet], FieldSet]
 """Return the part of a set that this endpoint can change."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.managed_fields.schema import ANY, Shape, Type
-from apiserver.managed_fields.typed import MISSING, item_key, resolved
+from nominee.apiserver.managed_fields.schema import ANY, Shape, Type
+from nominee.apiserver.managed_fields.typed import MISSING, item_key, resolved
 
 
 def merge(live: Any, config: Any, declared: Type) -> Any:

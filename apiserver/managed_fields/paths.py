@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from apiserver.validation.field import quoted
+from nominee.apiserver.validation.field import quoted
 
 SELF = "."
 Path = tuple[str, ...]

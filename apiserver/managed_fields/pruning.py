@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.managed_fields import paths
-from apiserver.managed_fields.field_set import FieldSet
-from apiserver.managed_fields.schema import ANY, Shape, Type
-from apiserver.managed_fields.typed import item_key, resolved
+from nominee.apiserver.managed_fields import paths
+from nominee.apiserver.managed_fields.field_set import FieldSet
+from nominee.apiserver.managed_fields.schema import ANY, Shape, Type
+from nominee.apiserver.managed_fields.typed import item_key, resolved
 
 
 def without(value: Any, gone: FieldSet, declared: Type) -> Any:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
-from apiserver.managed_fields import entries, manager
-from apiserver.managed_fields.entries import BadEntries, Managed
-from apiserver.managed_fields.field_set import FieldSet
-from apiserver.managed_fields.manager import Endpoint, Who
-from apiserver.managed_fields.merge_engine import Owned
-from apiserver.managed_fields.paths import Path, field
-from machinery.api.kinds import Kind
+from nominee.apiserver.managed_fields import entries, manager
+from nominee.apiserver.managed_fields.entries import BadEntries, Managed
+from nominee.apiserver.managed_fields.field_set import FieldSet
+from nominee.apiserver.managed_fields.manager import Endpoint, Who
+from nominee.apiserver.managed_fields.merge_engine import Owned
+from nominee.apiserver.managed_fields.paths import Path, field
+from nominee.machinery.api.kinds import Kind
 
 _REPLICAS: Final[Path] = (field("spec"), field("replicas"))
 _ONLY: Final = FieldSet.of(_REPLICAS)
@@ -23,7 +23,7 @@ _ONLY: Final = FieldSet.of(_REPLICAS)
 @cache
 def endpoint() -> Endpoint:
     """Return the endpoint of Scale as a kind of its own."""
-    from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
+    from nominee.pb.k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
     kind = Kind("autoscaling", "v1", "Scale", "scale", autoscaling.Scale, autoscaling.Scale)
     return Endpoint(kind, "scale")

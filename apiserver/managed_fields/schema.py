@@ -14,9 +14,9 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final
 
-from apiserver.managed_fields.list_types import merge_rules
-from machinery.api import kinds
-from machinery.wire.schema import Field, messages
+from nominee.apiserver.managed_fields.list_types import merge_rules
+from nominee.machinery.api import kinds
+from nominee.machinery.wire.schema import Field, messages
 
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1"
 _NUMBERS = frozenset({"int32", "int64", "uint32", "uint64", "double", "float"})

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from apiserver.managed_fields import paths
-from apiserver.managed_fields.field_set import FieldSet
-from apiserver.managed_fields.schema import ANY, UNTYPED, Shape, Type
-from apiserver.validation.field import quoted
-from machinery.patch.strategic_schema import go_text, go_type
+from nominee.apiserver.managed_fields import paths
+from nominee.apiserver.managed_fields.field_set import FieldSet
+from nominee.apiserver.managed_fields.schema import ANY, UNTYPED, Shape, Type
+from nominee.apiserver.validation.field import quoted
+from nominee.machinery.patch.strategic_schema import go_text, go_type
 
 
 class _Missing:

@@ -7,8 +7,8 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from machinery.api.kinds import AnyKind
-from machinery.wire import envelope, presence
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.wire import envelope, presence
 
 
 class CachedObject:

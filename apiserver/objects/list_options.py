@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import ListOptions
-from apiserver.objects.selectable_fields import SelectableFields, UnknownFieldLabel
-from machinery.api import errors
-from machinery.api.errors import Cause, GroupKind, StatusError
-from machinery.api.names import go_quote
-from machinery.api.selectors import FieldSelector, LabelSelector, SelectorError
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import ListOptions
+from nominee.apiserver.objects.selectable_fields import SelectableFields, UnknownFieldLabel
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import Cause, GroupKind, StatusError
+from nominee.machinery.api.names import go_quote
+from nominee.machinery.api.selectors import FieldSelector, LabelSelector, SelectorError
 
 EXACT, NOT_OLDER_THAN = "Exact", "NotOlderThan"
 _LIST_OPTIONS = GroupKind("meta.k8s.io", "ListOptions")

@@ -2,7 +2,7 @@
 
 The request chain calls it, and so do the parts of the server that write objects themselves. A body is a
 message that the registry may change; a result is a `CachedObject`, which is bytes and message. Every method
-raises `machinery.api.errors.StatusError` and nothing else. The kind is the one of the request:
+raises `nominee.machinery.api.errors.StatusError` and nothing else. The kind is the one of the request:
 events.k8s.io's Event is converted from and to the stored core Event.
 """
 
@@ -14,13 +14,13 @@ from enum import IntEnum
 from typing import Protocol
 
 from google.protobuf.message import Message
-from k8s.io.api.authentication.v1 import generated_pb2 as authentication
-from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.watcher import Watcher
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import core, meta, policy
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.watcher import Watcher
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import core, meta, policy
+from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication
+from nominee.pb.k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
 
 class PatchKind(IntEnum):

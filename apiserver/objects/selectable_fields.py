@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from machinery.api.names import go_quote
-from machinery.api.objects import metadata_of
+from nominee.machinery.api.names import go_quote
+from nominee.machinery.api.objects import metadata_of
 
 M_contra = TypeVar("M_contra", bound=Message, contravariant=True)
 

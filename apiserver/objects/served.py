@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
-from machinery.features.gates import Gates
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.features.gates import Gates
 
 _gates_on: set[str] = set()
 _of_task: ContextVar[frozenset[str] | None] = ContextVar("gates_on", default=None)

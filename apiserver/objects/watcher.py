@@ -9,8 +9,8 @@ from enum import IntEnum
 from types import TracebackType
 from typing import Self
 
-from apiserver.objects.cached_object import CachedObject
-from machinery.api.errors import StatusError
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.machinery.api.errors import StatusError
 
 
 class EventType(IntEnum):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from machinery.api.pb import core, meta, networking
-from machinery.printing.durations import human_duration
+from nominee.machinery.api.pb import core, meta, networking
+from nominee.machinery.printing.durations import human_duration
 
 NONE, UNKNOWN, UNSET = "<none>", "<unknown>", "<unset>"
 _LISTED_MAX = 3

@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from apiserver.printing.cells import age
-from machinery.api.objects import metadata_of
-from machinery.wire.scalars import format_time
+from nominee.apiserver.printing.cells import age
+from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.wire.scalars import format_time
 
 Cell = str | int | bool
 M_contra = TypeVar("M_contra", bound=Message, contravariant=True)

@@ -6,24 +6,24 @@ import ssl
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from apiserver.access.access import OPEN, Access
-from apiserver.access.authentication import Authenticator, TokenFile, TokenFileError, read_token_file
-from apiserver.access.authorizer import AlwaysAllow, AlwaysDeny, Authorizer, Union
-from apiserver.access.node.authorizer import NodeAuthorizer
-from apiserver.access.node.graph import Graph
-from apiserver.access.options import AccessOptions
-from apiserver.access.rbac.authorizer import RBAC
-from apiserver.access.service_accounts import ServiceAccountTokens, parse_key
-from apiserver.admission.certificates import CertificateApproval, CertificateSigning
-from apiserver.admission.escalation import Escalation
-from apiserver.admission.node_restriction import NodeRestriction
-from machinery.process.component import BadConfiguration
-from machinery.runtime import logs
+from nominee.apiserver.access.access import OPEN, Access
+from nominee.apiserver.access.authentication import Authenticator, TokenFile, TokenFileError, read_token_file
+from nominee.apiserver.access.authorizer import AlwaysAllow, AlwaysDeny, Authorizer, Union
+from nominee.apiserver.access.node.authorizer import NodeAuthorizer
+from nominee.apiserver.access.node.graph import Graph
+from nominee.apiserver.access.options import AccessOptions
+from nominee.apiserver.access.rbac.authorizer import RBAC
+from nominee.apiserver.access.service_accounts import ServiceAccountTokens, parse_key
+from nominee.apiserver.admission.certificates import CertificateApproval, CertificateSigning
+from nominee.apiserver.admission.escalation import Escalation
+from nominee.apiserver.admission.node_restriction import NodeRestriction
+from nominee.machinery.process.component import BadConfiguration
+from nominee.machinery.runtime import logs
 
 if TYPE_CHECKING:
-    from apiserver.admission.interface import Plugin
-    from apiserver.cache.watch_cache import WatchCache
-    from machinery.runtime.clock import Clock
+    from nominee.apiserver.admission.interface import Plugin
+    from nominee.apiserver.cache.watch_cache import WatchCache
+    from nominee.machinery.runtime.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)

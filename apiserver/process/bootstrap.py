@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from apiserver.registry.registry import Registry
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core, scheduling
-from machinery.scheduling.priority import SYSTEM_CLASSES
+from nominee.apiserver.registry.registry import Registry
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core, scheduling
+from nominee.machinery.scheduling.priority import SYSTEM_CLASSES
 
 # Kubernetes' own components read it at their start: the certificate authority of their clients.
 AUTHENTICATION = ("kube-system", "extension-apiserver-authentication")

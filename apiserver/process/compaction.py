@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from apiserver.cache.watch_cache import WatchCache
-from apiserver.storage.interface import StorageError
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock
+from nominee.apiserver.cache.watch_cache import WatchCache
+from nominee.apiserver.storage.interface import StorageError
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock
 
 _log = logs.get()
 

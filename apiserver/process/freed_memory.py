@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import anyio.to_thread
 
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock
 
 LOOK_SECONDS = 5.0
 FREED_BYTES_MIN = 32 << 20

@@ -10,13 +10,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 
-from apiserver.cache.watch_cache import WatchCache
-from apiserver.process.bootstrap import AUTHENTICATION, NAMESPACES
-from apiserver.process.own_service import NAME, NAMESPACE
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
-from machinery.process.health import Health
-from machinery.scheduling.priority import SYSTEM_CLASSES
+from nominee.apiserver.cache.watch_cache import WatchCache
+from nominee.apiserver.process.bootstrap import AUTHENTICATION, NAMESPACES
+from nominee.apiserver.process.own_service import NAME, NAMESPACE
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.process.health import Health
+from nominee.machinery.scheduling.priority import SYSTEM_CLASSES
 
 Check = Callable[[], None]
 _READY = ("readyz",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from apiserver.access.options import OPEN_PORTS, AccessOptions
+from nominee.apiserver.access.options import OPEN_PORTS, AccessOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,17 +21,17 @@ from typing import Any
 
 import anyio
 
-from apiserver.objects.requests import ListOptions, RegistryAPI
-from apiserver.process.server_leases import PORT, Endpoint, ServerLeases
-from apiserver.registry.services.allocation import DEFAULT_ADDRESSES
-from apiserver.storage.interface import StorageError
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core, discovery, meta
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock
-from machinery.wire import presence
-from machinery.wire.envelope import EnvelopeError
+from nominee.apiserver.objects.requests import ListOptions, RegistryAPI
+from nominee.apiserver.process.server_leases import PORT, Endpoint, ServerLeases
+from nominee.apiserver.registry.services.allocation import DEFAULT_ADDRESSES
+from nominee.apiserver.storage.interface import StorageError
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core, discovery, meta
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.wire import presence
+from nominee.machinery.wire.envelope import EnvelopeError
 
 AGAIN_SECONDS = 10.0
 ATTEMPTS_MAX, RETRY_SECONDS = 5, 0.1

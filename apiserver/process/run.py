@@ -5,21 +5,21 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
-from apiserver.admission.chain import ABSENT as ABSENT_ADMISSION_PLUGINS
-from apiserver.admission.chain import NAMES as ADMISSION_PLUGINS
-from apiserver.objects import served
-from apiserver.process import access_setup
-from apiserver.process.options import Options
-from apiserver.process.server import ServerOptions
-from apiserver.process.wiring import Wiring
-from machinery.client.etcd_channel import EtcdTls, nearest
-from machinery.client.etcd_endpoints import endpoints
-from machinery.process.component import BadConfiguration, Process
+from nominee.apiserver.admission.chain import ABSENT as ABSENT_ADMISSION_PLUGINS
+from nominee.apiserver.admission.chain import NAMES as ADMISSION_PLUGINS
+from nominee.apiserver.objects import served
+from nominee.apiserver.process import access_setup
+from nominee.apiserver.process.options import Options
+from nominee.apiserver.process.server import ServerOptions
+from nominee.apiserver.process.wiring import Wiring
+from nominee.machinery.client.etcd_channel import EtcdTls, nearest
+from nominee.machinery.client.etcd_endpoints import endpoints
+from nominee.machinery.process.component import BadConfiguration, Process
 
 if TYPE_CHECKING:
     import ssl
 
-    from apiserver.process.access_setup import ServingCertificate
+    from nominee.apiserver.process.access_setup import ServingCertificate
 
 _GARBAGE_YOUNG, _GARBAGE_MIDDLE, _GARBAGE_OLD = 20_000, 20, 50
 """The thresholds for gc.set_threshold."""

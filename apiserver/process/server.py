@@ -11,27 +11,27 @@ import anyio
 import anyio.abc
 import grpc
 
-from apiserver.access.access import OPEN, Access
-from apiserver.access.service_accounts import ServiceAccountTokens
-from apiserver.cache.watch_cache import CacheLimits, WatchCache
-from apiserver.chain.filters import Dependencies
-from apiserver.chain.metrics import RequestMetrics, ServerCollector
-from apiserver.chain.problems import BODY_BYTES_MAX
-from apiserver.flow_control import stored
-from apiserver.flow_control.controller import FlowControl
-from apiserver.fronts.grpc.front import GrpcFront, ServerIdentity
-from apiserver.fronts.open_files import connection_limits
-from apiserver.objects.requests import RegistryAPI
-from apiserver.process.access_setup import ServingCertificate
-from apiserver.process.compaction import compact_regularly
-from apiserver.storage.etcd_storage import EtcdStorage
-from machinery.api import errors
-from machinery.client import transport
-from machinery.client.etcd_channel import EtcdTls, connect
-from machinery.client.grpc_options import SERVER_OPTIONS
-from machinery.features.gates import Version
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock
+from nominee.apiserver.access.access import OPEN, Access
+from nominee.apiserver.access.service_accounts import ServiceAccountTokens
+from nominee.apiserver.cache.watch_cache import CacheLimits, WatchCache
+from nominee.apiserver.chain.filters import Dependencies
+from nominee.apiserver.chain.metrics import RequestMetrics, ServerCollector
+from nominee.apiserver.chain.problems import BODY_BYTES_MAX
+from nominee.apiserver.flow_control import stored
+from nominee.apiserver.flow_control.controller import FlowControl
+from nominee.apiserver.fronts.grpc.front import GrpcFront, ServerIdentity
+from nominee.apiserver.fronts.open_files import connection_limits
+from nominee.apiserver.objects.requests import RegistryAPI
+from nominee.apiserver.process.access_setup import ServingCertificate
+from nominee.apiserver.process.compaction import compact_regularly
+from nominee.apiserver.storage.etcd_storage import EtcdStorage
+from nominee.machinery.api import errors
+from nominee.machinery.client import transport
+from nominee.machinery.client.etcd_channel import EtcdTls, connect
+from nominee.machinery.client.grpc_options import SERVER_OPTIONS
+from nominee.machinery.features.gates import Version
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock
 
 _log = logs.get()
 # The time for calls in progress when the server stops.

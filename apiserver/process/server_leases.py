@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from apiserver.storage.interface import Storage
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.wire import envelope
+from nominee.apiserver.storage.interface import Storage
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire import envelope
 
 PREFIX: Final = "/registry/masterleases/"
 LEASE_SECONDS: Final = 15

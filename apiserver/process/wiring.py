@@ -4,38 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from apiserver.access.rbac import aggregation
-from apiserver.access.rbac import bootstrap as rbac_bootstrap
-from apiserver.admission import claim_status_authorization
-from apiserver.admission.service_account import ServiceAccount
-from apiserver.cache.reads import Reads
-from apiserver.cache.watch_cache import WatchCache
-from apiserver.flow_control.controller import FlowControl, Limits
-from apiserver.fronts.grpc.front import ServerIdentity
-from apiserver.fronts.rest.kubelets import Kubelets
-from apiserver.kinds.table import fields_of
-from apiserver.objects.requests import RegistryAPI
-from apiserver.process import access_setup, freed_memory, own_service
-from apiserver.process.bootstrap import bootstrap
-from apiserver.process.health import add_checks
-from apiserver.process.options import Options
-from apiserver.process.server import ApiServer, ServerOptions
-from apiserver.process.server_leases import ServerLeases
-from apiserver.registry.registry import Registry
-from apiserver.registry.services import default_range
-from apiserver.storage.etcd_storage import EtcdStorage
-from machinery.process.component import Process
-from machinery.process.health import Health
-from machinery.process.http_guard import same_machine
+from nominee.apiserver.access.rbac import aggregation
+from nominee.apiserver.access.rbac import bootstrap as rbac_bootstrap
+from nominee.apiserver.admission import claim_status_authorization
+from nominee.apiserver.admission.service_account import ServiceAccount
+from nominee.apiserver.cache.reads import Reads
+from nominee.apiserver.cache.watch_cache import WatchCache
+from nominee.apiserver.flow_control.controller import FlowControl, Limits
+from nominee.apiserver.fronts.grpc.front import ServerIdentity
+from nominee.apiserver.fronts.rest.kubelets import Kubelets
+from nominee.apiserver.kinds.table import fields_of
+from nominee.apiserver.objects.requests import RegistryAPI
+from nominee.apiserver.process import access_setup, freed_memory, own_service
+from nominee.apiserver.process.bootstrap import bootstrap
+from nominee.apiserver.process.health import add_checks
+from nominee.apiserver.process.options import Options
+from nominee.apiserver.process.server import ApiServer, ServerOptions
+from nominee.apiserver.process.server_leases import ServerLeases
+from nominee.apiserver.registry.registry import Registry
+from nominee.apiserver.registry.services import default_range
+from nominee.apiserver.storage.etcd_storage import EtcdStorage
+from nominee.machinery.process.component import Process
+from nominee.machinery.process.health import Health
+from nominee.machinery.process.http_guard import same_machine
 
 if TYPE_CHECKING:
     import ssl
 
-    from apiserver.access.access import Access
-    from apiserver.admission.interface import Plugin
-    from apiserver.chain.filters import Dependencies
-    from apiserver.fronts.rest.server import RestServer
-    from apiserver.registry.services.repair import Repair
+    from nominee.apiserver.access.access import Access
+    from nominee.apiserver.admission.interface import Plugin
+    from nominee.apiserver.chain.filters import Dependencies
+    from nominee.apiserver.fronts.rest.server import RestServer
+    from nominee.apiserver.registry.services.repair import Repair
 
 
 class Wiring:
@@ -139,10 +139,10 @@ class Wiring:
 
     def _make_rest(self, dependencies: Dependencies) -> RestServer:
         # Deferred: Starlette is imported already when the serving port opened.
-        from apiserver.fronts.rest.components import Components
-        from apiserver.fronts.rest.front import FrontOptions, RestFront
-        from apiserver.fronts.rest.kubeconfig import last_port
-        from apiserver.fronts.rest.server import RestServer, listen
+        from nominee.apiserver.fronts.rest.components import Components
+        from nominee.apiserver.fronts.rest.front import FrontOptions, RestFront
+        from nominee.apiserver.fronts.rest.kubeconfig import last_port
+        from nominee.apiserver.fronts.rest.server import RestServer, listen
 
         process, server = self._process, self.server
         process.step = f"listen on {self._options.rest_address}"
@@ -174,7 +174,7 @@ class Wiring:
         if not self._options.rest_address:
             await process.announce(grpc=address)
             return
-        from apiserver.fronts.rest import kubeconfig
+        from nominee.apiserver.fronts.rest import kubeconfig
 
         scheme = "https" if access.secure else "http"
         authority = access.client_ca or access.certificate

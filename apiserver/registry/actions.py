@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from k8s.io.api.authentication.v1 import generated_pb2 as authentication
-
-from apiserver.admission.interface import Request
-from apiserver.kinds.table import strategy_of
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import WriteOptions
-from apiserver.registry import token_requests
-from apiserver.registry.body_checks import check_namespace, check_segment
-from apiserver.registry.context import RegistryContext
-from apiserver.registry.pods import binding as bindings
-from apiserver.registry.pods.eviction import EvictionRequest
-from apiserver.registry.update import change_object
-from machinery.api import errors, kinds
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import core, policy
+from nominee.apiserver.admission.interface import Request
+from nominee.apiserver.kinds.table import strategy_of
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import WriteOptions
+from nominee.apiserver.registry import token_requests
+from nominee.apiserver.registry.body_checks import check_namespace, check_segment
+from nominee.apiserver.registry.context import RegistryContext
+from nominee.apiserver.registry.pods import binding as bindings
+from nominee.apiserver.registry.pods.eviction import EvictionRequest
+from nominee.apiserver.registry.update import change_object
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import core, policy
+from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication
 
 
 async def bind(

@@ -8,20 +8,20 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from apiserver.kinds import conversion
-from apiserver.kinds.strategy import Environment
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import WriteOptions
-from apiserver.registry import rules, tracking
-from apiserver.registry.body_checks import check_name, check_namespace
-from apiserver.registry.context import RegistryContext, Target
-from apiserver.registry.create import create_completed
-from apiserver.registry.tracking import Configuration
-from apiserver.registry.update import change_object
-from apiserver.schema import large_bodies
-from apiserver.storage.interface import VALUE_BYTES_MAX
-from machinery.api import errors
-from machinery.api.errors import StatusError
+from nominee.apiserver.kinds import conversion
+from nominee.apiserver.kinds.strategy import Environment
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import WriteOptions
+from nominee.apiserver.registry import rules, tracking
+from nominee.apiserver.registry.body_checks import check_name, check_namespace
+from nominee.apiserver.registry.context import RegistryContext, Target
+from nominee.apiserver.registry.create import create_completed
+from nominee.apiserver.registry.tracking import Configuration
+from nominee.apiserver.registry.update import change_object
+from nominee.apiserver.schema import large_bodies
+from nominee.apiserver.storage.interface import VALUE_BYTES_MAX
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import StatusError
 
 ATTEMPTS_MAX = 5
 """Attempts of an apply to an object that other clients delete and create meanwhile."""

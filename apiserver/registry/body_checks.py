@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from google.protobuf.message import Message
 
-from apiserver.kinds.strategy import Strategy
-from apiserver.kinds.table import rules_of
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.list_options import InvalidResourceVersion, parse_revision
-from apiserver.validation import field, names
-from machinery.api import errors
-from machinery.api.errors import GroupKind, StatusError
-from machinery.api.kinds import AnyKind
-from machinery.api.names import go_quote
-from machinery.api.pb import meta
+from nominee.apiserver.kinds.strategy import Strategy
+from nominee.apiserver.kinds.table import rules_of
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.list_options import InvalidResourceVersion, parse_revision
+from nominee.apiserver.validation import field, names
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import GroupKind, StatusError
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.names import go_quote
+from nominee.machinery.api.pb import meta
 
 
 def check_segment(name: str) -> None:

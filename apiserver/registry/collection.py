@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.table import strategy_of
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import ListOptions, ListPage, RegistryAPI
-from apiserver.registry import deletion
-from machinery.api import errors
-from machinery.api.errors import StatusError
-from machinery.api.kinds import NAMESPACE, AnyKind
-from machinery.api.pb import meta
+from nominee.apiserver.kinds.table import strategy_of
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import ListOptions, ListPage, RegistryAPI
+from nominee.apiserver.registry import deletion
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import NAMESPACE, AnyKind
+from nominee.machinery.api.pb import meta
 
 DELETED_AT_ONCE_MAX = 100_000
 

@@ -8,27 +8,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.service_accounts import ServiceAccountTokens
-from apiserver.access.user import current_user
-from apiserver.admission.chain import Chain
-from apiserver.admission.interface import Operation, Request
-from apiserver.kinds.core.pods.resize import RESIZE_SINCE
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.kinds.table import rules_of, strategy_of
-from apiserver.objects.cached_object import CachedObject
-from apiserver.registry import rules
-from apiserver.registry.lookups import Lookups
-from apiserver.registry.reading import Cache, Reader
-from apiserver.registry.services.allocation import Allocator
-from apiserver.registry.store import Store
-from apiserver.schema import version_fields
-from machinery import defaults
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import AnyKind
-from machinery.features.gates import Gates
-from machinery.runtime.clock import Clock, to_time
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.service_accounts import ServiceAccountTokens
+from nominee.apiserver.access.user import current_user
+from nominee.apiserver.admission.chain import Chain
+from nominee.apiserver.admission.interface import Operation, Request
+from nominee.apiserver.kinds.core.pods.resize import RESIZE_SINCE
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.table import rules_of, strategy_of
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.registry import rules
+from nominee.apiserver.registry.lookups import Lookups
+from nominee.apiserver.registry.reading import Cache, Reader
+from nominee.apiserver.registry.services.allocation import Allocator
+from nominee.apiserver.registry.store import Store
+from nominee.apiserver.schema import version_fields
+from nominee.machinery import defaults
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import Clock, to_time
 
 
 def new_uid(rng: random.Random, clock: Clock) -> str:

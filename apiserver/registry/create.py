@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.kinds import conversion
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.kinds.table import strategy_of
-from apiserver.objects import generate_name
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import WriteOptions
-from apiserver.registry import rules, tracking
-from apiserver.registry.body_checks import check_namespace
-from apiserver.registry.context import RegistryContext
-from apiserver.registry.services.allocation import Claims
-from machinery import defaults
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.kinds import conversion
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.table import strategy_of
+from nominee.apiserver.objects import generate_name
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import WriteOptions
+from nominee.apiserver.registry import rules, tracking
+from nominee.apiserver.registry.body_checks import check_namespace
+from nominee.apiserver.registry.context import RegistryContext
+from nominee.apiserver.registry.services.allocation import Claims
+from nominee.machinery import defaults
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import AnyKind
 
 
 async def create(

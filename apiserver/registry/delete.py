@@ -5,17 +5,17 @@ Source: kube-apiserver 1.36, registry/generic/registry/store.go (Delete).
 
 from __future__ import annotations
 
-from apiserver.admission.interface import Request
-from apiserver.kinds import conversion
-from apiserver.kinds.table import strategy_of
-from apiserver.objects.cached_object import CachedObject
-from apiserver.registry import namespace_deletion
-from apiserver.registry.body_checks import check_segment
-from apiserver.registry.context import RegistryContext
-from apiserver.registry.deletion import Deletion
-from machinery.api import errors, kinds
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import meta
+from nominee.apiserver.admission.interface import Request
+from nominee.apiserver.kinds import conversion
+from nominee.apiserver.kinds.table import strategy_of
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.registry import namespace_deletion
+from nominee.apiserver.registry.body_checks import check_segment
+from nominee.apiserver.registry.context import RegistryContext
+from nominee.apiserver.registry.deletion import Deletion
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import meta
 
 
 async def delete(

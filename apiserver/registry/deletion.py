@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.objects.cached_object import CachedObject
-from apiserver.registry.store import Preconditions, Store, Verdict
-from apiserver.validation import field
-from machinery.api import errors
-from machinery.api.errors import GroupKind, GroupResource
-from machinery.api.pb import meta
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.registry.store import Preconditions, Store, Verdict
+from nominee.apiserver.validation import field
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import GroupKind, GroupResource
+from nominee.machinery.api.pb import meta
 
 _GENERATION_MAX = 2**63 - 1
 _SECONDS_MAX = 253_402_300_799

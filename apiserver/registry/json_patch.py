@@ -14,8 +14,8 @@ import json
 import re
 from typing import Any
 
-from machinery.api.errors import StatusError
-from machinery.api.pb import meta
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import meta
 
 OPERATIONS_MAX = 10_000
 TEXT_MEMBERS = ("op", "path", "from")

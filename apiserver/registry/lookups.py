@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from apiserver.objects.cached_object import CachedObject
-from apiserver.registry.reading import Cache
-from apiserver.registry.store import Store
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.registry.reading import Cache
+from nominee.apiserver.registry.store import Store
+from nominee.machinery.api.kinds import AnyKind
 
 
 class Lookups:
-    """Implements `apiserver.admission.interface.Lookup`."""
+    """Implements `nominee.apiserver.admission.interface.Lookup`."""
 
     def __init__(self, store: Store, cache: Cache | None) -> None:
         self._store = store

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.objects.cached_object import CachedObject
-from apiserver.registry.deletion import (
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.registry.deletion import (
     Deletion,
     check_preconditions,
     copy,
     garbage_finalizers,
     validate_options,
 )
-from apiserver.registry.store import Preconditions, Store
-from machinery.api.kinds import NAMESPACE
-from machinery.api.pb import core, meta
+from nominee.apiserver.registry.store import Preconditions, Store
+from nominee.machinery.api.kinds import NAMESPACE
+from nominee.machinery.api.pb import core, meta
 
 
 async def delete(

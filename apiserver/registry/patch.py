@@ -8,14 +8,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from apiserver.kinds import conversion
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import PatchKind, WriteOptions
-from apiserver.registry import patching, rules, tracking
-from apiserver.registry.body_checks import check_name, check_namespace
-from apiserver.registry.context import RegistryContext, Target
-from apiserver.registry.update import change_object
-from apiserver.schema import large_bodies
+from nominee.apiserver.kinds import conversion
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import PatchKind, WriteOptions
+from nominee.apiserver.registry import patching, rules, tracking
+from nominee.apiserver.registry.body_checks import check_name, check_namespace
+from nominee.apiserver.registry.context import RegistryContext, Target
+from nominee.apiserver.registry.update import change_object
+from nominee.apiserver.schema import large_bodies
 
 
 async def patch(

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any
 
-from apiserver.objects.requests import PatchKind, WriteOptions
-from apiserver.registry import json_patch
-from apiserver.schema import body_type, version_fields
-from apiserver.schema.documents import SyntaxProblem, parse_json, strict_problems
-from apiserver.schema.go_errors import conversion_problem, unmarshal_problem
-from apiserver.validation import field
-from machinery.api.errors import GroupKind, StatusError, bad_request, invalid, request_too_large
-from machinery.api.kinds import AnyKind
-from machinery.features.gates import Version
-from machinery.patch.json_patch import PatchError, merge_patch, strategic_merge_patch
-from machinery.patch.strategic_schema import go_text
-from machinery.wire import codec
-from machinery.wire.scalars import DecodeError, json_type
+from nominee.apiserver.objects.requests import PatchKind, WriteOptions
+from nominee.apiserver.registry import json_patch
+from nominee.apiserver.schema import body_type, version_fields
+from nominee.apiserver.schema.documents import SyntaxProblem, parse_json, strict_problems
+from nominee.apiserver.schema.go_errors import conversion_problem, unmarshal_problem
+from nominee.apiserver.validation import field
+from nominee.machinery.api.errors import GroupKind, StatusError, bad_request, invalid, request_too_large
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.features.gates import Version
+from nominee.machinery.patch.json_patch import PatchError, merge_patch, strategic_merge_patch
+from nominee.machinery.patch.strategic_schema import go_text
+from nominee.machinery.wire import codec
+from nominee.machinery.wire.scalars import DecodeError, json_type
 
 _NO_MERGE_PATCH = "Invalid JSON Patch"
 _PARTS = frozenset({"metadata", "spec", "status"})

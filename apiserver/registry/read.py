@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from apiserver.kinds import conversion
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import ListOptions, ListPage, WatchOptions
-from apiserver.objects.watcher import Watcher
-from apiserver.registry.body_checks import check_scope, check_segment
-from apiserver.registry.context import RegistryContext
-from apiserver.registry.reading import Reader
-from machinery.api import errors
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.kinds import conversion
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import ListOptions, ListPage, WatchOptions
+from nominee.apiserver.objects.watcher import Watcher
+from nominee.apiserver.registry.body_checks import check_scope, check_segment
+from nominee.apiserver.registry.context import RegistryContext
+from nominee.apiserver.registry.reading import Reader
+from nominee.machinery.api import errors
+from nominee.machinery.api.kinds import AnyKind
 
 
 async def get(

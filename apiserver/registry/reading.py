@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from apiserver.cache.kind_cache import Convert
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import ListOptions, ListPage, WatchOptions
-from apiserver.objects.watcher import Watcher
-from apiserver.registry.store import Snapshot
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.cache.kind_cache import Convert
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import ListOptions, ListPage, WatchOptions
+from nominee.apiserver.objects.watcher import Watcher
+from nominee.apiserver.registry.store import Snapshot
+from nominee.machinery.api.kinds import AnyKind
 
 
 class Reader(Protocol):
-    """Reading from cache and storage (`apiserver.cache.reads.Reads`)."""
+    """Reading from cache and storage (`nominee.apiserver.cache.reads.Reads`)."""
 
     async def get(
         self, kind: AnyKind, namespace: str, name: str, *, resource_version: str = ""

@@ -1,6 +1,6 @@
 """The registry: every request about objects, by the rules of their kinds.
 
-Implements `apiserver.objects.requests.RegistryAPI` by one module for each request: `read`, `create`,
+Implements `nominee.apiserver.objects.requests.RegistryAPI` by one module for each request: `read`, `create`,
 `update`, `patch`, `apply`, `delete`, `scale` and `actions` (binding, eviction, token). The order of a write's
 steps is kube-apiserver 1.36's: mutating admission, the strategy's preparation and validation, validating
 admission, one write.
@@ -14,17 +14,15 @@ from functools import partial
 from types import TracebackType
 
 from google.protobuf.message import Message
-from k8s.io.api.authentication.v1 import generated_pb2 as authentication
-from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.service_accounts import ServiceAccountTokens
-from apiserver.admission.chain import Chain, plugins
-from apiserver.admission.interface import Plugin
-from apiserver.cache.stored_objects import StoredObjects
-from apiserver.kinds.table import strategy_of
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import (
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.service_accounts import ServiceAccountTokens
+from nominee.apiserver.admission.chain import Chain, plugins
+from nominee.apiserver.admission.interface import Plugin
+from nominee.apiserver.cache.stored_objects import StoredObjects
+from nominee.apiserver.kinds.table import strategy_of
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import (
     NO_OPTIONS,
     DeleteResult,
     ListOptions,
@@ -34,30 +32,32 @@ from apiserver.objects.requests import (
     WriteOptions,
     WriteResult,
 )
-from apiserver.objects.watcher import Watcher
-from apiserver.registry import actions, deletion, read, scale
-from apiserver.registry.apply import apply
-from apiserver.registry.context import RegistryContext, new_uid
-from apiserver.registry.create import create
-from apiserver.registry.delete import delete
-from apiserver.registry.lookups import Lookups
-from apiserver.registry.patch import patch
-from apiserver.registry.reading import Cache, Reader
-from apiserver.registry.services import default_range
-from apiserver.registry.services.allocation import DEFAULT_PORTS, Allocator
-from apiserver.registry.services.objects import ServerObjects
-from apiserver.registry.services.port_store import PortStore
-from apiserver.registry.services.repair import Repair
-from apiserver.registry.store import Store
-from apiserver.registry.update import update
-from apiserver.storage.interface import Storage, StorageError
-from apiserver.storage.status import to_status
-from machinery.api import errors
-from machinery.api.errors import FailpointError, StatusError
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import core, meta, policy
-from machinery.features.gates import Gates
-from machinery.runtime.clock import Clock
+from nominee.apiserver.objects.watcher import Watcher
+from nominee.apiserver.registry import actions, deletion, read, scale
+from nominee.apiserver.registry.apply import apply
+from nominee.apiserver.registry.context import RegistryContext, new_uid
+from nominee.apiserver.registry.create import create
+from nominee.apiserver.registry.delete import delete
+from nominee.apiserver.registry.lookups import Lookups
+from nominee.apiserver.registry.patch import patch
+from nominee.apiserver.registry.reading import Cache, Reader
+from nominee.apiserver.registry.services import default_range
+from nominee.apiserver.registry.services.allocation import DEFAULT_PORTS, Allocator
+from nominee.apiserver.registry.services.objects import ServerObjects
+from nominee.apiserver.registry.services.port_store import PortStore
+from nominee.apiserver.registry.services.repair import Repair
+from nominee.apiserver.registry.store import Store
+from nominee.apiserver.registry.update import update
+from nominee.apiserver.storage.interface import Storage, StorageError
+from nominee.apiserver.storage.status import to_status
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import FailpointError, StatusError
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import core, meta, policy
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import Clock
+from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication
+from nominee.pb.k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
 EVENT_TTL_SECONDS = 3600
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.kinds.table import rules_of
-from apiserver.objects.requests import WriteOptions
-from apiserver.registry.body_checks import check_namespace
-from apiserver.storage.interface import VALUE_BYTES_MAX
-from apiserver.validation import field, metadata
-from machinery.api import errors
-from machinery.api.errors import GroupKind
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import meta
-from machinery.wire import presence
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.table import rules_of
+from nominee.apiserver.objects.requests import WriteOptions
+from nominee.apiserver.registry.body_checks import check_namespace
+from nominee.apiserver.storage.interface import VALUE_BYTES_MAX
+from nominee.apiserver.validation import field, metadata
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import GroupKind
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import meta
+from nominee.machinery.wire import presence
 
 
 def check_options(name: str, options: WriteOptions, *, force: bool = False) -> None:

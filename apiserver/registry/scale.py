@@ -8,24 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
-
-from apiserver.kinds.autoscaling.scales import SCALE
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import PatchKind, WriteOptions
-from apiserver.registry import patching, read, rules, tracking
-from apiserver.registry.body_checks import check_name, check_namespace
-from apiserver.registry.context import RegistryContext, Target
-from apiserver.registry.update import change_object
-from apiserver.schema import version_fields
-from apiserver.validation import field, metadata, names
-from machinery.api import errors
-from machinery.api.errors import GroupResource, StatusError
-from machinery.api.kinds import AnyKind
-from machinery.api.objects import resource_version_number
-from machinery.api.pb import meta
-from machinery.api.selectors import LabelSelector, SelectorError
-from machinery.wire import envelope, presence
+from nominee.apiserver.kinds.autoscaling.scales import SCALE
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import PatchKind, WriteOptions
+from nominee.apiserver.registry import patching, read, rules, tracking
+from nominee.apiserver.registry.body_checks import check_name, check_namespace
+from nominee.apiserver.registry.context import RegistryContext, Target
+from nominee.apiserver.registry.update import change_object
+from nominee.apiserver.schema import version_fields
+from nominee.apiserver.validation import field, metadata, names
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import GroupResource, StatusError
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import resource_version_number
+from nominee.machinery.api.pb import meta
+from nominee.machinery.api.selectors import LabelSelector, SelectorError
+from nominee.machinery.wire import envelope, presence
+from nominee.pb.k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
 
 def of(obj: Any) -> autoscaling.Scale:
@@ -149,7 +148,7 @@ async def _write(
         _take_over(new, after)
         if not live.metadata.managedFields:
             return
-        from apiserver.managed_fields import scaling
+        from nominee.apiserver.managed_fields import scaling
 
         scaling.track(tracking.endpoint(target.kind), live, new, before, of(new), tracking.who(options, now))
 
@@ -160,7 +159,7 @@ async def _apply(
     context: RegistryContext, target: Target, data: bytes, options: WriteOptions, warnings: list[str]
 ) -> CachedObject:
     """Apply a Scale: the owners of the workload's replicas are the Scale's."""
-    from apiserver.managed_fields import scaling
+    from nominee.apiserver.managed_fields import scaling
 
     config = tracking.configuration(data)
 

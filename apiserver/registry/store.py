@@ -14,13 +14,13 @@ from typing import Any, Protocol
 
 from google.protobuf.message import Message
 
-from apiserver.cache.stored_objects import StoredObjects
-from apiserver.objects.cached_object import CachedObject
-from apiserver.storage.interface import KeyExists, RevisionMismatch, Storage, StoredValue
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import AnyKind
-from machinery.wire import envelope, presence
+from nominee.apiserver.cache.stored_objects import StoredObjects
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.storage.interface import KeyExists, RevisionMismatch, Storage, StoredValue
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.wire import envelope, presence
 
 UPDATE_ATTEMPTS_MAX = 64
 """Attempts of one change against other writers; each conflict means that another write succeeded."""

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from k8s.io.api.authentication.v1 import generated_pb2 as authentication
-
-from apiserver.access.service_accounts import ISSUER, Claims
-from apiserver.objects.cached_object import CachedObject, unstored
-from apiserver.validation import field
-from machinery.api import errors, kinds
-from machinery.api.errors import GroupKind, GroupResource
-from machinery.api.kinds import AnyKind, Kind
+from nominee.apiserver.access.service_accounts import ISSUER, Claims
+from nominee.apiserver.objects.cached_object import CachedObject, unstored
+from nominee.apiserver.validation import field
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import GroupKind, GroupResource
+from nominee.machinery.api.kinds import AnyKind, Kind
+from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication
 
 if TYPE_CHECKING:
-    from apiserver.access.service_accounts import ServiceAccountTokens
-    from apiserver.admission.interface import Lookup
+    from nominee.apiserver.access.service_accounts import ServiceAccountTokens
+    from nominee.apiserver.admission.interface import Lookup
 
 GROUP = "authentication.k8s.io"
 TOKEN_REQUEST = Kind(

@@ -1,8 +1,8 @@
 """managedFields in the registry: what each write does with them, and the bodies of server-side apply.
 
-The rules are in `apiserver.managed_fields`, which is imported on first use. An object is tracked from its
-creation when the front asks for it (REST), or else from its first apply; a write of an object that is not
-tracked costs two comparisons.
+The rules are in `nominee.apiserver.managed_fields`, which is imported on first use. An object is tracked
+from its creation when the front asks for it (REST), or else from its first apply; a write of an object that
+is not tracked costs two comparisons.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from apiserver.kinds.table import strategy_of
-from apiserver.objects.requests import WriteOptions
-from apiserver.registry import rules
-from apiserver.schema.documents import SyntaxProblem, parse_yaml
-from machinery.api.errors import bad_request
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import meta
-from machinery.wire import codec, presence
-from machinery.wire.scalars import json_type
+from nominee.apiserver.kinds.table import strategy_of
+from nominee.apiserver.objects.requests import WriteOptions
+from nominee.apiserver.registry import rules
+from nominee.apiserver.schema.documents import SyntaxProblem, parse_yaml
+from nominee.machinery.api.errors import bad_request
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import meta
+from nominee.machinery.wire import codec, presence
+from nominee.machinery.wire.scalars import json_type
 
 if TYPE_CHECKING:
-    from apiserver.managed_fields.manager import Endpoint, Who
+    from nominee.apiserver.managed_fields.manager import Endpoint, Who
 
 MANAGER_BYTES_MAX = 128
 
@@ -37,7 +37,7 @@ class Configuration:
 
 def endpoint(kind: AnyKind, subresource: str = "") -> Endpoint:
     """Return the description of a kind's endpoint for managedFields."""
-    from apiserver.managed_fields.manager import Endpoint
+    from nominee.apiserver.managed_fields.manager import Endpoint
 
     strategy = strategy_of(kind)
     if subresource:
@@ -49,7 +49,7 @@ def create(kind: AnyKind, new: Any, options: WriteOptions, now: meta.Time) -> No
     """Set a new object's managedFields, before admission, whose changes have no manager."""
     if not options.tracked and not new.metadata.managedFields:
         return
-    from apiserver.managed_fields.manager import track_create
+    from nominee.apiserver.managed_fields.manager import track_create
 
     track_create(endpoint(kind), new, who(options, now))
 
@@ -60,7 +60,7 @@ def update(
     """Set managedFields of a changed object."""
     if not live.metadata.managedFields and not new.metadata.managedFields:
         return
-    from apiserver.managed_fields.manager import track_update
+    from nominee.apiserver.managed_fields.manager import track_update
 
     track_update(endpoint(kind, subresource), live, new, who(options, now))
 
@@ -95,7 +95,7 @@ def apply(
     now: meta.Time,
 ) -> Any:
     """Apply a configuration to an object, or to no object. Raises: StatusError 400, 409, 500."""
-    from apiserver.managed_fields.manager import apply
+    from nominee.apiserver.managed_fields.manager import apply
 
     manager = who(options, now)
     made = apply(endpoint(kind, subresource), live, config.document, manager, force=bool(options.force))
@@ -141,7 +141,7 @@ def check_size(kind: AnyKind, config: Configuration) -> None:
 
 def who(options: WriteOptions, now: meta.Time) -> Who:
     """Return the manager of a write, for its managedFields."""
-    from apiserver.managed_fields.manager import Who
+    from nominee.apiserver.managed_fields.manager import Who
 
     return Who(options.field_manager or manager_of(options.user_agent), now)
 

@@ -9,18 +9,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from apiserver.kinds import conversion
-from apiserver.kinds.table import rules_of
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import WriteOptions
-from apiserver.registry import rules, tracking
-from apiserver.registry.body_checks import check_name, check_namespace, check_revision, check_segment
-from apiserver.registry.context import RegistryContext, Target
-from apiserver.registry.create import create
-from apiserver.registry.services.allocation import Claims
-from apiserver.registry.store import NO_PRECONDITIONS, DeleteInstead, Preconditions
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
+from nominee.apiserver.kinds import conversion
+from nominee.apiserver.kinds.table import rules_of
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import WriteOptions
+from nominee.apiserver.registry import rules, tracking
+from nominee.apiserver.registry.body_checks import check_name, check_namespace, check_revision, check_segment
+from nominee.apiserver.registry.context import RegistryContext, Target
+from nominee.apiserver.registry.create import create
+from nominee.apiserver.registry.services.allocation import Claims
+from nominee.apiserver.registry.store import NO_PRECONDITIONS, DeleteInstead, Preconditions
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
 
 Change = Callable[[CachedObject], Awaitable[Any]]
 """Return the new message for the stored object, which stays unchanged; it may be called several times."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from apiserver.schema.go_errors import unmarshal_problem
-from machinery.api import kinds
-from machinery.wire import codec
-from machinery.wire.scalars import DecodeError, json_type
+from nominee.apiserver.schema.go_errors import unmarshal_problem
+from nominee.machinery.api import kinds
+from nominee.machinery.wire import codec
+from nominee.machinery.wire.scalars import DecodeError, json_type
 
 _SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 _REMOVED = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 
-from apiserver.schema import schema_files as schemas
+from nominee.apiserver.schema import schema_files as schemas
 
 
 def of(described: str) -> str:

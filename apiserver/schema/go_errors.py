@@ -11,9 +11,9 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from apiserver.schema.documents import Literal
-from machinery.wire.scalars import OWN, DecodeError, json_type
-from machinery.wire.schema import Field, messages
+from nominee.apiserver.schema.documents import Literal
+from nominee.machinery.wire.scalars import OWN, DecodeError, json_type
+from nominee.machinery.wire.schema import Field, messages
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 # The type that a Go type with its own UnmarshalJSON decodes first.

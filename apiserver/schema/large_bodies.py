@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import anyio
 
-from machinery.runtime import host
+from nominee.machinery.runtime import host
 
 LARGE_BYTES_MIN = 256 << 10
 """To decode as much JSON, or a thirtieth of it as YAML, takes up to 50 ms."""

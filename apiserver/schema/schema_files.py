@@ -6,7 +6,7 @@ import importlib.util
 from functools import cache
 from pathlib import Path
 
-from machinery.features.gates import Version
+from nominee.machinery.features.gates import Version
 
 
 @cache

@@ -15,12 +15,12 @@ from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.message import DecodeError, Message
 
-from apiserver.schema import version_fields
-from apiserver.schema.version_fields import Part
-from machinery.api.kinds import AnyKind
-from machinery.features.gates import Version
-from machinery.wire import envelope
-from machinery.wire.schema import Field
+from nominee.apiserver.schema import version_fields
+from nominee.apiserver.schema.version_fields import Part
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.features.gates import Version
+from nominee.machinery.wire import envelope
+from nominee.machinery.wire.schema import Field
 
 Prune = Callable[[bytes], bytes]
 """Returns an envelope without the fields; the same bytes when the object has none of them."""

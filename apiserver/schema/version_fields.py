@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from apiserver.schema import schema_files as schemas
-from machinery.features.gates import Version
-from machinery.wire.schema import Field, messages
+from nominee.apiserver.schema import schema_files as schemas
+from nominee.machinery.features.gates import Version
+from nominee.machinery.wire.schema import Field, messages
 
 TABLE_VERSION = Version(1, 37)
 """The newest release of which the wire table has fields: it and later ones have all fields of the table."""

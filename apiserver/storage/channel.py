@@ -1,4 +1,4 @@
-"""Calls to etcd that survive its restart (the channel: `machinery.client.etcd_channel`).
+"""Calls to etcd that survive its restart (the channel: `nominee.machinery.client.etcd_channel`).
 
 Only the generated stubs of aetcd are used: its client has one host, 4 MiB messages and unbounded queues.
 """
@@ -15,7 +15,7 @@ import grpc.aio
 from aetcd import rpc
 from google.protobuf.message import Message
 
-from apiserver.storage.interface import (
+from nominee.apiserver.storage.interface import (
     Compacted,
     FutureRevision,
     LeaseNotFound,
@@ -23,9 +23,9 @@ from apiserver.storage.interface import (
     StorageUnavailable,
     ValueTooLarge,
 )
-from machinery.client.unary_call import covered
-from machinery.runtime import call_faults
-from machinery.runtime.call_faults import FAULTS
+from nominee.machinery.client.unary_call import covered
+from nominee.machinery.runtime import call_faults
+from nominee.machinery.runtime.call_faults import FAULTS
 
 T = TypeVar("T")
 ETCD = "etcd"

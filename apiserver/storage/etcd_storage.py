@@ -5,8 +5,8 @@ from __future__ import annotations
 import grpc.aio
 from aetcd import rpc
 
-from apiserver.storage.channel import Caller
-from apiserver.storage.interface import (
+from nominee.apiserver.storage.channel import Caller
+from nominee.apiserver.storage.interface import (
     Compacted,
     FutureRevision,
     KeyExists,
@@ -16,11 +16,11 @@ from apiserver.storage.interface import (
     StorageUnavailable,
     StoredValue,
 )
-from apiserver.storage.leases import LeaseManager
-from apiserver.storage.revision import RevisionReader
-from machinery.api.errors import FailpointError
-from machinery.runtime import failpoints
-from machinery.runtime.clock import Clock
+from nominee.apiserver.storage.leases import LeaseManager
+from nominee.apiserver.storage.revision import RevisionReader
+from nominee.machinery.api.errors import FailpointError
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import Clock
 
 BEFORE_WRITE = failpoints.declare("apiserver.storage.write.before")
 """A write is decided; its transaction is not sent to etcd."""
@@ -61,7 +61,7 @@ def _found(answer: rpc.TxnResponse) -> StoredValue | None:
 
 
 class EtcdStorage:
-    """`apiserver.storage.interface.Storage` on an etcd channel; see there for the contract.
+    """`nominee.apiserver.storage.interface.Storage` on an etcd channel; see there for the contract.
 
     A write whose answer was lost (etcd was killed) is tried again; the stored value then shows whether the
     first attempt had been applied, because no two writes have the same bytes (every object has its uid).

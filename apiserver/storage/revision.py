@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from apiserver.storage.interface import StorageError
+from nominee.apiserver.storage.interface import StorageError
 
 
 class _Batch:

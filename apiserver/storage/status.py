@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from apiserver.storage.interface import (
+from nominee.apiserver.storage.interface import (
     Compacted,
     FutureRevision,
     StorageError,
     StorageUnavailable,
     ValueTooLarge,
 )
-from machinery.api import errors
-from machinery.api.errors import StatusError
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import StatusError
 
 
 def to_status(error: StorageError) -> StatusError:

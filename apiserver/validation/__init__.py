@@ -2,5 +2,5 @@
 
 Pure functions from messages to lists of causes. Start at `field` (the kinds of errors) and `metadata` (what
 holds for every kind); `pods` has the parts of a pod's spec. These are the rules that several kinds share;
-those of one kind are beside its strategy, in `apiserver.kinds`.
+those of one kind are beside its strategy, in `nominee.apiserver.kinds`.
 """

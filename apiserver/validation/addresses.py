@@ -6,8 +6,8 @@ import ipaddress
 import re
 from functools import lru_cache
 
-from apiserver.validation import field
-from machinery.api.errors import Cause
+from nominee.apiserver.validation import field
+from nominee.machinery.api.errors import Cause
 
 PORT_PROBLEM = "must be between 1 and 65535, inclusive"
 _ADDRESS_PROBLEM = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from apiserver.validation import field, metadata, names
-from apiserver.validation.selectors import label_selector
-from machinery.api.errors import Cause
-from machinery.api.pb import core, meta
-from machinery.resources.quantity import Quantity
+from nominee.apiserver.validation import field, metadata, names
+from nominee.apiserver.validation.selectors import label_selector
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.resources.quantity import Quantity
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")

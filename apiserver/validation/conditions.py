@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from apiserver.validation import field, names
-from machinery.api.errors import Cause
-from machinery.api.names import regex_problem
-from machinery.api.pb import meta
+from nominee.apiserver.validation import field, names
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.names import regex_problem
+from nominee.machinery.api.pb import meta
 
 _REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _reason = re.compile(_REASON, re.ASCII)

@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from apiserver.validation import field
-from machinery.api import names
-from machinery.api.errors import Cause
-from machinery.wire import codec
+from nominee.apiserver.validation import field
+from nominee.machinery.api import names
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.wire import codec
 
 M = TypeVar("M", bound=Message)
 

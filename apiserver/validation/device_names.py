@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from apiserver.validation import field, names
-from machinery.api.errors import Cause
-from machinery.api.names import regex_problem
+from nominee.apiserver.validation import field, names
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.names import regex_problem
 
 _DRIVER_LENGTH_MAX = 63
 _POOL_LENGTH_MAX = 253

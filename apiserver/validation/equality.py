@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from google.protobuf.message import Message
 
-from machinery.api.pb import resource
-from machinery.resources.quantity import Quantity
+from nominee.machinery.api.pb import resource
+from nominee.machinery.resources.quantity import Quantity
 
 
 def same(one: Message, other: Message) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from machinery.api.errors import Cause
+from nominee.machinery.api.errors import Cause
 
 ROOT = "[]"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from machinery.wire import codec
-from machinery.wire.schema import Field, messages
+from nominee.machinery.wire import codec
+from nominee.machinery.wire.schema import Field, messages
 
 # Of packages whose Go types are the API's own, which do have JSON names.
 _PUBLIC = "k8s.io.apimachinery."

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from apiserver.validation import field, names
-from machinery.api.errors import Cause
-from machinery.api.pb import intstr
+from nominee.apiserver.validation import field, names
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import intstr
 
 _INT = 0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from apiserver.validation import field
-from machinery.api.errors import Cause
+from nominee.apiserver.validation import field
+from nominee.machinery.api.errors import Cause
 
 T = TypeVar("T")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from apiserver.validation import field, names
-from apiserver.validation.names import Problems
-from machinery.api.errors import Cause
-from machinery.api.pb import meta
-from machinery.runtime.clock import rfc3339
-from machinery.wire import codec
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.names import Problems
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import meta
+from nominee.machinery.runtime.clock import rfc3339
+from nominee.machinery.wire import codec
 
 ANNOTATIONS_BYTES_MAX = 256 * 1024
 FIELD_MANAGER_BYTES_MAX = 128

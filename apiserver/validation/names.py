@@ -1,4 +1,4 @@
-"""Which texts are names: `machinery.api.names` with a memory, and what only an API server asks.
+"""Which texts are names: `nominee.machinery.api.names` with a memory, and what only an API server asks.
 
 Each function gives upstream's complaints about a text, an empty tuple for a good one. The verdicts are
 cached: the same names come again and again. Source: k8s.io/apimachinery/pkg/util/validation 1.36.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from machinery.api import names
-from machinery.api.names import regex_problem, too_long
+from nominee.machinery.api import names
+from nominee.machinery.api.names import regex_problem, too_long
 
 Problems = tuple[str, ...]
 

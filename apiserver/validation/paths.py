@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from apiserver.validation import field, names
-from machinery.api.errors import Cause
-from machinery.api.names import regex_problem
+from nominee.apiserver.validation import field, names
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.names import regex_problem
 
 _HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _http_path = re.compile(_HTTP_PATH, re.ASCII)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from apiserver.validation import field, names
-from machinery.api.errors import Cause
-from machinery.api.pb import resource
-from machinery.resources.quantity import Quantity, QuantityError
+from nominee.apiserver.validation import field, names
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import resource
+from nominee.machinery.resources.quantity import Quantity, QuantityError
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 _STANDARD = frozenset({"cpu", "memory", "ephemeral-storage"})

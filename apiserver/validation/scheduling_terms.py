@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from apiserver.validation import field, names
-from apiserver.validation.pods.options import NUMERIC_OPERATORS, PodOptions
-from apiserver.validation.selectors import label_selector
-from machinery.api.errors import Cause
-from machinery.api.names import EMPTY
-from machinery.api.pb import core
-from machinery.api.selectors import parse_int64
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.pods.options import NUMERIC_OPERATORS, PodOptions
+from nominee.apiserver.validation.selectors import label_selector
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.names import EMPTY
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.selectors import parse_int64
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from apiserver.validation import field, names
-from apiserver.validation.metadata import validate_labels
-from machinery.api.errors import Cause
-from machinery.api.pb import meta
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.metadata import validate_labels
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import meta
 
 
 def label_selector(path: str, selector: meta.LabelSelector) -> list[Cause]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from apiserver.validation import field, names
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.validation import field, names
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 
 def typed_reference(path: str, reference: core.TypedLocalObjectReference) -> list[Cause]:

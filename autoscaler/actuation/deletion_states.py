@@ -2,7 +2,8 @@
 
 `TRANSITIONS` maps a state and an event to the next state and to the effects of the transition, in order; the
 last effect leads to the next event. A pair that is not in the table is a bug (`InvalidTransitionError`). The
-diagram in docs/design/005-autoscaler.md is printed by `python -m autoscaler.actuation.deletion_states`.
+diagram in docs/design/005-autoscaler.md is printed by `python -m
+nominee.autoscaler.actuation.deletion_states`.
 
 Source: cluster-autoscaler 1.36, core/scaledown/actuation.
 """

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from autoscaler.options import Options
-from autoscaler.orders import CountEviction, EvictPod, Orders, RecordEvents, RunInParallel, Sleep
-from autoscaler.planning import annotation_keys, pods
-from autoscaler.planning.events import Event, EventType
-from machinery.api.pb import core
-from machinery.runtime.clock import Clock
+from nominee.autoscaler.options import Options
+from nominee.autoscaler.orders import CountEviction, EvictPod, Orders, RecordEvents, RunInParallel, Sleep
+from nominee.autoscaler.planning import annotation_keys, pods
+from nominee.autoscaler.planning.events import Event, EventType
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import Clock
 
 EVICTION_RETRY_SECONDS = 10.0
 

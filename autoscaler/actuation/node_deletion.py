@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from autoscaler.actuation.deletion_states import Effect, Event, State, transition_of
-from autoscaler.actuation.eviction import daemons_to_evict, drained_pods, evict_pods
-from autoscaler.actuation.recheck import recheck
-from autoscaler.orders import (
+from nominee.autoscaler.actuation.deletion_states import Effect, Event, State, transition_of
+from nominee.autoscaler.actuation.eviction import daemons_to_evict, drained_pods, evict_pods
+from nominee.autoscaler.actuation.recheck import recheck
+from nominee.autoscaler.orders import (
     CheckPodsOnNode,
     CleanToBeDeleted,
     CountScaledDownNode,
@@ -23,10 +23,10 @@ from autoscaler.orders import (
     RecordEvents,
     Sleep,
 )
-from autoscaler.planning.annotation_keys import DELAY_DELETION_PREFIX
-from autoscaler.planning.events import Events
-from autoscaler.state import AutoscalerState
-from machinery.api.pb import core
+from nominee.autoscaler.planning.annotation_keys import DELAY_DELETION_PREFIX
+from nominee.autoscaler.planning.events import Events
+from nominee.autoscaler.state import AutoscalerState
+from nominee.machinery.api.pb import core
 
 EVICTION_HEADROOM_SECONDS = 30.0
 POLL_SECONDS = 5.0

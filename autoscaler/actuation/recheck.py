@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autoscaler.options import Compat, Options
-from autoscaler.planning import pods
-from autoscaler.planning.drainability import DrainContext, pods_to_move
-from autoscaler.planning.observation import Observation
-from autoscaler.planning.pdb_tracker import RemainingPdbTracker
-from machinery.api.objects import is_terminating
-from machinery.api.pb import core
+from nominee.autoscaler.options import Compat, Options
+from nominee.autoscaler.planning import pods
+from nominee.autoscaler.planning.drainability import DrainContext, pods_to_move
+from nominee.autoscaler.planning.observation import Observation
+from nominee.autoscaler.planning.pdb_tracker import RemainingPdbTracker
+from nominee.machinery.api.objects import is_terminating
+from nominee.machinery.api.pb import core
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autoscaler.actuation.eviction import drained_pods
-from autoscaler.actuation.node_deletion import NodeDeletion
-from autoscaler.orders import CleanToBeDeleted, Orders, StartDeletion, TaintToBeDeleted
-from autoscaler.planning.events import Events
-from autoscaler.planning.scale_down import NodesToDelete
-from autoscaler.planning.scale_down_input import NodeToBeRemoved
-from autoscaler.planning.snapshot import ClusterSnapshot
-from autoscaler.state import AutoscalerState
+from nominee.autoscaler.actuation.eviction import drained_pods
+from nominee.autoscaler.actuation.node_deletion import NodeDeletion
+from nominee.autoscaler.orders import CleanToBeDeleted, Orders, StartDeletion, TaintToBeDeleted
+from nominee.autoscaler.planning.events import Events
+from nominee.autoscaler.planning.scale_down import NodesToDelete
+from nominee.autoscaler.planning.scale_down_input import NodeToBeRemoved
+from nominee.autoscaler.planning.snapshot import ClusterSnapshot
+from nominee.autoscaler.state import AutoscalerState
 
 MARKED = "marked the node as toBeDeleted/unschedulable"
 

@@ -1,4 +1,4 @@
-"""`python -m autoscaler.cloud --dir D --node-groups FILE`: the built-in cloud as a process."""
+"""`python -m nominee.autoscaler.cloud --dir D --node-groups FILE`: the built-in cloud as a process."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from autoscaler.cloud.access import CloudTls
-from autoscaler.cloud.node_groups import NodeGroupError, load
-from autoscaler.cloud.process import run_cloud
-from machinery.process.component import Process, component_command
+from nominee.autoscaler.cloud.access import CloudTls
+from nominee.autoscaler.cloud.node_groups import NodeGroupError, load
+from nominee.autoscaler.cloud.process import run_cloud
+from nominee.machinery.process.component import Process, component_command
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -9,16 +9,16 @@ from collections.abc import Callable
 
 import anyio
 
-from autoscaler.cloud.node_groups import GROUP_LABEL
-from autoscaler.cloud.state import CloudState, InstanceState
-from autoscaler.cloud.wake_signal import Signal
-from machinery.api import errors, kinds
-from machinery.api.errors import FailpointError, StatusError
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from machinery.client.informer import Informer
-from machinery.process.component import Fatal, Process
-from machinery.runtime import failpoints
+from nominee.autoscaler.cloud.node_groups import GROUP_LABEL
+from nominee.autoscaler.cloud.state import CloudState, InstanceState
+from nominee.autoscaler.cloud.wake_signal import Signal
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import FailpointError, StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.process.component import Fatal, Process
+from nominee.machinery.runtime import failpoints
 
 NODE_DELETE_BEFORE = failpoints.declare("cloud.node-delete.before")
 RETRY_SECONDS = 0.5

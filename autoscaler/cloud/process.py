@@ -7,18 +7,18 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
-from autoscaler.cloud.access import CloudTls, Guard
-from autoscaler.cloud.node_cleanup import clean_up_nodes
-from autoscaler.cloud.node_groups import NodeGroup
-from autoscaler.cloud.servicer import CloudServicer
-from autoscaler.cloud.state import CloudState, InstanceState
-from autoscaler.cloud.state_file import StateFile, StateFileError
-from autoscaler.cloud.wake_signal import Signal
-from machinery.client import transport
-from machinery.client.grpc_options import CONNECTION_OPTIONS
-from machinery.process.component import Fatal, Process
+from nominee.autoscaler.cloud.access import CloudTls, Guard
+from nominee.autoscaler.cloud.node_cleanup import clean_up_nodes
+from nominee.autoscaler.cloud.node_groups import NodeGroup
+from nominee.autoscaler.cloud.servicer import CloudServicer
+from nominee.autoscaler.cloud.state import CloudState, InstanceState
+from nominee.autoscaler.cloud.state_file import StateFile, StateFileError
+from nominee.autoscaler.cloud.wake_signal import Signal
+from nominee.machinery.client import transport
+from nominee.machinery.client.grpc_options import CONNECTION_OPTIONS
+from nominee.machinery.process.component import Fatal, Process
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
 GRACE_SECONDS = 1.0
 

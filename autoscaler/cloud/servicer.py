@@ -10,16 +10,16 @@ from collections.abc import Callable
 from typing import NoReturn, TypeAlias
 
 import grpc
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 from google.protobuf.message import Message
 
-from autoscaler.cloud.node_groups import NodeGroup
-from autoscaler.cloud.state import CloudError, CloudState, Instance, InstanceState
-from machinery.api.errors import StatusError
-from machinery.runtime import failpoints
-from machinery.runtime.clock import Clock
-from machinery.runtime.failpoints import FailpointError
+from nominee.autoscaler.cloud.node_groups import NodeGroup
+from nominee.autoscaler.cloud.state import CloudError, CloudState, Instance, InstanceState
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.runtime.failpoints import FailpointError
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
 INCREASE_BEFORE = failpoints.declare("cloud.increase.before")
 INCREASE_AFTER = failpoints.declare("cloud.increase.after")

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias, TypedDict
 
-from autoscaler.cloud.node_groups import NodeGroup
+from nominee.autoscaler.cloud.node_groups import NodeGroup
 
 
 class InstanceState(StrEnum):

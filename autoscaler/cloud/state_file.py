@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from autoscaler.cloud.state import CloudState
-from machinery.runtime import host
+from nominee.autoscaler.cloud.state import CloudState
+from nominee.machinery.runtime import host
 
 
 class StateFileError(Exception):

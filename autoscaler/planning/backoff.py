@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autoscaler.options import Options
-from machinery.runtime.backoff import ExponentialBackoff
+from nominee.autoscaler.options import Options
+from nominee.machinery.runtime.backoff import ExponentialBackoff
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autoscaler.planning.observation import NodeGroup
-from scheduler.framework.resource_columns import CPU, MEMORY
-from scheduler.framework.types import NodeInfo
+from nominee.autoscaler.planning.observation import NodeGroup
+from nominee.scheduler.framework.resource_columns import CPU, MEMORY
+from nominee.scheduler.framework.types import NodeInfo
 
 MEMORY_DIFFERENCE_RATIO_MAX = 0.015
 FREE_DIFFERENCE_RATIO_MAX = 0.05

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from autoscaler.planning.equivalence import EquivalenceGroup
-from autoscaler.planning.snapshot import ClusterSnapshot
-from autoscaler.planning.template_node import TemplateNode, fresh_node_info
-from machinery.api.pb import core
-from scheduler.framework.resource_columns import CPU, MEMORY
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.autoscaler.planning.equivalence import EquivalenceGroup
+from nominee.autoscaler.planning.snapshot import ClusterSnapshot
+from nominee.autoscaler.planning.template_node import TemplateNode, fresh_node_info
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.resource_columns import CPU, MEMORY
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 
 @dataclass(frozen=True, slots=True)

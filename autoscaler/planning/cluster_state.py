@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from autoscaler.options import Options
-from autoscaler.planning import readiness, taints
-from autoscaler.planning.events import Events
-from autoscaler.planning.observation import DELETING, CloudView, Instance, NodeGroup
-from autoscaler.planning.scale_up_requests import Event, Occurrence, ScaleUpRequest, ScaleUpRequests
-from machinery.api.pb import core
-from machinery.runtime.clock import Moment, from_time
-from machinery.wire.scalars import format_duration
+from nominee.autoscaler.options import Options
+from nominee.autoscaler.planning import readiness, taints
+from nominee.autoscaler.planning.events import Events
+from nominee.autoscaler.planning.observation import DELETING, CloudView, Instance, NodeGroup
+from nominee.autoscaler.planning.scale_up_requests import Event, Occurrence, ScaleUpRequest, ScaleUpRequests
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import Moment, from_time
+from nominee.machinery.wire.scalars import format_duration
 
 SCALE_DOWN_EXPECTED_SECONDS = 300.0
 """For so long a deleted node may still be registered."""

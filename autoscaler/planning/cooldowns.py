@@ -6,7 +6,7 @@ ScaleDownCandidatesDelayProcessor.
 
 from __future__ import annotations
 
-from autoscaler.options import Options
+from nominee.autoscaler.options import Options
 
 _NEVER = float("-inf")
 

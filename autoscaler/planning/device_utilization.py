@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from autoscaler.planning.dynamic_resources import Claim, Slice
-from autoscaler.planning.utilization import Utilization
-from machinery.api.pb import devices
-from machinery.resources.quantity import value
+from nominee.autoscaler.planning.dynamic_resources import Claim, Slice
+from nominee.autoscaler.planning.utilization import Utilization
+from nominee.machinery.api.pb import devices
+from nominee.machinery.resources.quantity import value
 
 _Counters = dict[tuple[str, str], int]  # by counter set and counter, in whole units
 

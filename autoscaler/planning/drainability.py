@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 
-from autoscaler.options import Options
-from autoscaler.planning import annotation_keys, pods
-from autoscaler.planning.observation import ControllerKey
-from autoscaler.planning.pdb_tracker import RemainingPdbTracker
-from machinery.api.pb import core
+from nominee.autoscaler.options import Options
+from nominee.autoscaler.planning import annotation_keys, pods
+from nominee.autoscaler.planning.observation import ControllerKey
+from nominee.autoscaler.planning.pdb_tracker import RemainingPdbTracker
+from nominee.machinery.api.pb import core
 
 _REPLICATED_KINDS = frozenset(("ReplicationController", "Job", "ReplicaSet", "StatefulSet"))
 _KINDS_WITH_REPLICAS = frozenset(("ReplicationController", "ReplicaSet", "StatefulSet"))

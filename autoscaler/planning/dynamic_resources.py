@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from autoscaler.planning.forkable_table import ForkableTable
-from machinery.api import kinds
-from machinery.api.kinds import Kind
-from machinery.api.objects import is_controlled_by, key_of
-from machinery.api.pb import core, devices
-from scheduler.framework.environment import EMPTY_LISTER
-from scheduler.framework.interface import Lister
-from scheduler.plugins.dynamic_resources.pod_claims import ClaimError, claim_name, is_reserved_for
-from scheduler.plugins.dynamic_resources.tracker import ClaimTracker, DeviceManager, manager_of
+from nominee.autoscaler.planning.forkable_table import ForkableTable
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import is_controlled_by, key_of
+from nominee.machinery.api.pb import core, devices
+from nominee.scheduler.framework.environment import EMPTY_LISTER
+from nominee.scheduler.framework.interface import Lister
+from nominee.scheduler.plugins.dynamic_resources.pod_claims import ClaimError, claim_name, is_reserved_for
+from nominee.scheduler.plugins.dynamic_resources.tracker import ClaimTracker, DeviceManager, manager_of
 
 M = TypeVar("M", bound=Message)
 Claim = devices.ResourceClaim

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from autoscaler.options import Options
-from autoscaler.planning import annotation_keys, readiness, taints
-from autoscaler.planning.device_utilization import device_utilization
-from autoscaler.planning.scale_down_input import ScaleDownInput
-from autoscaler.planning.unremovable import Reason, Unremovable, UnremovableNodes
-from autoscaler.planning.utilization import Utilization, utilization
-from machinery.api.pb import core
-from scheduler.framework.types import NodeInfo
+from nominee.autoscaler.options import Options
+from nominee.autoscaler.planning import annotation_keys, readiness, taints
+from nominee.autoscaler.planning.device_utilization import device_utilization
+from nominee.autoscaler.planning.scale_down_input import ScaleDownInput
+from nominee.autoscaler.planning.unremovable import Reason, Unremovable, UnremovableNodes
+from nominee.autoscaler.planning.utilization import Utilization, utilization
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.types import NodeInfo
 
 
 def filter_out_unremovable(

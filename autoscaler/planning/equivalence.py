@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, MutableSequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from autoscaler.planning.pods import controller_of
-from machinery.api.pb import core
-from scheduler.framework.types import PodInfo
+from nominee.autoscaler.planning.pods import controller_of
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.types import PodInfo
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from machinery.api.pb import core
+from nominee.machinery.api.pb import core
 
 EventType = Literal["Normal", "Warning"]
 

@@ -10,11 +10,11 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from autoscaler.planning.observation import NodeGroup
-from machinery.api.pb import core
-from machinery.resources.quantity import milli, value
-from scheduler.framework.resource_columns import CPU, MEMORY
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.autoscaler.planning.observation import NodeGroup
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.quantity import milli, value
+from nominee.scheduler.framework.resource_columns import CPU, MEMORY
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
-from machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.api.objects import ObjectKey, key_of
 
 M = TypeVar("M", bound=Message)
 _OnAdd: TypeAlias = Callable[[M], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from machinery.api.pb import apps, core, policy
+from nominee.machinery.api.pb import apps, core, policy
 
 CREATING, RUNNING, DELETING = "creating", "running", "deleting"
 _ERROR_CLASSES = {1: "OutOfResource", 99: "Other"}

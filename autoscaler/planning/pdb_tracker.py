@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from machinery.api.pb import core, policy
-from machinery.api.selectors import LabelSelector
+from nominee.machinery.api.pb import core, policy
+from nominee.machinery.api.selectors import LabelSelector
 
 
 @dataclass(slots=True)

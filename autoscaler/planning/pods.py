@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from autoscaler.planning import annotation_keys
-from machinery.api import objects
-from machinery.api.pb import core, meta
-from machinery.runtime.clock import from_time
+from nominee.autoscaler.planning import annotation_keys
+from nominee.machinery.api import objects
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.runtime.clock import from_time
 
 LONG_TERMINATING_EXTRA_SECONDS = 30.0
 GRACE_SECONDS_DEFAULT = 30

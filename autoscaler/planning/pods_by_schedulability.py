@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from autoscaler.options import Compat, Options
-from autoscaler.planning.pods import is_unschedulable
-from machinery.api import objects
-from machinery.api.pb import core
+from nominee.autoscaler.options import Compat, Options
+from nominee.autoscaler.planning.pods import is_unschedulable
+from nominee.machinery.api import objects
+from nominee.machinery.api.pb import core
 
 
 @dataclass(slots=True)

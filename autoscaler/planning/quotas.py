@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from autoscaler.options import GIB, Options
-from autoscaler.planning import taints
-from machinery.api.pb import core
-from machinery.resources.quantity import value
+from nominee.autoscaler.options import GIB, Options
+from nominee.autoscaler.planning import taints
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.quantity import value
 
 CPU, MEMORY = "cpu", "memory"
 

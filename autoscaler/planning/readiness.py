@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from autoscaler.planning.taints import has_startup_taint
-from machinery.api.pb import core
+from nominee.autoscaler.planning.taints import has_startup_taint
+from nominee.machinery.api.pb import core
 
 _NOT_READY_TAINTS = frozenset(
     (

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from autoscaler.options import Options
-from autoscaler.planning import taints
-from autoscaler.planning.drainability import BlockingReason, DrainContext, PodsToMove, pods_to_move
-from autoscaler.planning.pdb_tracker import RemainingPdbTracker
-from autoscaler.planning.scale_down_input import NodeToBeRemoved, ScaleDownInput
-from autoscaler.planning.scheduling_hints import SchedulingHints
-from autoscaler.planning.unremovable import Reason, Unremovable, UnremovableNodes
-from autoscaler.planning.utilization import Utilization
-from machinery.api.pb import core
-from scheduler.framework.types import NodeInfo
+from nominee.autoscaler.options import Options
+from nominee.autoscaler.planning import taints
+from nominee.autoscaler.planning.drainability import BlockingReason, DrainContext, PodsToMove, pods_to_move
+from nominee.autoscaler.planning.pdb_tracker import RemainingPdbTracker
+from nominee.autoscaler.planning.scale_down_input import NodeToBeRemoved, ScaleDownInput
+from nominee.autoscaler.planning.scheduling_hints import SchedulingHints
+from nominee.autoscaler.planning.unremovable import Reason, Unremovable, UnremovableNodes
+from nominee.autoscaler.planning.utilization import Utilization
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.types import NodeInfo
 
 
 def drain_context(options: Options, inputs: ScaleDownInput, budgets: RemainingPdbTracker) -> DrainContext:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from autoscaler.planning.dynamic_resources import Claim, Slice
-from machinery.api.objects import is_controlled_by
-from machinery.api.pb import core
+from nominee.autoscaler.planning.dynamic_resources import Claim, Slice
+from nominee.machinery.api.objects import is_controlled_by
+from nominee.machinery.api.pb import core
 
 
 def sanitized_slices(slices: Iterable[Slice], node_name: str, suffix: str) -> tuple[Slice, ...]:

@@ -9,19 +9,19 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from autoscaler.options import Options
-from autoscaler.planning.drainability import pods_to_move
-from autoscaler.planning.eligibility import filter_out_unremovable
-from autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
-from autoscaler.planning.observation import CloudView
-from autoscaler.planning.pdb_tracker import RemainingPdbTracker
-from autoscaler.planning.removal_simulator import RemovalSimulator, drain_context
-from autoscaler.planning.scale_down_input import NodeToBeRemoved, ScaleDownInput
-from autoscaler.planning.scheduling_hints import SchedulingHints
-from autoscaler.planning.unneeded_nodes import UnneededNodes
-from autoscaler.planning.unremovable import UnremovableNodes
-from autoscaler.planning.utilization import Utilization
-from machinery.api.pb import core
+from nominee.autoscaler.options import Options
+from nominee.autoscaler.planning.drainability import pods_to_move
+from nominee.autoscaler.planning.eligibility import filter_out_unremovable
+from nominee.autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
+from nominee.autoscaler.planning.observation import CloudView
+from nominee.autoscaler.planning.pdb_tracker import RemainingPdbTracker
+from nominee.autoscaler.planning.removal_simulator import RemovalSimulator, drain_context
+from nominee.autoscaler.planning.scale_down_input import NodeToBeRemoved, ScaleDownInput
+from nominee.autoscaler.planning.scheduling_hints import SchedulingHints
+from nominee.autoscaler.planning.unneeded_nodes import UnneededNodes
+from nominee.autoscaler.planning.unremovable import UnremovableNodes
+from nominee.autoscaler.planning.utilization import Utilization
+from nominee.machinery.api.pb import core
 
 
 @dataclass(slots=True)

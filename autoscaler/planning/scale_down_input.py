@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
-from autoscaler.planning.observation import CloudView, Observation
-from autoscaler.planning.snapshot import ClusterSnapshot
-from autoscaler.planning.utilization import Utilization
-from machinery.api.pb import core
-from machinery.runtime.clock import Moment
+from nominee.autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
+from nominee.autoscaler.planning.observation import CloudView, Observation
+from nominee.autoscaler.planning.snapshot import ClusterSnapshot
+from nominee.autoscaler.planning.utilization import Utilization
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

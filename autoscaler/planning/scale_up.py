@@ -11,20 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from autoscaler.options import Options
-from autoscaler.planning import expander
-from autoscaler.planning.balancing import ScaleUpInfo, balance_between_groups, is_similar
-from autoscaler.planning.binpacking import Heterogeneity, estimate
-from autoscaler.planning.cluster_state import ClusterStateRegistry
-from autoscaler.planning.equivalence import EquivalenceGroup, equivalence_groups
-from autoscaler.planning.expander import ScaleUpOption
-from autoscaler.planning.observation import CloudView, NodeGroup
-from autoscaler.planning.quotas import MaxQuota
-from autoscaler.planning.snapshot import ClusterSnapshot
-from autoscaler.planning.template_node import TemplateNode
-from machinery.api.pb import core
-from machinery.runtime.clock import Moment
-from scheduler.framework.types import NodeInfo
+from nominee.autoscaler.options import Options
+from nominee.autoscaler.planning import expander
+from nominee.autoscaler.planning.balancing import ScaleUpInfo, balance_between_groups, is_similar
+from nominee.autoscaler.planning.binpacking import Heterogeneity, estimate
+from nominee.autoscaler.planning.cluster_state import ClusterStateRegistry
+from nominee.autoscaler.planning.equivalence import EquivalenceGroup, equivalence_groups
+from nominee.autoscaler.planning.expander import ScaleUpOption
+from nominee.autoscaler.planning.observation import CloudView, NodeGroup
+from nominee.autoscaler.planning.quotas import MaxQuota
+from nominee.autoscaler.planning.snapshot import ClusterSnapshot
+from nominee.autoscaler.planning.template_node import TemplateNode
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import Moment
+from nominee.scheduler.framework.types import NodeInfo
 
 MAX_SIZE_REACHED = "max node group size reached"
 NOT_READY = "not ready for scale-up"

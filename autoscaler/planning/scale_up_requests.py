@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from autoscaler.options import Options
-from autoscaler.planning.backoff import NodeGroupBackoff
+from nominee.autoscaler.options import Options
+from nominee.autoscaler.planning.backoff import NodeGroupBackoff
 
 
 class State(StrEnum):

@@ -10,19 +10,19 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from autoscaler.planning.dynamic_resources import DynamicResources
-from autoscaler.planning.pods import unbound
-from autoscaler.planning.scheduling_hints import SchedulingHints
-from autoscaler.planning.template_node import TemplateNode
-from machinery.api.pb import core
-from machinery.features.gates import Gates
-from machinery.runtime.clock import Clock
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Status
-from scheduler.framework.profile import DEFAULT_SCHEDULER_NAME
-from scheduler.framework.simulation import Simulator
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.registry import IN_TREE, default_profile
+from nominee.autoscaler.planning.dynamic_resources import DynamicResources
+from nominee.autoscaler.planning.pods import unbound
+from nominee.autoscaler.planning.scheduling_hints import SchedulingHints
+from nominee.autoscaler.planning.template_node import TemplateNode
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import Clock
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import Status
+from nominee.scheduler.framework.profile import DEFAULT_SCHEDULER_NAME
+from nominee.scheduler.framework.simulation import Simulator
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.registry import IN_TREE, default_profile
 
 IsAcceptable = Callable[[NodeInfo], bool]
 _DYNAMIC_RESOURCES = "DynamicResources"

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from autoscaler.planning.backoff import GroupBackoff
-from autoscaler.planning.cluster_state import AcceptableRange, ClusterStateRegistry, Readiness
-from autoscaler.planning.observation import CloudView, NodeGroup
-from machinery.runtime.clock import Moment, rfc3339, rfc3339_micro
+from nominee.autoscaler.planning.backoff import GroupBackoff
+from nominee.autoscaler.planning.cluster_state import AcceptableRange, ClusterStateRegistry, Readiness
+from nominee.autoscaler.planning.observation import CloudView, NodeGroup
+from nominee.machinery.runtime.clock import Moment, rfc3339, rfc3339_micro
 
 ERROR_CHARACTERS_MAX = 500
 TRUNCATED = "<truncated>"

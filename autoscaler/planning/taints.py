@@ -5,8 +5,8 @@ Source: cluster-autoscaler 1.36, utils/taints.
 
 from __future__ import annotations
 
-from autoscaler.planning.annotation_keys import PREFIX
-from machinery.api.pb import core
+from nominee.autoscaler.planning.annotation_keys import PREFIX
+from nominee.machinery.api.pb import core
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"

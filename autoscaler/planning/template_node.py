@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from autoscaler.planning import annotation_keys
-from autoscaler.planning.dynamic_resources import Claim, Slice
-from autoscaler.planning.sanitized_devices import sanitized_claims, sanitized_slices
-from machinery.api.pb import core
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.autoscaler.planning import annotation_keys
+from nominee.autoscaler.planning.dynamic_resources import Claim, Slice
+from nominee.autoscaler.planning.sanitized_devices import sanitized_claims, sanitized_slices
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 
 class TemplateNode(NodeInfo):

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from autoscaler.planning import annotation_keys, pods, readiness, taints
-from autoscaler.planning.dynamic_resources import Slice
-from autoscaler.planning.observation import CloudView, DaemonSet, NodeGroup
-from autoscaler.planning.sanitized_devices import has_devices_of
-from autoscaler.planning.snapshot import ClusterSnapshot
-from autoscaler.planning.template_node import TemplateNode
-from machinery.api.objects import get_condition
-from machinery.api.pb import core
-from machinery.runtime.clock import from_time
-from machinery.scheduling.node_affinity import matches
-from machinery.scheduling.taints import find_untolerated
-from scheduler.framework.types import PodInfo
+from nominee.autoscaler.planning import annotation_keys, pods, readiness, taints
+from nominee.autoscaler.planning.dynamic_resources import Slice
+from nominee.autoscaler.planning.observation import CloudView, DaemonSet, NodeGroup
+from nominee.autoscaler.planning.sanitized_devices import has_devices_of
+from nominee.autoscaler.planning.snapshot import ClusterSnapshot
+from nominee.autoscaler.planning.template_node import TemplateNode
+from nominee.machinery.api.objects import get_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import from_time
+from nominee.machinery.scheduling.node_affinity import matches
+from nominee.machinery.scheduling.taints import find_untolerated
+from nominee.scheduler.framework.types import PodInfo
 
 STABILIZATION_SECONDS = 60.0
 """A node that became ready later than so long ago is no template yet: it may still change."""

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from autoscaler.options import Options
-from autoscaler.planning import readiness
-from autoscaler.planning.eligibility import has_scale_down_disabled
-from autoscaler.planning.quotas import MinQuota
-from autoscaler.planning.scale_down_input import NodeToBeRemoved, ScaleDownInput
-from autoscaler.planning.unremovable import Reason, Unremovable, UnremovableNodes
+from nominee.autoscaler.options import Options
+from nominee.autoscaler.planning import readiness
+from nominee.autoscaler.planning.eligibility import has_scale_down_disabled
+from nominee.autoscaler.planning.quotas import MinQuota
+from nominee.autoscaler.planning.scale_down_input import NodeToBeRemoved, ScaleDownInput
+from nominee.autoscaler.planning.unremovable import Reason, Unremovable, UnremovableNodes
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autoscaler.planning import pods
-from scheduler.framework.resource_columns import CPU, MEMORY
-from scheduler.framework.types import NodeInfo
+from nominee.autoscaler.planning import pods
+from nominee.scheduler.framework.resource_columns import CPU, MEMORY
+from nominee.scheduler.framework.types import NodeInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

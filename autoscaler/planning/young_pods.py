@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from autoscaler.planning import annotation_keys
-from autoscaler.planning.pods import created
-from machinery.api.pb import core
-from machinery.wire.scalars import parse_seconds
+from nominee.autoscaler.planning import annotation_keys
+from nominee.autoscaler.planning.pods import created
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire.scalars import parse_seconds
 
 UNSCHEDULABLE_POD_BUFFER_SECONDS = 2.0
 """While all pods are younger, more pods are probably being created: the autoscaler waits one loop."""

@@ -8,21 +8,21 @@ from typing import Any
 
 import yaml
 
-from autoscaler.options import Compat, Options
-from autoscaler.planning import annotation_keys, taints
-from autoscaler.planning.events import Event
-from autoscaler.planning.observation import ControllerKey, DaemonSet, Observation
-from autoscaler.planning.pods import is_unschedulable
-from autoscaler.planning.status import timestamp
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_conflict, is_not_found
-from machinery.api.kinds import Kind
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from machinery.client.informer import Informer
-from machinery.events.recorder import EventRecorder
-from machinery.events.reference import reference
-from machinery.runtime.clock import Clock
+from nominee.autoscaler.options import Compat, Options
+from nominee.autoscaler.planning import annotation_keys, taints
+from nominee.autoscaler.planning.events import Event
+from nominee.autoscaler.planning.observation import ControllerKey, DaemonSet, Observation
+from nominee.autoscaler.planning.pods import is_unschedulable
+from nominee.autoscaler.planning.status import timestamp
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_conflict, is_not_found
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.events.recorder import EventRecorder
+from nominee.machinery.events.reference import reference
+from nominee.machinery.runtime.clock import Clock
 
 NOT_COMPLETED = "status.phase!=Succeeded,status.phase!=Failed"
 CONFLICTS_MAX = 8

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from autoscaler.options import Options
-from machinery.api.pb import core
-from machinery.events.correlator import CorrelatorOptions, EventCorrelator, object_key
+from nominee.autoscaler.options import Options
+from nominee.machinery.api.pb import core
+from nominee.machinery.events.correlator import CorrelatorOptions, EventCorrelator, object_key
 
 KEYS_MAX = 8192
 _STATUS = ("ConfigMap", "kube-system", "cluster-autoscaler-status")

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import anyio
 
-from autoscaler.orders import (
+from nominee.autoscaler.orders import (
     CheckPodsOnNode,
     CleanDeletionCandidate,
     CleanToBeDeleted,
@@ -35,14 +35,14 @@ from autoscaler.orders import (
     TaintToBeDeleted,
     WriteStatus,
 )
-from autoscaler.planning import pods
-from autoscaler.planning.observation import Observation
-from autoscaler.shell import points
-from autoscaler.shell.ports import Cloud, CloudError, Cluster, Counters
-from machinery.api.errors import FailpointError, StatusError, is_not_found
-from machinery.api.pb import core
-from machinery.runtime.clock import Clock
-from machinery.runtime.failpoints import Failpoint
+from nominee.autoscaler.planning import pods
+from nominee.autoscaler.planning.observation import Observation
+from nominee.autoscaler.shell import points
+from nominee.autoscaler.shell.ports import Cloud, CloudError, Cluster, Counters
+from nominee.machinery.api.errors import FailpointError, StatusError, is_not_found
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.runtime.failpoints import Failpoint
 
 R = TypeVar("R")
 Spawn: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, Summary
 
-from autoscaler.options import GIB, Options
-from autoscaler.planning import quotas, readiness
-from autoscaler.planning.observation import Observation
-from autoscaler.planning.taints import taint_type
-from autoscaler.result import LoopResult
-from autoscaler.state import AutoscalerState
-from machinery.api.pb import core
+from nominee.autoscaler.options import GIB, Options
+from nominee.autoscaler.planning import quotas, readiness
+from nominee.autoscaler.planning.observation import Observation
+from nominee.autoscaler.planning.taints import taint_type
+from nominee.autoscaler.result import LoopResult
+from nominee.autoscaler.state import AutoscalerState
+from nominee.machinery.api.pb import core
 
 _NAMESPACE = "cluster_autoscaler"
 _FUNCTION_BUCKETS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from machinery.runtime import failpoints
+from nominee.machinery.runtime import failpoints
 
 LOOP_BEFORE = failpoints.declare("autoscaler.loop.before")
 SCALE_UP_BEFORE = failpoints.declare("autoscaler.scaleup.before")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from autoscaler.planning.events import Event
-from autoscaler.planning.observation import CloudView, Observation
-from machinery.api.pb import core
+from nominee.autoscaler.planning.events import Event
+from nominee.autoscaler.planning.observation import CloudView, Observation
+from nominee.machinery.api.pb import core
 
 
 class CloudError(Exception):

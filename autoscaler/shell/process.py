@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from autoscaler.cloud.node_groups import NodeGroup
-from autoscaler.cloud.process import CloudService
-from autoscaler.loop import run_once
-from autoscaler.options import Options
-from autoscaler.planning.status import initializing
-from autoscaler.result import LoopResult
-from autoscaler.shell.cluster import ApiCluster
-from autoscaler.shell.event_limits import event_correlator
-from autoscaler.shell.executor import Executor
-from autoscaler.shell.metrics import Metrics
-from autoscaler.shell.provider import CloudConfig, ExternalProvider
-from autoscaler.state import AutoscalerState
-from machinery.api.errors import StatusError
-from machinery.client import credentials
-from machinery.events.correlating_recorder import CorrelatingRecorder
-from machinery.process import run_files
-from machinery.process.component import Process
-from machinery.process.leading import run_as_leader
-from machinery.process.run_files import RunFile
-from machinery.runtime import host
-from machinery.runtime.clock import rfc3339
+from nominee.autoscaler.cloud.node_groups import NodeGroup
+from nominee.autoscaler.cloud.process import CloudService
+from nominee.autoscaler.loop import run_once
+from nominee.autoscaler.options import Options
+from nominee.autoscaler.planning.status import initializing
+from nominee.autoscaler.result import LoopResult
+from nominee.autoscaler.shell.cluster import ApiCluster
+from nominee.autoscaler.shell.event_limits import event_correlator
+from nominee.autoscaler.shell.executor import Executor
+from nominee.autoscaler.shell.metrics import Metrics
+from nominee.autoscaler.shell.provider import CloudConfig, ExternalProvider
+from nominee.autoscaler.state import AutoscalerState
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.client import credentials
+from nominee.machinery.events.correlating_recorder import CorrelatingRecorder
+from nominee.machinery.process import run_files
+from nominee.machinery.process.component import Process
+from nominee.machinery.process.leading import run_as_leader
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.runtime import host
+from nominee.machinery.runtime.clock import rfc3339
 
 if TYPE_CHECKING:
     from starlette.requests import Request

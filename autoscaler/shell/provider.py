@@ -15,20 +15,20 @@ import grpc
 import grpc.aio
 import yaml
 from cachetools import TTLCache
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 from google.protobuf.message import DecodeError, Message
 
-from autoscaler.planning.observation import CloudView, Instance, NodeGroup
-from autoscaler.shell.ports import CloudError
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.client import credentials, transport
-from machinery.client.unary_call import call_unary
-from machinery.runtime import call_faults
-from machinery.runtime.clock import Clock
-from machinery.wire import yaml_text
-from machinery.wire.scalars import parse_seconds
+from nominee.autoscaler.planning.observation import CloudView, Instance, NodeGroup
+from nominee.autoscaler.shell.ports import CloudError
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client import credentials, transport
+from nominee.machinery.client.unary_call import call_unary
+from nominee.machinery.runtime import call_faults
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.wire import yaml_text
+from nominee.machinery.wire.scalars import parse_seconds
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
 T = TypeVar("T")
 CLOUD = "cloud"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autoscaler.planning.observation import Observation
-from autoscaler.planning.readiness import is_ready_and_schedulable
-from autoscaler.result import LoopResult
-from autoscaler.state import AutoscalerState
-from machinery.api.pb import core
+from nominee.autoscaler.planning.observation import Observation
+from nominee.autoscaler.planning.readiness import is_ready_and_schedulable
+from nominee.autoscaler.result import LoopResult
+from nominee.autoscaler.state import AutoscalerState
+from nominee.machinery.api.pb import core
 
 NO_NODES = "Cluster has no nodes."
 NO_READY_NODES = "Cluster has no ready nodes."

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autoscaler.loop_context import LoopContext
-from autoscaler.options import Compat
-from autoscaler.planning.template_node import fresh_node_info
-from autoscaler.state import AutoscalerState
-from machinery.api.pb import core
+from nominee.autoscaler.loop_context import LoopContext
+from nominee.autoscaler.options import Compat
+from nominee.autoscaler.planning.template_node import fresh_node_info
+from nominee.autoscaler.state import AutoscalerState
+from nominee.machinery.api.pb import core
 
 
 def add_upcoming_nodes(state: AutoscalerState, context: LoopContext) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from autoscaler.planning.events import Events
-from autoscaler.state import AutoscalerState
+from nominee.autoscaler.planning.events import Events
+from nominee.autoscaler.state import AutoscalerState
 
 
 def is_healthy(state: AutoscalerState, events: Events) -> bool:

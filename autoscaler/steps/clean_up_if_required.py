@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from autoscaler.orders import CleanToBeDeleted, LoopError, Orders
-from autoscaler.planning.events import Events
-from autoscaler.planning.observation import Observation
-from autoscaler.planning.taints import TO_BE_DELETED, has_to_be_deleted
-from autoscaler.state import AutoscalerState
+from nominee.autoscaler.orders import CleanToBeDeleted, LoopError, Orders
+from nominee.autoscaler.planning.events import Events
+from nominee.autoscaler.planning.observation import Observation
+from nominee.autoscaler.planning.taints import TO_BE_DELETED, has_to_be_deleted
+from nominee.autoscaler.state import AutoscalerState
 
 
 def clean_up_if_required(state: AutoscalerState, observation: Observation, events: Events) -> Orders[None]:

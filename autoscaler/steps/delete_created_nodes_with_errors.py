@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from autoscaler.orders import DeleteNodes, Orders
-from autoscaler.state import AutoscalerState
+from nominee.autoscaler.orders import DeleteNodes, Orders
+from nominee.autoscaler.state import AutoscalerState
 
 
 def delete_created_nodes_with_errors(state: AutoscalerState) -> Orders[None]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autoscaler.loop_context import LoopContext
-from autoscaler.planning.scale_down import scale_down_candidates
-from autoscaler.planning.scale_down_input import ScaleDownInput
-from autoscaler.state import AutoscalerState
+from nominee.autoscaler.loop_context import LoopContext
+from nominee.autoscaler.planning.scale_down import scale_down_candidates
+from nominee.autoscaler.planning.scale_down_input import ScaleDownInput
+from nominee.autoscaler.state import AutoscalerState
 
 
 @dataclass(frozen=True, slots=True)

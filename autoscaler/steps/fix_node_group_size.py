@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from autoscaler.loop_context import LoopContext
-from autoscaler.orders import DecreaseTargetSize, LoopError, Orders
-from autoscaler.state import AutoscalerState
+from nominee.autoscaler.loop_context import LoopContext
+from nominee.autoscaler.orders import DecreaseTargetSize, LoopError, Orders
+from nominee.autoscaler.state import AutoscalerState
 
 
 def fix_node_group_size(state: AutoscalerState, context: LoopContext) -> Orders[bool]:

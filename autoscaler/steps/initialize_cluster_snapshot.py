@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from autoscaler.loop_context import LoopContext
-from autoscaler.options import Compat
-from autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
-from autoscaler.planning.observation import Observation
-from autoscaler.planning.pods import is_expendable
-from autoscaler.planning.pods_by_schedulability import arrange_by_schedulability
-from autoscaler.planning.readiness import is_ready_and_schedulable
-from autoscaler.planning.snapshot import ClusterSnapshot
-from autoscaler.result import LoopResult
-from autoscaler.state import AutoscalerState
-from machinery.api.pb import core
-from scheduler.framework.types import PodInfo
+from nominee.autoscaler.loop_context import LoopContext
+from nominee.autoscaler.options import Compat
+from nominee.autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
+from nominee.autoscaler.planning.observation import Observation
+from nominee.autoscaler.planning.pods import is_expendable
+from nominee.autoscaler.planning.pods_by_schedulability import arrange_by_schedulability
+from nominee.autoscaler.planning.readiness import is_ready_and_schedulable
+from nominee.autoscaler.planning.snapshot import ClusterSnapshot
+from nominee.autoscaler.result import LoopResult
+from nominee.autoscaler.state import AutoscalerState
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.types import PodInfo
 
 
 def initialize_cluster_snapshot(

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from autoscaler.loop_context import LoopContext
-from autoscaler.options import Compat
-from autoscaler.planning import pods
-from autoscaler.planning.snapshot import ClusterSnapshot
-from autoscaler.planning.young_pods import filter_out_young_pods
-from autoscaler.state import AutoscalerState
-from machinery.api.pb import core
+from nominee.autoscaler.loop_context import LoopContext
+from nominee.autoscaler.options import Compat
+from nominee.autoscaler.planning import pods
+from nominee.autoscaler.planning.snapshot import ClusterSnapshot
+from nominee.autoscaler.planning.young_pods import filter_out_young_pods
+from nominee.autoscaler.state import AutoscalerState
+from nominee.machinery.api.pb import core
 
 
 def process_pod_list(state: AutoscalerState, context: LoopContext) -> list[core.Pod]:

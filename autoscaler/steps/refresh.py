@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autoscaler.orders import Failure, LoopError, Observe, Orders, RefreshCloudProvider
-from autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
-from autoscaler.planning.observation import Observation
-from autoscaler.planning.readiness import filter_out_unready
-from autoscaler.result import LoopResult
-from autoscaler.state import AutoscalerState
-from machinery.api.pb import core
-from machinery.runtime.clock import Moment, from_time
+from nominee.autoscaler.orders import Failure, LoopError, Observe, Orders, RefreshCloudProvider
+from nominee.autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
+from nominee.autoscaler.planning.observation import Observation
+from nominee.autoscaler.planning.readiness import filter_out_unready
+from nominee.autoscaler.result import LoopResult
+from nominee.autoscaler.state import AutoscalerState
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import Moment, from_time
 
 
 def refresh(state: AutoscalerState, result: LoopResult) -> Orders[tuple[Observation, NodeDeletionTracker]]:

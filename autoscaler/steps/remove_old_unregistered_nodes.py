@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from autoscaler.loop_context import LoopContext
-from autoscaler.orders import DeleteNodes, Orders
-from autoscaler.state import AutoscalerState
+from nominee.autoscaler.loop_context import LoopContext
+from nominee.autoscaler.orders import DeleteNodes, Orders
+from nominee.autoscaler.state import AutoscalerState
 
 
 def remove_old_unregistered_nodes(state: AutoscalerState, context: LoopContext) -> Orders[None]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from autoscaler.loop_context import LoopContext
-from autoscaler.orders import DecreaseTargetSize, Orders
-from autoscaler.state import AutoscalerState
+from nominee.autoscaler.loop_context import LoopContext
+from nominee.autoscaler.orders import DecreaseTargetSize, Orders
+from nominee.autoscaler.state import AutoscalerState
 
 
 def revert_timed_out_scale_ups(state: AutoscalerState, context: LoopContext) -> Orders[None]:

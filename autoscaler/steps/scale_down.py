@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autoscaler.actuation.start_deletion import start_deletion
-from autoscaler.loop_context import LoopContext
-from autoscaler.orders import ErrorType, Orders
-from autoscaler.planning.scale_down import NodesToDelete
-from autoscaler.planning.scale_down_input import NodeToBeRemoved
-from autoscaler.result import ScaleDownResult
-from autoscaler.state import AutoscalerState
-from autoscaler.steps.find_unneeded import UnneededNodesResult
+from nominee.autoscaler.actuation.start_deletion import start_deletion
+from nominee.autoscaler.loop_context import LoopContext
+from nominee.autoscaler.orders import ErrorType, Orders
+from nominee.autoscaler.planning.scale_down import NodesToDelete
+from nominee.autoscaler.planning.scale_down_input import NodeToBeRemoved
+from nominee.autoscaler.result import ScaleDownResult
+from nominee.autoscaler.state import AutoscalerState
+from nominee.autoscaler.steps.find_unneeded import UnneededNodesResult
 
 
 def scale_down(state: AutoscalerState, context: LoopContext, unneeded: UnneededNodesResult) -> Orders[None]:

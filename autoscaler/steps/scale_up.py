@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from autoscaler.loop_context import LoopContext
-from autoscaler.orders import Failure, IncreaseSize, Orders
-from autoscaler.planning.balancing import ScaleUpInfo
-from autoscaler.planning.scale_up import (
+from nominee.autoscaler.loop_context import LoopContext
+from nominee.autoscaler.orders import Failure, IncreaseSize, Orders
+from nominee.autoscaler.planning.balancing import ScaleUpInfo
+from nominee.autoscaler.planning.scale_up import (
     MAX_NODES_TOTAL_REACHED,
     ScaleUpInput,
     ScaleUpPlan,
@@ -13,9 +13,9 @@ from autoscaler.planning.scale_up import (
     plan_scale_up,
     reasons_summary,
 )
-from autoscaler.planning.young_pods import all_pods_are_new
-from autoscaler.state import AutoscalerState
-from machinery.api.pb import core
+from nominee.autoscaler.planning.young_pods import all_pods_are_new
+from nominee.autoscaler.state import AutoscalerState
+from nominee.machinery.api.pb import core
 
 
 def scale_up(state: AutoscalerState, context: LoopContext, pending: list[core.Pod]) -> Orders[None]:

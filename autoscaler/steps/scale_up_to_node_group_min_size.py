@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from autoscaler.loop_context import LoopContext
-from autoscaler.orders import Orders
-from autoscaler.planning.scale_up import ScaleUpResult, plan_scale_up_to_min_size
-from autoscaler.state import AutoscalerState
-from autoscaler.steps.scale_up import execute_scale_up, scale_up_input
+from nominee.autoscaler.loop_context import LoopContext
+from nominee.autoscaler.orders import Orders
+from nominee.autoscaler.planning.scale_up import ScaleUpResult, plan_scale_up_to_min_size
+from nominee.autoscaler.state import AutoscalerState
+from nominee.autoscaler.steps.scale_up import execute_scale_up, scale_up_input
 
 
 def scale_up_to_node_group_min_size(state: AutoscalerState, context: LoopContext) -> Orders[None]:

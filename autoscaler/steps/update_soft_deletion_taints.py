@@ -5,10 +5,10 @@ Source: cluster-autoscaler 1.36, actuation's UpdateSoftDeletionTaints.
 
 from __future__ import annotations
 
-from autoscaler.loop_context import LoopContext
-from autoscaler.orders import CleanDeletionCandidate, Order, Orders, Succeeded, TaintDeletionCandidate
-from autoscaler.planning.taints import has_deletion_candidate, has_to_be_deleted
-from autoscaler.state import AutoscalerState
+from nominee.autoscaler.loop_context import LoopContext
+from nominee.autoscaler.orders import CleanDeletionCandidate, Order, Orders, Succeeded, TaintDeletionCandidate
+from nominee.autoscaler.planning.taints import has_deletion_candidate, has_to_be_deleted
+from nominee.autoscaler.state import AutoscalerState
 
 
 def update_soft_deletion_taints(state: AutoscalerState, context: LoopContext) -> Orders[None]:

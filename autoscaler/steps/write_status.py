@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from autoscaler.orders import Orders, WriteStatus
-from autoscaler.planning.status import ScaleDownCandidates, initializing
-from autoscaler.result import LoopResult
-from autoscaler.state import AutoscalerState
+from nominee.autoscaler.orders import Orders, WriteStatus
+from nominee.autoscaler.planning.status import ScaleDownCandidates, initializing
+from nominee.autoscaler.result import LoopResult
+from nominee.autoscaler.state import AutoscalerState
 
 STATUS_SECONDS_MIN = 1.0
 """The status is not written more often, however short `--scan-interval` is."""

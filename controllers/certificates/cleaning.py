@@ -9,8 +9,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-from machinery.api.pb import certificates
-from machinery.runtime.clock import from_time
+from nominee.machinery.api.pb import certificates
+from nominee.machinery.runtime.clock import from_time
 
 PENDING_SECONDS: Final = 24 * 3600.0
 ANSWERED_SECONDS: Final = 3600.0

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from machinery.api.pb import certificates
+from nominee.machinery.api.pb import certificates
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from controllers.deployments.sizes import total_replicas, unavailable_max
-from machinery.api.objects import get_condition, remove_condition
-from machinery.api.pb import apps
-from machinery.runtime.clock import to_time
+from nominee.controllers.deployments.sizes import total_replicas, unavailable_max
+from nominee.machinery.api.objects import get_condition, remove_condition
+from nominee.machinery.api.pb import apps
+from nominee.machinery.runtime.clock import to_time
 
 AVAILABLE: Final = "Available"
 PROGRESSING: Final = "Progressing"

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from controllers.deployments import progress, sets, sizes
-from controllers.planned_events import PlannedEvent
-from machinery.api.objects import get_condition, is_terminating
-from machinery.api.pb import apps
-from machinery.api.selectors import parse_int64
-from machinery.wire.codec import to_json
+from nominee.controllers.deployments import progress, sets, sizes
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.machinery.api.objects import get_condition, is_terminating
+from nominee.machinery.api.pb import apps
+from nominee.machinery.api.selectors import parse_int64
+from nominee.machinery.wire.codec import to_json
 
 _NO_LIMIT: Final = 2**31 - 1
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from machinery.api.objects import controller_of, is_terminating, owner_reference
-from machinery.api.pb import apps, core
-from machinery.api.selectors import LabelSelector
-from machinery.wire.codec import to_json
+from nominee.machinery.api.objects import controller_of, is_terminating, owner_reference
+from nominee.machinery.api.pb import apps, core
+from nominee.machinery.api.selectors import LabelSelector
+from nominee.machinery.wire.codec import to_json
 
 T = TypeVar("T", apps.Deployment, apps.ReplicaSet)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from controllers.deployments.sets import age_order, max_replicas
-from machinery.api.pb import apps, intstr
+from nominee.controllers.deployments.sets import age_order, max_replicas
+from nominee.machinery.api.pb import apps, intstr
 
 
 def is_rolling(deployment: apps.Deployment) -> bool:

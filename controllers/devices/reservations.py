@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from controllers.devices.templates import is_done
-from machinery.api.objects import controller_of, is_controlled_by
-from machinery.api.pb import core, devices
+from nominee.controllers.devices.templates import is_done
+from nominee.machinery.api.objects import controller_of, is_controlled_by
+from nominee.machinery.api.pb import core, devices
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from machinery.api.pb import devices
-from machinery.runtime.clock import from_time
+from nominee.machinery.api.pb import devices
+from nominee.machinery.runtime.clock import from_time
 
 NO_EXECUTE = "NoExecute"
 Device = tuple[str, str, str]  # driver, pool, name

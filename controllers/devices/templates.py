@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from machinery.api.claim_templates import POD_CLAIM_NAME
-from machinery.api.objects import is_controlled_by
-from machinery.api.pb import core, devices
+from nominee.machinery.api.claim_templates import POD_CLAIM_NAME
+from nominee.machinery.api.objects import is_controlled_by
+from nominee.machinery.api.pb import core, devices
 
 
 def created_for(

@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controllers.planned_events import PlannedEvent
-from machinery.api import kinds
-from machinery.api.objects import (
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import (
     condition_is,
     controller_of,
     get_condition,
     is_terminating,
     set_condition,
 )
-from machinery.api.pb import apps, core, intstr, meta, policy
-from machinery.api.selectors import LabelSelector
+from nominee.machinery.api.pb import apps, core, intstr, meta, policy
+from nominee.machinery.api.selectors import LabelSelector
 
 CONDITION: Final = "DisruptionAllowed"
 EVICTION_SECONDS_MAX: Final = 120.0

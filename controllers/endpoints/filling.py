@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from machinery.api.pb import core, discovery
+from nominee.machinery.api.pb import core, discovery
 
 ENDPOINTS_MAX: Final = 100
 """Endpoints in one slice, upstream's --max-endpoints-per-slice."""

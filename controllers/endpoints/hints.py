@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from machinery.api.pb import core, discovery
+from nominee.machinery.api.pb import core, discovery
 
 _CLOSE: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _MODES: Final = ("service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode")

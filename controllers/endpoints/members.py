@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from controllers.endpoints.pods import changes_endpoints, has_endpoints
-from machinery.api.objects import ObjectKey, key_of
-from machinery.api.pb import core
+from nominee.controllers.endpoints.pods import changes_endpoints, has_endpoints
+from nominee.machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.api.pb import core
 
 Selector = tuple[tuple[str, str], ...]
 _UNBATCHED_PODS_MAX: Final = 50

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 
-from controllers.endpoints.filling import (
+from nominee.controllers.endpoints.filling import (
     EndpointKey,
     PortsKey,
     Writes,
@@ -18,12 +18,12 @@ from controllers.endpoints.filling import (
     ports_key,
     same_endpoint,
 )
-from controllers.endpoints.pods import TRIGGER_TIME, AddressType
-from controllers.endpoints.slices import MANAGED_BY_LABEL, SERVICE_LABEL, name_prefix, recycle
-from controllers.endpoints.subsets import repacked
-from controllers.planned_events import PlannedEvent
-from machinery.api.objects import is_terminating, owner_reference
-from machinery.api.pb import core, discovery
+from nominee.controllers.endpoints.pods import TRIGGER_TIME, AddressType
+from nominee.controllers.endpoints.slices import MANAGED_BY_LABEL, SERVICE_LABEL, name_prefix, recycle
+from nominee.controllers.endpoints.subsets import repacked
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.machinery.api.objects import is_terminating, owner_reference
+from nominee.machinery.api.pb import core, discovery
 
 CONTROLLER: Final = "endpointslicemirroring-controller.k8s.io"
 SKIP_LABEL: Final = "endpointslice.kubernetes.io/skip-mirror"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from machinery.api.kinds import Object
-from machinery.api.objects import ObjectKey, resource_version_number, resource_version_of
+from nominee.machinery.api.kinds import Object
+from nominee.machinery.api.objects import ObjectKey, resource_version_number, resource_version_of
 
 
 class PendingWrites:

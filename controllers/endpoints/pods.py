@@ -10,9 +10,9 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final, Literal
 
-from machinery.api.objects import condition_is, is_terminating
-from machinery.api.pb import core
-from machinery.resources.pod_resources import is_sidecar
+from nominee.machinery.api.objects import condition_is, is_terminating
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import is_sidecar
 
 AddressType = Literal["IPv4", "IPv6"]
 HEADLESS_LABEL: Final = "service.kubernetes.io/headless"

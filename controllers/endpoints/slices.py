@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from controllers.endpoints import hints
-from controllers.endpoints.filling import Labels, PortsKey, Writes, fill, ports_key
-from controllers.endpoints.pods import (
+from nominee.controllers.endpoints import hints
+from nominee.controllers.endpoints.filling import Labels, PortsKey, Writes, fill, ports_key
+from nominee.controllers.endpoints.pods import (
     HEADLESS_LABEL,
     NO_CLUSTER_IP,
     AddressType,
@@ -25,9 +25,9 @@ from controllers.endpoints.pods import (
     port_of,
     target_of,
 )
-from machinery.api.names import dns_subdomain_problems
-from machinery.api.objects import is_owned_by, is_terminating, owner_reference
-from machinery.api.pb import core, discovery
+from nominee.machinery.api.names import dns_subdomain_problems
+from nominee.machinery.api.objects import is_owned_by, is_terminating, owner_reference
+from nominee.machinery.api.pb import core, discovery
 
 CONTROLLER: Final = "endpointslice-controller.k8s.io"
 SERVICE_LABEL: Final = "kubernetes.io/service-name"

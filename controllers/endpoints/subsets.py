@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from controllers.endpoints.pods import (
+from nominee.controllers.endpoints.pods import (
     HEADLESS_LABEL,
     NO_CLUSTER_IP,
     AddressType,
@@ -21,8 +21,8 @@ from controllers.endpoints.pods import (
     port_of,
     target_of,
 )
-from controllers.endpoints.trigger_time import annotate
-from machinery.api.pb import core
+from nominee.controllers.endpoints.trigger_time import annotate
+from nominee.machinery.api.pb import core
 
 ADDRESSES_MAX: Final = 1000
 """Addresses in one Endpoints; the rest is left out."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controllers.endpoints.pods import TRIGGER_TIME, ready_since
-from machinery.api.objects import ObjectKey, key_of
-from machinery.api.pb import core, meta
-from machinery.runtime.clock import rfc3339
+from nominee.controllers.endpoints.pods import TRIGGER_TIME, ready_since
+from nominee.machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.runtime.clock import rfc3339
 
 
 class TriggerTimes:

@@ -11,9 +11,9 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from machinery.api.kinds import Kind
-from machinery.api.objects import metadata_of, set_condition
-from machinery.api.pb import core, meta
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import metadata_of, set_condition
+from nominee.machinery.api.pb import core, meta
 
 CONTENT_FINALIZER: Final = "kubernetes"
 RECHECK_SECONDS_MIN, RECHECK_SECONDS_MAX = 1.0, 15.0

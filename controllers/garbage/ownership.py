@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, TypeVar
 
-from machinery.api.kinds import Object
-from machinery.api.objects import is_terminating
-from machinery.api.pb import meta
+from nominee.machinery.api.kinds import Object
+from nominee.machinery.api.objects import is_terminating
+from nominee.machinery.api.pb import meta
 
 T = TypeVar("T", bound=Object)
 

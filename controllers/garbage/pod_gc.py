@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from machinery.api.objects import condition_is, is_terminating, set_condition
-from machinery.api.pb import core, meta
+from nominee.machinery.api.objects import condition_is, is_terminating, set_condition
+from nominee.machinery.api.pb import core, meta
 
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 _ENDED: Final = ("Succeeded", "Failed")

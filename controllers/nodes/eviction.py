@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from machinery.api.pb import core
-from machinery.scheduling.taints import NO_EXECUTE, tolerates
+from nominee.machinery.api.pb import core
+from nominee.machinery.scheduling.taints import NO_EXECUTE, tolerates
 
 
 def seconds_to_live(pod: core.Pod, taints: Iterable[core.Taint]) -> float | None:

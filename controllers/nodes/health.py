@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.api.objects import get_condition, set_condition
-from machinery.api.pb import coordination, core, meta
+from nominee.machinery.api.objects import get_condition, set_condition
+from nominee.machinery.api.pb import coordination, core, meta
 
 _MONITORED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 

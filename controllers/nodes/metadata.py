@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from machinery.api.pb import core
+from nominee.machinery.api.pb import core
 
 TTL_ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
 _OLD_LABELS: Final = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from controllers.planned_events import PlannedEvent
+from nominee.controllers.planned_events import PlannedEvent
 
 
 class Registration(NamedTuple):

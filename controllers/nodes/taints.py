@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from machinery.api.objects import get_condition
-from machinery.api.pb import core, meta
-from machinery.scheduling.taints import NO_EXECUTE, NO_SCHEDULE
-from machinery.wire.codec import to_json
+from nominee.machinery.api.objects import get_condition
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.scheduling.taints import NO_EXECUTE, NO_SCHEDULE
+from nominee.machinery.wire.codec import to_json
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"

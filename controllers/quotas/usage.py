@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 
 from google.protobuf.message import Message
 
-from machinery.api import kinds
-from machinery.api.kinds import Kind
-from machinery.api.objects import metadata_of
-from machinery.api.pb import core
-from machinery.resources import quota
-from machinery.resources import resource_lists as amounts
-from machinery.resources.quantity import Quantity
-from machinery.resources.resource_lists import Amounts
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources import quota
+from nominee.machinery.resources import resource_lists as amounts
+from nominee.machinery.resources.quantity import Quantity
+from nominee.machinery.resources.resource_lists import Amounts
 
 
 def measured_kinds(resource_quota: core.ResourceQuota) -> list[Kind[Message]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from machinery.api.objects import ObjectKey
+from nominee.machinery.api.objects import ObjectKey
 
 EXPECTATION_SECONDS_MAX: Final = 300.0
 """How long to wait for the watch to show creations and deletions; later they are ignored."""

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.api.objects import (
+from nominee.machinery.api.objects import (
     condition_is,
     controller_of,
     get_condition,
     is_terminating,
     owner_reference,
 )
-from machinery.api.pb import apps, core, meta
-from machinery.api.selectors import LabelSelector
+from nominee.machinery.api.pb import apps, core, meta
+from nominee.machinery.api.selectors import LabelSelector
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 BURST_MAX: Final = 500

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from machinery.api.pb import core
+from nominee.machinery.api.pb import core
 
 DEFAULT_ACCOUNT: Final = "default"
 ROOT_CERTIFICATE: Final = "kube-root-ca.crt"

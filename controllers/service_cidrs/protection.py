@@ -11,8 +11,8 @@ import ipaddress
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from machinery.api.pb import networking
-from machinery.runtime.clock import rfc3339
+from nominee.machinery.api.pb import networking
+from nominee.machinery.runtime.clock import rfc3339
 
 FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
 READY, TERMINATING = "Ready", "Terminating"

@@ -11,22 +11,22 @@ from typing import Any, Final, Generic, TypeVar, cast
 import anyio
 from google.protobuf.message import Message
 
-from controllers.planned_events import PlannedEvent
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_conflict, is_not_found
-from machinery.api.kinds import Kind, M, Object
-from machinery.api.objects import ObjectKey, controller_of, key_of
-from machinery.api.pb import core, discovery
-from machinery.client.api_client import Client
-from machinery.client.informer import IndexFunction, Informer
-from machinery.events.correlating_recorder import CorrelatingRecorder
-from machinery.events.recorder import EventRecorder
-from machinery.features.gates import Gates
-from machinery.runtime.clock import Clock
-from machinery.runtime.failpoints import FailpointError
-from machinery.runtime.logs import Logger
-from machinery.runtime.work_queue import WorkQueue
-from machinery.scheduling.volume_matching import class_of
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_conflict, is_not_found
+from nominee.machinery.api.kinds import Kind, M, Object
+from nominee.machinery.api.objects import ObjectKey, controller_of, key_of
+from nominee.machinery.api.pb import core, discovery
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.client.informer import IndexFunction, Informer
+from nominee.machinery.events.correlating_recorder import CorrelatingRecorder
+from nominee.machinery.events.recorder import EventRecorder
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.runtime.failpoints import FailpointError
+from nominee.machinery.runtime.logs import Logger
+from nominee.machinery.runtime.work_queue import WorkQueue
+from nominee.machinery.scheduling.volume_matching import class_of
 
 K = TypeVar("K", bound=Hashable)
 Indexers = Mapping[str, IndexFunction[Any]]

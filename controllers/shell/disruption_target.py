@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_not_found
-from machinery.api.objects import set_condition
-from machinery.api.pb import core, meta
-from machinery.client.api_client import Client
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.objects import set_condition
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.client.api_client import Client
 
 
 async def disrupt(client: Client, pod: core.Pod, now: meta.Time, *, reason: str, message: str) -> None:

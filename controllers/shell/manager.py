@@ -10,33 +10,33 @@ from pathlib import Path
 import anyio
 import click
 
-from controllers.certificates.shell.approver import Approver
-from controllers.certificates.shell.cleaner import Cleaner
-from controllers.certificates.shell.signer import Signer, SigningOptions
-from controllers.deployments.shell.deployments import DeploymentController
-from controllers.devices.shell.claims import ResourceClaimController
-from controllers.devices.shell.eviction import DeviceTaintEviction
-from controllers.disruption.shell.disruption import Disruption, StaleDisruption
-from controllers.endpoints.shell.endpoints import EndpointsController
-from controllers.endpoints.shell.mirroring import EndpointSliceMirroringController
-from controllers.endpoints.shell.slices import EndpointSliceController
-from controllers.garbage.shell.collector import GarbageCollector
-from controllers.garbage.shell.namespaces import NamespaceController
-from controllers.garbage.shell.pod_gc import PodGarbageCollector
-from controllers.nodes.shell.eviction import TaintEviction
-from controllers.nodes.shell.lifecycle import NodeLifecycle
-from controllers.quotas.shell.quotas import QuotaController
-from controllers.replica_sets.shell.replica_sets import ReplicaSetController
-from controllers.service_accounts.shell.accounts import ServiceAccountController
-from controllers.service_accounts.shell.root_certificate import RootCertificatePublisher
-from controllers.service_cidrs.shell.service_cidrs import ServiceCIDRController
-from controllers.shell.controller import Context, InformerSet, Recorders, Runner
-from controllers.volumes.shell.binder import ClaimController, VolumeController
-from controllers.volumes.shell.protection import ClaimProtection, VolumeProtection
-from controllers.volumes.shell.provisioner import Provisioner
-from machinery.api import kinds
-from machinery.process.component import Fatal, Process
-from machinery.process.run_files import RunFile
+from nominee.controllers.certificates.shell.approver import Approver
+from nominee.controllers.certificates.shell.cleaner import Cleaner
+from nominee.controllers.certificates.shell.signer import Signer, SigningOptions
+from nominee.controllers.deployments.shell.deployments import DeploymentController
+from nominee.controllers.devices.shell.claims import ResourceClaimController
+from nominee.controllers.devices.shell.eviction import DeviceTaintEviction
+from nominee.controllers.disruption.shell.disruption import Disruption, StaleDisruption
+from nominee.controllers.endpoints.shell.endpoints import EndpointsController
+from nominee.controllers.endpoints.shell.mirroring import EndpointSliceMirroringController
+from nominee.controllers.endpoints.shell.slices import EndpointSliceController
+from nominee.controllers.garbage.shell.collector import GarbageCollector
+from nominee.controllers.garbage.shell.namespaces import NamespaceController
+from nominee.controllers.garbage.shell.pod_gc import PodGarbageCollector
+from nominee.controllers.nodes.shell.eviction import TaintEviction
+from nominee.controllers.nodes.shell.lifecycle import NodeLifecycle
+from nominee.controllers.quotas.shell.quotas import QuotaController
+from nominee.controllers.replica_sets.shell.replica_sets import ReplicaSetController
+from nominee.controllers.service_accounts.shell.accounts import ServiceAccountController
+from nominee.controllers.service_accounts.shell.root_certificate import RootCertificatePublisher
+from nominee.controllers.service_cidrs.shell.service_cidrs import ServiceCIDRController
+from nominee.controllers.shell.controller import Context, InformerSet, Recorders, Runner
+from nominee.controllers.volumes.shell.binder import ClaimController, VolumeController
+from nominee.controllers.volumes.shell.protection import ClaimProtection, VolumeProtection
+from nominee.controllers.volumes.shell.provisioner import Provisioner
+from nominee.machinery.api import kinds
+from nominee.machinery.process.component import Fatal, Process
+from nominee.machinery.process.run_files import RunFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The annotations and finalizers of the volume controllers (Kubernetes 1.36).
 
-Those that the scheduler uses too are in `machinery.scheduling.volume_matching`.
+Those that the scheduler uses too are in `nominee.machinery.scheduling.volume_matching`.
 """
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"

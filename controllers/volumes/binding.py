@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from controllers.volumes import annotations as names
-from controllers.volumes.steps import (
+from nominee.controllers.volumes import annotations as names
+from nominee.controllers.volumes.steps import (
     DeleteVolume,
     RecordEvent,
     Step,
@@ -20,8 +20,8 @@ from controllers.volumes.steps import (
     UpdateVolume,
     UpdateVolumeStatus,
 )
-from machinery.api.pb import core, storage
-from machinery.scheduling.volume_matching import (
+from nominee.machinery.api.pb import core, storage
+from nominee.machinery.scheduling.volume_matching import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
     NO_PROVISIONER,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from machinery.api.pb import core
+from nominee.machinery.api.pb import core
 
 
 def claims_of(pod: core.Pod) -> list[str]:

@@ -5,8 +5,8 @@ Source: kube-controller-manager 1.36, pkg/controller/volume/pvcprotection and pv
 
 from __future__ import annotations
 
-from controllers.volumes.pod_claims import claims_of
-from machinery.api.pb import core
+from nominee.controllers.volumes.pod_claims import claims_of
+from nominee.machinery.api.pb import core
 
 
 def uses(pod: core.Pod, claim: core.PersistentVolumeClaim) -> bool:

@@ -10,10 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from controllers.volumes import annotations as names
-from machinery.api.pb import core, storage
-from machinery.scheduling.volume_matching import SELECTED_NODE, claim_reference, class_of, delays_binding
-from machinery.wire.scalars import parse_seconds
+from nominee.controllers.volumes import annotations as names
+from nominee.machinery.api.pb import core, storage
+from nominee.machinery.scheduling.volume_matching import (
+    SELECTED_NODE,
+    claim_reference,
+    class_of,
+    delays_binding,
+)
+from nominee.machinery.wire.scalars import parse_seconds
 
 _FAILURES_DIGITS = 9
 HOSTNAME = "kubernetes.io/hostname"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from machinery.api.pb import core
+from nominee.machinery.api.pb import core
 
 
 @dataclass(frozen=True, slots=True)

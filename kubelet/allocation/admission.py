@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kubelet.allocation import predicates, preemption
-from kubelet.allocation.feasibility import infeasible
-from kubelet.allocation.preemption import Candidate
-from kubelet.instructions import Operation
-from kubelet.node.state import NodeState
-from kubelet.node.sysctls import FORBIDDEN
-from kubelet.pods.record import PodRecord
-from kubelet.resources.pod_resources import PodResources
-from machinery.api.pb import core
-from machinery.resources.pod_resources import Resources, amount
-from machinery.resources.qos import recorded_qos_class
-from machinery.scheduling.priority import is_critical
+from nominee.kubelet.allocation import predicates, preemption
+from nominee.kubelet.allocation.feasibility import infeasible
+from nominee.kubelet.allocation.preemption import Candidate
+from nominee.kubelet.instructions import Operation
+from nominee.kubelet.node.state import NodeState
+from nominee.kubelet.node.sysctls import FORBIDDEN
+from nominee.kubelet.pods.record import PodRecord
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import Resources, amount
+from nominee.machinery.resources.qos import recorded_qos_class
+from nominee.machinery.scheduling.priority import is_critical
 
 UNEXPECTED = "UnexpectedAdmissionError"
 

@@ -7,21 +7,21 @@ tests/golden/kubelet.jsonl.
 
 from __future__ import annotations
 
-from kubelet import events, instructions
-from kubelet.allocation import resize_queue
-from kubelet.allocation.admission import admit
-from kubelet.instructions import Instruction, SyncCause
-from kubelet.node.state import NodeState, creation_order
-from kubelet.pods import transitions
-from kubelet.pods.record import TERMINAL_PHASES, Outcome, PodRecord
-from kubelet.pods.states import Trigger as PodTrigger
-from kubelet.resize import conditions
-from kubelet.resize.operations import operations
-from kubelet.resize.states import Trigger
-from kubelet.resize.transitions import Facts, move
-from machinery.api.objects import get_condition
-from machinery.api.pb import core
-from machinery.resources.pod_resources import CPU, MEMORY
+from nominee.kubelet import events, instructions
+from nominee.kubelet.allocation import resize_queue
+from nominee.kubelet.allocation.admission import admit
+from nominee.kubelet.instructions import Instruction, SyncCause
+from nominee.kubelet.node.state import NodeState, creation_order
+from nominee.kubelet.pods import transitions
+from nominee.kubelet.pods.record import TERMINAL_PHASES, Outcome, PodRecord
+from nominee.kubelet.pods.states import Trigger as PodTrigger
+from nominee.kubelet.resize import conditions
+from nominee.kubelet.resize.operations import operations
+from nominee.kubelet.resize.states import Trigger
+from nominee.kubelet.resize.transitions import Facts, move
+from nominee.machinery.api.objects import get_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import CPU, MEMORY
 
 RETRY_SECONDS = 180.0
 RETRY_SECONDS_UNREADY = 30.0

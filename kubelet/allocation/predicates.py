@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kubelet.allocation.preemption import Shortage
-from kubelet.node.state import NodeState
-from kubelet.pods.record import PodRecord
-from machinery.api.pb import core
-from machinery.resources.pod_resources import Resources, is_extended, is_sidecar
-from machinery.scheduling import node_affinity, taints
-from machinery.scheduling.priority import is_static
+from nominee.kubelet.allocation.preemption import Shortage
+from nominee.kubelet.node.state import NodeState
+from nominee.kubelet.pods.record import PodRecord
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import Resources, is_extended, is_sidecar
+from nominee.machinery.scheduling import node_affinity, taints
+from nominee.machinery.scheduling.priority import is_static
 
 _RESOURCE_REASONS = {
     "cpu": "OutOfcpu",

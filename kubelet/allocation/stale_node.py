@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from kubelet.allocation import predicates
-from kubelet.allocation.admission import fails_on_labels_alone
-from kubelet.node.state import NodeState
-from kubelet.pods.record import TERMINAL_PHASES, PodRecord
-from machinery.api.pb import core
+from nominee.kubelet.allocation import predicates
+from nominee.kubelet.allocation.admission import fails_on_labels_alone
+from nominee.kubelet.node.state import NodeState
+from nominee.kubelet.pods.record import TERMINAL_PHASES, PodRecord
+from nominee.machinery.api.pb import core
 
 
 def wants_fresh_node(node: NodeState, pods: Iterable[core.Pod], gone: Collection[str] = ()) -> bool:

@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kubelet.node import addresses
-from kubelet.options import NodeShape
-from machinery.api import objects
-from machinery.api.pb import core
-from machinery.features.gates import Version
-from machinery.resources.pod_resources import is_extended
-from machinery.runtime import clock
+from nominee.kubelet.node import addresses
+from nominee.kubelet.options import NodeShape
+from nominee.machinery.api import objects
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Version
+from nominee.machinery.resources.pod_resources import is_extended
+from nominee.machinery.runtime import clock
 
 PORT = 10250
 RUNTIME_VERSION = "0.2.0"

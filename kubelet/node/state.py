@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kubelet.features import Features, StatusFeatures, status_features
-from kubelet.node.sysctls import SysctlAllowlist
-from kubelet.options import Delays
-from kubelet.pods.record import PodRecord
-from kubelet.resources.pod_resources import PodResources, desired_resources
-from kubelet.resources.usage import requested
-from kubelet.runtime.sandbox import PodSandbox
-from machinery.api.pb import core
-from machinery.features.gates import DEFAULT, Gates, Version
-from machinery.resources.pod_resources import Resources, amount
+from nominee.kubelet.features import Features, StatusFeatures, status_features
+from nominee.kubelet.node.sysctls import SysctlAllowlist
+from nominee.kubelet.options import Delays
+from nominee.kubelet.pods.record import PodRecord
+from nominee.kubelet.resources.pod_resources import PodResources, desired_resources
+from nominee.kubelet.resources.usage import requested
+from nominee.kubelet.runtime.sandbox import PodSandbox
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import DEFAULT, Gates, Version
+from nominee.machinery.resources.pod_resources import Resources, amount
 
 
 def _no_swap(pod: core.Pod, container: str) -> bool:
@@ -49,7 +49,7 @@ class NodeSettings:
 
 @dataclass(slots=True)
 class NodeState:
-    """The state of one node. Only `kubelet.sync_loop` and what it calls change it."""
+    """The state of one node. Only `nominee.kubelet.sync_loop` and what it calls change it."""
 
     node: core.Node
     settings: NodeSettings = field(default_factory=NodeSettings)

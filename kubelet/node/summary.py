@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubelet.options import ANNOTATION
-from kubelet.runtime.sandbox import Container, PodSandbox
-from machinery.api.pb import core
-from machinery.resources.pod_resources import CPU, MEMORY, amount
-from machinery.resources.quantity import QuantityError
-from machinery.runtime.clock import rfc3339
+from nominee.kubelet.options import ANNOTATION
+from nominee.kubelet.runtime.sandbox import Container, PodSandbox
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import CPU, MEMORY, amount
+from nominee.machinery.resources.quantity import QuantityError
+from nominee.machinery.runtime.clock import rfc3339
 
 _NANOCORES = 1_000_000
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.api.names import go_quote
-from machinery.api.pb import core
-from machinery.api.sysctls import dotted, namespace_of
-from machinery.features.gates import Version
+from nominee.machinery.api.names import go_quote
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.sysctls import dotted, namespace_of
+from nominee.machinery.features.gates import Version
 
 FORBIDDEN: Final = "SysctlForbidden"
 _LENGTH_MAX: Final = 253

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kubelet import instructions
-from kubelet.instructions import PodInstruction
-from kubelet.pods.record import TERMINAL_PHASES, PodRecord
-from kubelet.pods.step import Pass
-from kubelet.status.patch import status_patch
-from kubelet.status.pod_status import View, build
-from machinery.api.objects import is_terminating, key_of, resource_version_of
-from machinery.api.pb import core
-from machinery.wire import presence
+from nominee.kubelet import instructions
+from nominee.kubelet.instructions import PodInstruction
+from nominee.kubelet.pods.record import TERMINAL_PHASES, PodRecord
+from nominee.kubelet.pods.step import Pass
+from nominee.kubelet.status.patch import status_patch
+from nominee.kubelet.status.pod_status import View, build
+from nominee.machinery.api.objects import is_terminating, key_of, resource_version_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire import presence
 
 
 def report(p: Pass) -> PodInstruction | None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from kubelet.runtime import crash_loop
-from machinery.api.pb import core
-from machinery.events.reference import reference
-from machinery.features.gates import Version
+from nominee.kubelet.runtime import crash_loop
+from nominee.machinery.api.pb import core
+from nominee.machinery.events.reference import reference
+from nominee.machinery.features.gates import Version
 
 _SHORT_SINCE = Version(1, 35)
 

@@ -5,8 +5,8 @@ Source: kubelet 1.36, activeDeadlineHandler.
 
 from __future__ import annotations
 
-from machinery.api.pb import core
-from machinery.runtime import clock
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime import clock
 
 REASON = "DeadlineExceeded"
 MESSAGE = "Pod was active on the node longer than the specified deadline"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from machinery.api.pb import core, meta
+from nominee.machinery.api.pb import core, meta
 
 _METADATA_FIELDS = tuple(
     field.name

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from kubelet.instructions import PodInstruction
-from kubelet.pods.last_sync import LastSync
-from kubelet.pods.states import State, Step, Trigger
-from kubelet.resize.actuation import ActuationCall
-from kubelet.resize.conditions import ResizeCondition
-from kubelet.resources.pod_resources import PodResources
-from kubelet.runtime.sandbox import PodSandbox
-from kubelet.transitions import append
-from machinery.api.pb import core
-from machinery.resources.pod_resources import Resources
+from nominee.kubelet.instructions import PodInstruction
+from nominee.kubelet.pods.last_sync import LastSync
+from nominee.kubelet.pods.states import State, Step, Trigger
+from nominee.kubelet.resize.actuation import ActuationCall
+from nominee.kubelet.resize.conditions import ResizeCondition
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.runtime.sandbox import PodSandbox
+from nominee.kubelet.transitions import append
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import Resources
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubelet.allocation import manager
-from kubelet.instructions import Actuate, Actuated, PodInstruction, QueueSync, SyncCause, SyncLater
-from kubelet.node.state import NodeState
-from kubelet.options import Delays
-from kubelet.pods.record import PodRecord
-from kubelet.pods.states import Step
-from kubelet.pods.step import Pass
-from kubelet.resize import actuation
-from kubelet.resize.actuation import (
+from nominee.kubelet.allocation import manager
+from nominee.kubelet.instructions import Actuate, Actuated, PodInstruction, QueueSync, SyncCause, SyncLater
+from nominee.kubelet.node.state import NodeState
+from nominee.kubelet.options import Delays
+from nominee.kubelet.pods.record import PodRecord
+from nominee.kubelet.pods.states import Step
+from nominee.kubelet.pods.step import Pass
+from nominee.kubelet.resize import actuation
+from nominee.kubelet.resize.actuation import (
     ActuationCall,
     ContainerResize,
     PodResize,
@@ -23,10 +23,10 @@ from kubelet.resize.actuation import (
     RestartContainers,
     SetPodResources,
 )
-from kubelet.resize.cgroups import PodCgroup, pod_cgroup
-from kubelet.resources.pod_resources import PodResources, inherited_limits, with_resources
-from kubelet.resources.requirements import EMPTY
-from machinery.resources.pod_resources import CPU, MEMORY
+from nominee.kubelet.resize.cgroups import PodCgroup, pod_cgroup
+from nominee.kubelet.resources.pod_resources import PodResources, inherited_limits, with_resources
+from nominee.kubelet.resources.requirements import EMPTY
+from nominee.machinery.resources.pod_resources import CPU, MEMORY
 
 ACTUATION_RETRY_SECONDS: Final = 10.0
 

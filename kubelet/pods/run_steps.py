@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from kubelet import instructions
-from kubelet.instructions import PodInstruction, RecordContainerEvents, RecordEvent
-from kubelet.options import exit_code, run_duration
-from kubelet.pods import container_events, deadline, sub_paths
-from kubelet.pods.record import Outcome
-from kubelet.pods.states import Step, Trigger
-from kubelet.pods.step import Pass
-from kubelet.runtime import crash_loop
-from kubelet.runtime.sandbox import PodSandbox
+from nominee.kubelet import instructions
+from nominee.kubelet.instructions import PodInstruction, RecordContainerEvents, RecordEvent
+from nominee.kubelet.options import exit_code, run_duration
+from nominee.kubelet.pods import container_events, deadline, sub_paths
+from nominee.kubelet.pods.record import Outcome
+from nominee.kubelet.pods.states import Step, Trigger
+from nominee.kubelet.pods.step import Pass
+from nominee.kubelet.runtime import crash_loop
+from nominee.kubelet.runtime.sandbox import PodSandbox
 
 
 def check_deadline(p: Pass) -> Trigger | None:

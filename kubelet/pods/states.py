@@ -3,7 +3,7 @@
 `TRANSITIONS` maps a state and a trigger to the next state and to the steps that a sync takes then, in order.
 What comes of a step may be the next trigger: the steps that were left are then replaced by those of the new
 transition. A pair that is not in the table is a bug (`UnknownTransitionError`). The diagram in
-docs/design/016-kubelet-core.md is printed from the table by `python -m kubelet.pods.states`.
+docs/design/016-kubelet-core.md is printed from the table by `python -m nominee.kubelet.pods.states`.
 
 Source: kubelet 1.36, podWorkers (SyncPod, SyncTerminatingPod, SyncTerminatedPod).
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from kubelet.transitions import Table, Transition, diagram
+from nominee.kubelet.transitions import Table, Transition, diagram
 
 
 class State(StrEnum):

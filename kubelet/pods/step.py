@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubelet.events import Moment
-from kubelet.instructions import Instruction, PodInstruction, SyncLater
-from kubelet.node.state import NodeState
-from kubelet.pods.record import PodRecord
-from kubelet.pods.states import Step, Trigger
+from nominee.kubelet.events import Moment
+from nominee.kubelet.instructions import Instruction, PodInstruction, SyncLater
+from nominee.kubelet.node.state import NodeState
+from nominee.kubelet.pods.record import PodRecord
+from nominee.kubelet.pods.states import Step, Trigger
 
 EARLY_SECONDS_MAX: Final = 1e-6
 """So much too early is on time: a clock need not resolve more, and a wait of less might not move it."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kubelet import instructions
-from kubelet.allocation import manager
-from kubelet.instructions import PodInstruction, SyncLater
-from kubelet.options import pre_stop_sleep
-from kubelet.pods.states import Step, Trigger
-from kubelet.pods.step import EARLY_SECONDS_MAX, Pass
-from machinery.api.objects import is_terminating
+from nominee.kubelet import instructions
+from nominee.kubelet.allocation import manager
+from nominee.kubelet.instructions import PodInstruction, SyncLater
+from nominee.kubelet.options import pre_stop_sleep
+from nominee.kubelet.pods.states import Step, Trigger
+from nominee.kubelet.pods.step import EARLY_SECONDS_MAX, Pass
+from nominee.machinery.api.objects import is_terminating
 
 
 def stop(p: Pass) -> Trigger | PodInstruction | None:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from machinery.api.pb import core
+from nominee.machinery.api.pb import core
 
 _REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _MAP_KEY: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")

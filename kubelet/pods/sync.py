@@ -16,20 +16,20 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final
 
-from kubelet import events, instructions
-from kubelet.instructions import Instruction, PodInstruction, SyncCause, SyncLater
-from kubelet.node.state import NodeState
-from kubelet.pods import api_steps, container_events, resize_step, run_steps, stop_steps
-from kubelet.pods.container_events import ContainerEvent
-from kubelet.pods.last_sync import LastSync
-from kubelet.pods.record import TERMINAL_PHASES, PodRecord
-from kubelet.pods.states import MAY_END, Step, Trigger
-from kubelet.pods.step import Pass, StepFunction
-from kubelet.pods.transitions import fire
-from kubelet.resize.actuation import RestartContainers
-from machinery.api.objects import is_terminating, key_of
-from machinery.api.pb import core
-from machinery.features.gates import Version
+from nominee.kubelet import events, instructions
+from nominee.kubelet.instructions import Instruction, PodInstruction, SyncCause, SyncLater
+from nominee.kubelet.node.state import NodeState
+from nominee.kubelet.pods import api_steps, container_events, resize_step, run_steps, stop_steps
+from nominee.kubelet.pods.container_events import ContainerEvent
+from nominee.kubelet.pods.last_sync import LastSync
+from nominee.kubelet.pods.record import TERMINAL_PHASES, PodRecord
+from nominee.kubelet.pods.states import MAY_END, Step, Trigger
+from nominee.kubelet.pods.step import Pass, StepFunction
+from nominee.kubelet.pods.transitions import fire
+from nominee.kubelet.resize.actuation import RestartContainers
+from nominee.machinery.api.objects import is_terminating, key_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Version
 
 FAILURE_RETRY_SECONDS: Final = 1.0
 

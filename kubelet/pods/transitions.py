@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubelet.pods.record import PodRecord, entry
-from kubelet.pods.states import TRANSITIONS, Trigger
-from kubelet.transitions import UnknownTransitionError
-from machinery.api.objects import key_of
+from nominee.kubelet.pods.record import PodRecord, entry
+from nominee.kubelet.pods.states import TRANSITIONS, Trigger
+from nominee.kubelet.transitions import UnknownTransitionError
+from nominee.machinery.api.objects import key_of
 
 
 def fire(record: PodRecord, trigger: Trigger) -> None:

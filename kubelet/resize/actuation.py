@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from kubelet.resize.cgroups import PodCgroup, cpu_quota, cpu_shares
-from kubelet.resources.pod_resources import PodResources
-from kubelet.resources.requirements import NO_RESOURCES, Requirements, ResourceList
-from machinery.api.pb import core
-from machinery.resources.pod_resources import CPU, MEMORY
+from nominee.kubelet.resize.cgroups import PodCgroup, cpu_quota, cpu_shares
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.resources.requirements import NO_RESOURCES, Requirements, ResourceList
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import CPU, MEMORY
 
 ResourceName = Literal["cpu", "memory"]
 PHASES: tuple[ResourceName, ...] = ("memory", "cpu")

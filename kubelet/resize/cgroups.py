@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.api.pb import core
-from machinery.resources.pod_resources import CPU, MEMORY, amount, pod_limits, pod_requests
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import CPU, MEMORY, amount, pod_limits, pod_requests
 
 CPU_PERIOD_MICROSECONDS: Final = 100_000
 CPU_QUOTA_MIN: Final = 1_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from kubelet.resources.pod_resources import PodResources
-from kubelet.resources.requirements import Requirements
-from machinery.api.pb import core
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.resources.requirements import Requirements
+from nominee.machinery.api.pb import core
 
 # What Go's encoder escapes in strings, beside what JSON itself wants.
 _GO_ESCAPES = str.maketrans(

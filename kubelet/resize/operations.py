@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from kubelet.instructions import ResizeRequested
-from kubelet.resources.pod_resources import PodResources
-from machinery.resources.pod_resources import CPU, MEMORY
-from machinery.resources.quantity import Quantity
+from nominee.kubelet.instructions import ResizeRequested
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.machinery.resources.pod_resources import CPU, MEMORY
+from nominee.machinery.resources.quantity import Quantity
 
 _ZERO = Quantity.parse("0")
 

@@ -4,7 +4,8 @@ A resize has two conditions that exist side by side, since a newer request may w
 being actuated: PodResizePending (`PENDING`) and PodResizeInProgress (`IN_PROGRESS`). Each table maps a state
 and a trigger to the next state and to the effects that make it so. A trigger concerns the tables that name it
 anywhere; where such a table does not name it for the present state that is a bug (`UnknownTransitionError`).
-The diagram in docs/design/016-kubelet-core.md is printed from them by `python -m kubelet.resize.states`.
+The diagram in docs/design/016-kubelet-core.md is printed from them by `python -m
+nominee.kubelet.resize.states`.
 
 Source: kubelet 1.36, allocation and status managers; KEP-1287, "Resize status".
 """
@@ -15,7 +16,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from kubelet.transitions import Table, Transition, diagram
+from nominee.kubelet.transitions import Table, Transition, diagram
 
 
 class Pending(StrEnum):

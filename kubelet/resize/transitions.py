@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kubelet.instructions import RecordEvent
-from kubelet.pods.record import PodRecord
-from kubelet.resize import conditions, messages
-from kubelet.resize.conditions import ResizeCondition
-from kubelet.resize.states import (
+from nominee.kubelet.instructions import RecordEvent
+from nominee.kubelet.pods.record import PodRecord
+from nominee.kubelet.resize import conditions, messages
+from nominee.kubelet.resize.conditions import ResizeCondition
+from nominee.kubelet.resize.states import (
     IN_PROGRESS,
     PENDING,
     PENDING_TRIGGERS,
@@ -19,9 +19,9 @@ from kubelet.resize.states import (
     Progress,
     Trigger,
 )
-from kubelet.resources.pod_resources import PodResources
-from kubelet.transitions import UnknownTransitionError
-from machinery.api.objects import key_of
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.transitions import UnknownTransitionError
+from nominee.machinery.api.objects import key_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

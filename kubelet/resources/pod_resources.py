@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
-from kubelet.resources.requirements import (
+from nominee.kubelet.resources.requirements import (
     EMPTY,
     NO_RESOURCES,
     Requirements,
     RequirementsDocument,
     ResourceList,
 )
-from machinery.api.pb import core
-from machinery.resources.pod_resources import CPU, MEMORY, is_sidecar
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import CPU, MEMORY, is_sidecar
 
 
 class PodResourcesDocument(TypedDict):

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from machinery.api.pb import core, resource
-from machinery.resources import quantity
-from machinery.resources.pod_resources import amount
+from nominee.machinery.api.pb import core, resource
+from nominee.machinery.resources import quantity
+from nominee.machinery.resources.pod_resources import amount
 
 RequirementsDocument = Mapping[str, Mapping[str, str]]
 """`{"limits": {"cpu": "1"}, "requests": {...}}`."""

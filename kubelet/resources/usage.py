@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubelet.resources.pod_resources import PodResources, with_resources
-from machinery.api.pb import core
-from machinery.resources.pod_resources import Resources, pod_requests
+from nominee.kubelet.resources.pod_resources import PodResources, with_resources
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import Resources, pod_requests
 
 
 def requested(

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubelet.resources.requirements import Requirements
-from kubelet.runtime import crash_loop
-from kubelet.runtime.sandbox import Container, PodSandbox, inherit
-from machinery.api.pb import core
-from machinery.resources.pod_resources import is_sidecar
-from machinery.runtime import clock
+from nominee.kubelet.resources.requirements import Requirements
+from nominee.kubelet.runtime import crash_loop
+from nominee.kubelet.runtime.sandbox import Container, PodSandbox, inherit
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import is_sidecar
+from nominee.machinery.runtime import clock
 
 
 def adopt(pod: core.Pod) -> PodSandbox | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from machinery.api.pb import core
-from machinery.runtime.backoff import ExponentialBackoff
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.backoff import ExponentialBackoff
 
 FIRST_SECONDS: Final = 10.0
 SECONDS_MAX: Final = 300.0

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kubelet import instructions
-from kubelet.instructions import Actuate, RuntimeCall
-from kubelet.node import addresses
-from kubelet.resize.actuation import Call, RestartContainers, SetPodResources, updated
-from kubelet.runtime import sandbox as change
-from kubelet.runtime.sandbox import PodSandbox
-from machinery.api.pb import core
+from nominee.kubelet import instructions
+from nominee.kubelet.instructions import Actuate, RuntimeCall
+from nominee.kubelet.node import addresses
+from nominee.kubelet.resize.actuation import Call, RestartContainers, SetPodResources, updated
+from nominee.kubelet.runtime import sandbox as change
+from nominee.kubelet.runtime.sandbox import PodSandbox
+from nominee.machinery.api.pb import core
 
 
 @dataclass(slots=True)

@@ -11,17 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NotRequired, Required, TypedDict, cast
 
-from kubelet.resources.pod_resources import PodResources, inherited_limits
-from kubelet.resources.requirements import (
+from nominee.kubelet.resources.pod_resources import PodResources, inherited_limits
+from nominee.kubelet.resources.requirements import (
     EMPTY,
     NO_RESOURCES,
     Requirements,
     RequirementsDocument,
     ResourceList,
 )
-from kubelet.runtime import crash_loop
-from machinery.api.pb import core
-from machinery.resources.pod_resources import is_sidecar
+from nominee.kubelet.runtime import crash_loop
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import is_sidecar
 
 State = Literal["waiting", "running", "exited"]
 RUNTIME = "nominee"

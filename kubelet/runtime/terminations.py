@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubelet.runtime.sandbox import Container, PodSandbox
+from nominee.kubelet.runtime.sandbox import Container, PodSandbox
 
 
 def termination_reason(exit_code: int) -> str:

@@ -11,25 +11,25 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from kubelet import events, instructions
-from kubelet.checkpoint import Checkpoint, CorruptCheckpointError
-from kubelet.instructions import NodeInstruction, PodInstruction
-from kubelet.node.node_object import Identity
-from kubelet.node.state import NodeState
-from kubelet.pods.record import TERMINAL_PHASES
-from kubelet.runtime.adoption import adopt
-from kubelet.runtime.emulated_runtime import EmulatedRuntime
-from kubelet.shell import metrics
-from kubelet.shell.checkpoint_file import CheckpointFile
-from kubelet.shell.checkpointer import Checkpointer
-from kubelet.shell.timers import Timers
-from kubelet.sync_loop import handle
-from machinery.api.objects import key_of, resource_version_of
-from machinery.api.pb import core
-from machinery.events.recorder import EventRecorder
-from machinery.process.component import Fatal
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock
+from nominee.kubelet import events, instructions
+from nominee.kubelet.checkpoint import Checkpoint, CorruptCheckpointError
+from nominee.kubelet.instructions import NodeInstruction, PodInstruction
+from nominee.kubelet.node.node_object import Identity
+from nominee.kubelet.node.state import NodeState
+from nominee.kubelet.pods.record import TERMINAL_PHASES
+from nominee.kubelet.runtime.adoption import adopt
+from nominee.kubelet.runtime.emulated_runtime import EmulatedRuntime
+from nominee.kubelet.shell import metrics
+from nominee.kubelet.shell.checkpoint_file import CheckpointFile
+from nominee.kubelet.shell.checkpointer import Checkpointer
+from nominee.kubelet.shell.timers import Timers
+from nominee.kubelet.sync_loop import handle
+from nominee.machinery.api.objects import key_of, resource_version_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.events.recorder import EventRecorder
+from nominee.machinery.process.component import Fatal
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock
 
 
 @dataclass(slots=True)

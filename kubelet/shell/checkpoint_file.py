@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubelet.checkpoint import Checkpoint, CorruptCheckpointError, decode, encode
-from machinery.runtime import host
+from nominee.kubelet.checkpoint import Checkpoint, CorruptCheckpointError, decode, encode
+from nominee.machinery.runtime import host
 
 _SUFFIX = ".json"
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import anyio
 
-from kubelet.checkpoint import Checkpoint, EncodedPods, encode
-from kubelet.shell.checkpoint_file import CheckpointFile
-from kubelet.shell.points import CHECKPOINT_AFTER, CHECKPOINT_BEFORE
-from machinery.runtime import host
+from nominee.kubelet.checkpoint import Checkpoint, EncodedPods, encode
+from nominee.kubelet.shell.checkpoint_file import CheckpointFile
+from nominee.kubelet.shell.points import CHECKPOINT_AFTER, CHECKPOINT_BEFORE
+from nominee.machinery.runtime import host
 
 
 class Checkpointer:

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import grpc.aio
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as cloud
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as cloud_grpc
 from google.protobuf.message import Message
 
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.client import credentials
-from machinery.client.credentials import Credential
-from machinery.client.unary_call import call_unary
-from machinery.runtime import call_faults, logs
-from machinery.runtime.clock import Clock
-from machinery.runtime.failpoints import FailpointError
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client import credentials
+from nominee.machinery.client.credentials import Credential
+from nominee.machinery.client.unary_call import call_unary
+from nominee.machinery.runtime import call_faults, logs
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.runtime.failpoints import FailpointError
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as cloud
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as cloud_grpc
 
 T = TypeVar("T")
 CLOUD = "cloud"

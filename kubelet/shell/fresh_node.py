@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from kubelet.allocation.stale_node import wants_fresh_node
-from kubelet.shell.agent import Agent
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from machinery.runtime import logs
+from nominee.kubelet.allocation.stale_node import wants_fresh_node
+from nominee.kubelet.shell.agent import Agent
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.runtime import logs
 
 
 async def refresh_node(

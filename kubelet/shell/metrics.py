@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from kubelet.allocation.admission import UNEXPECTED
-from kubelet.instructions import Actuated, Evaluated, ResizeRequested
-from kubelet.node.state import NodeState
-from kubelet.node.sysctls import FORBIDDEN
-from kubelet.resize import conditions
-from kubelet.runtime.sandbox import PodSandbox
-from kubelet.runtime.terminations import termination_reason, terminations
+from nominee.kubelet.allocation.admission import UNEXPECTED
+from nominee.kubelet.instructions import Actuated, Evaluated, ResizeRequested
+from nominee.kubelet.node.state import NodeState
+from nominee.kubelet.node.sysctls import FORBIDDEN
+from nominee.kubelet.resize import conditions
+from nominee.kubelet.runtime.sandbox import PodSandbox
+from nominee.kubelet.runtime.terminations import termination_reason, terminations
 
 NODES = Gauge("nominee_kubelet_nodes", "Nodes that this process carries.")
 RUNNING_PODS = Gauge("kubelet_running_pods", "Pods that have a running pod sandbox.")

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from kubelet.node.summary import summary
-from kubelet.runtime.sandbox import PodSandbox
-from kubelet.shell.agent import Agent
-from kubelet.shell.resource_metrics import ResourceMetrics
-from machinery.api.pb import core
-from machinery.process.health import HEADERS, NOT_FOUND, Health
-from machinery.runtime.clock import Clock
-from machinery.wire import codec
+from nominee.kubelet.node.summary import summary
+from nominee.kubelet.runtime.sandbox import PodSandbox
+from nominee.kubelet.shell.agent import Agent
+from nominee.kubelet.shell.resource_metrics import ResourceMetrics
+from nominee.machinery.api.pb import core
+from nominee.machinery.process.health import HEADERS, NOT_FOUND, Health
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.wire import codec
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -11,18 +11,25 @@ from typing import Final
 
 import anyio
 
-from kubelet import events, instructions
-from kubelet.instructions import Actuate, DeletePod, PatchStatus, PodInstruction, RuntimeCall, SaveCheckpoint
-from kubelet.pods.sync import FAILURE_RETRY_SECONDS
-from kubelet.shell import metrics, points
-from kubelet.shell.agent import Agent
-from machinery.api import errors, kinds
-from machinery.api.errors import is_retryable
-from machinery.api.objects import ObjectKey, key_of
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from machinery.runtime import logs
-from machinery.runtime.failpoints import Failpoint, FailpointError
+from nominee.kubelet import events, instructions
+from nominee.kubelet.instructions import (
+    Actuate,
+    DeletePod,
+    PatchStatus,
+    PodInstruction,
+    RuntimeCall,
+    SaveCheckpoint,
+)
+from nominee.kubelet.pods.sync import FAILURE_RETRY_SECONDS
+from nominee.kubelet.shell import metrics, points
+from nominee.kubelet.shell.agent import Agent
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import is_retryable
+from nominee.machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.failpoints import Failpoint, FailpointError
 
 REQUESTS_MAX: Final = 16
 """Calls of the API server at once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from machinery.runtime import failpoints
+from nominee.machinery.runtime import failpoints
 
 REGISTER_BEFORE = failpoints.declare("kubelet.register.before")
 REGISTER_AFTER = failpoints.declare("kubelet.register.after")

@@ -14,36 +14,36 @@ from zlib import crc32
 import anyio
 import anyio.abc
 
-from kubelet.features import ResizePreemptionFlavour, features, status_features
-from kubelet.node.addresses import CLOUD_NUMBERS, CLOUD_NUMBERS_FROM
-from kubelet.node.node_object import Identity, NodeFacts
-from kubelet.node.state import NodeSettings, NodeState
-from kubelet.node.summary import memory_in_use, summary
-from kubelet.node.swap import swap_predicate
-from kubelet.node.sysctls import SysctlAllowlist
-from kubelet.options import Delays, Heartbeats, NodeShape
-from kubelet.shell import metrics, node_endpoints
-from kubelet.shell.agent import Agent, Environment
-from kubelet.shell.checkpoint_file import CheckpointFile
-from kubelet.shell.cloud import CloudInstance, CloudWatcher, Provider, node_name
-from kubelet.shell.fresh_node import refresh_node
-from kubelet.shell.pod_worker import PodWorker
-from kubelet.shell.points import ADMIT_BEFORE
-from kubelet.shell.registration import Registrar, attempt
-from kubelet.shell.timers import Timers
-from machinery.api import kinds
-from machinery.api.objects import key_of
-from machinery.api.pb import core
-from machinery.client import credentials
-from machinery.client.api_client import Client
-from machinery.client.informer import Informer
-from machinery.events.correlating_recorder import CorrelatingRecorder
-from machinery.events.correlator import EventCorrelator
-from machinery.features.gates import DEFAULT
-from machinery.process.component import Process
-from machinery.process.health import TimedWork
-from machinery.process.run_files import RunFile
-from machinery.runtime.work_queue import WorkQueue
+from nominee.kubelet.features import ResizePreemptionFlavour, features, status_features
+from nominee.kubelet.node.addresses import CLOUD_NUMBERS, CLOUD_NUMBERS_FROM
+from nominee.kubelet.node.node_object import Identity, NodeFacts
+from nominee.kubelet.node.state import NodeSettings, NodeState
+from nominee.kubelet.node.summary import memory_in_use, summary
+from nominee.kubelet.node.swap import swap_predicate
+from nominee.kubelet.node.sysctls import SysctlAllowlist
+from nominee.kubelet.options import Delays, Heartbeats, NodeShape
+from nominee.kubelet.shell import metrics, node_endpoints
+from nominee.kubelet.shell.agent import Agent, Environment
+from nominee.kubelet.shell.checkpoint_file import CheckpointFile
+from nominee.kubelet.shell.cloud import CloudInstance, CloudWatcher, Provider, node_name
+from nominee.kubelet.shell.fresh_node import refresh_node
+from nominee.kubelet.shell.pod_worker import PodWorker
+from nominee.kubelet.shell.points import ADMIT_BEFORE
+from nominee.kubelet.shell.registration import Registrar, attempt
+from nominee.kubelet.shell.timers import Timers
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import key_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.client import credentials
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.events.correlating_recorder import CorrelatingRecorder
+from nominee.machinery.events.correlator import EventCorrelator
+from nominee.machinery.features.gates import DEFAULT
+from nominee.machinery.process.component import Process
+from nominee.machinery.process.health import TimedWork
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.runtime.work_queue import WorkQueue
 
 if TYPE_CHECKING:
     from starlette.requests import Request

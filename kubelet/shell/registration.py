@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from kubelet.node.node_object import NodeFacts, labels, new_node, same_but_heartbeat, write_status
-from kubelet.options import Heartbeats
-from kubelet.shell.agent import Agent
-from kubelet.shell.points import LEASE_BEFORE, NODE_STATUS_BEFORE, REGISTER_AFTER, REGISTER_BEFORE
-from machinery.api import errors, kinds
-from machinery.api.pb import coordination, core
-from machinery.client.api_client import Client, retry_unavailable
-from machinery.patch.strategic_diff import diff_strategic
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock, to_micro_time
-from machinery.wire.codec import to_json
+from nominee.kubelet.node.node_object import NodeFacts, labels, new_node, same_but_heartbeat, write_status
+from nominee.kubelet.options import Heartbeats
+from nominee.kubelet.shell.agent import Agent
+from nominee.kubelet.shell.points import LEASE_BEFORE, NODE_STATUS_BEFORE, REGISTER_AFTER, REGISTER_BEFORE
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.pb import coordination, core
+from nominee.machinery.client.api_client import Client, retry_unavailable
+from nominee.machinery.patch.strategic_diff import diff_strategic
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock, to_micro_time
+from nominee.machinery.wire.codec import to_json
 
 LEASE_NAMESPACE = "kube-node-lease"
 REGISTER_ATTEMPTS_MAX = 60

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from kubelet.node.cpu_time import CpuTime, Use
-from kubelet.node.summary import usage
-from kubelet.runtime.sandbox import Container, PodSandbox
-from machinery.api.pb import core
-from machinery.resources.pod_resources import CPU, MEMORY
+from nominee.kubelet.node.cpu_time import CpuTime, Use
+from nominee.kubelet.node.summary import usage
+from nominee.kubelet.runtime.sandbox import Container, PodSandbox
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import CPU, MEMORY
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

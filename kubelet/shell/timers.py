@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import anyio
 
-from kubelet.pods.step import EARLY_SECONDS_MAX
-from machinery.runtime.clock import Clock
+from nominee.kubelet.pods.step import EARLY_SECONDS_MAX
+from nominee.machinery.runtime.clock import Clock
 
 
 class Timers:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from machinery.api.pb import core
-from machinery.patch.strategic_diff import diff_strategic
-from machinery.wire.codec import to_json
+from nominee.machinery.api.pb import core
+from nominee.machinery.patch.strategic_diff import diff_strategic
+from nominee.machinery.wire.codec import to_json
 
 
 def status_patch(base: core.Pod, status: core.PodStatus) -> Mapping[str, object] | None:

@@ -10,24 +10,24 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kubelet.features import StatusFeatures
-from kubelet.pods.record import Outcome
-from kubelet.resize.conditions import DEFERRED, ResizeCondition
-from kubelet.resources.pod_resources import PodResources
-from kubelet.runtime import crash_loop
-from kubelet.runtime.sandbox import Container, PodSandbox
-from kubelet.runtime.terminations import termination_reason
-from kubelet.status.resize_conditions import (
+from nominee.kubelet.features import StatusFeatures
+from nominee.kubelet.pods.record import Outcome
+from nominee.kubelet.resize.conditions import DEFERRED, ResizeCondition
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.runtime import crash_loop
+from nominee.kubelet.runtime.sandbox import Container, PodSandbox
+from nominee.kubelet.runtime.terminations import termination_reason
+from nominee.kubelet.status.resize_conditions import (
     preemption_disabled,
     resize_status,
     write_preemption_disabled,
     write_resize_conditions,
 )
-from kubelet.status.resource_status import write_resources
-from machinery.api import objects
-from machinery.api.pb import core, meta
-from machinery.resources.qos import recorded_qos_class
-from machinery.runtime import clock
+from nominee.kubelet.status.resource_status import write_resources
+from nominee.machinery.api import objects
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.resources.qos import recorded_qos_class
+from nominee.machinery.runtime import clock
 
 _CONDITION_ORDER = {
     name: place

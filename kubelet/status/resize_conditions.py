@@ -5,11 +5,11 @@ Since 1.33: conditions PodResizePending and PodResizeInProgress; before: the fie
 
 from __future__ import annotations
 
-from kubelet.resize import conditions
-from kubelet.resize.conditions import ResizeCondition
-from machinery.api import objects
-from machinery.api.pb import core, meta
-from machinery.runtime import clock
+from nominee.kubelet.resize import conditions
+from nominee.kubelet.resize.conditions import ResizeCondition
+from nominee.machinery.api import objects
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.runtime import clock
 
 
 def write_resize_conditions(

@@ -9,12 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from kubelet.resources.pod_resources import PodResources
-from kubelet.resources.requirements import SHARED_VALUES_MAX, Requirements, ResourceList
-from kubelet.runtime.sandbox import Container, PodSandbox
-from machinery.api.pb import core
-from machinery.resources.pod_resources import CPU, MEMORY, amount, is_sidecar, pod_limits, pod_requests
-from machinery.resources.quantity import Format, Quantity
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.resources.requirements import SHARED_VALUES_MAX, Requirements, ResourceList
+from nominee.kubelet.runtime.sandbox import Container, PodSandbox
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import (
+    CPU,
+    MEMORY,
+    amount,
+    is_sidecar,
+    pod_limits,
+    pod_requests,
+)
+from nominee.machinery.resources.quantity import Format, Quantity
 
 _REQUEST_MIN = "2m"
 _LIMIT_MIN = "10m"

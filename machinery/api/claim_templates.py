@@ -5,8 +5,8 @@ Source: kube-controller-manager 1.36, resourceclaim controller.
 
 from __future__ import annotations
 
-from machinery.api.objects import owner_reference
-from machinery.api.pb import core, devices
+from nominee.machinery.api.objects import owner_reference
+from nominee.machinery.api.pb import core, devices
 
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 _BASE_LENGTH_MAX = 57  # of a name of 63 characters: a hyphen and five random ones follow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from machinery.api.pb import networking, storage
+from nominee.machinery.api.pb import networking, storage
 
 DEFAULT_STORAGE_CLASS: Final = (
     "storageclass.kubernetes.io/is-default-class",

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
 
-from machinery.api.kinds import AnyKind, Kind
-from machinery.api.pb import meta
+from nominee.machinery.api.kinds import AnyKind, Kind
+from nominee.machinery.api.pb import meta
 
 if TYPE_CHECKING:
     import grpc

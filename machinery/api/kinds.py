@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
-from machinery.api.pb import (
+from nominee.machinery.api.pb import (
     apps,
     autoscaling,
     autoscaling_v1,

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
-from machinery.api.kinds import Object, of
-from machinery.api.pb import meta
+from nominee.machinery.api.kinds import Object, of
+from nominee.machinery.api.pb import meta
 
 _DIGITS_MAX = 39
 """Of a resourceVersion: 128 bits. Python refuses to read numbers of thousands of digits."""

@@ -6,29 +6,29 @@ The modules are generated from proto/ by `make setup`. Importing this one costs 
 
 from __future__ import annotations
 
-from k8s.io.api.apps.v1 import generated_pb2 as apps
-from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling_v1
-from k8s.io.api.autoscaling.v2 import generated_pb2 as autoscaling
-from k8s.io.api.batch.v1 import generated_pb2 as batch
-from k8s.io.api.certificates.v1 import generated_pb2 as certificates
-from k8s.io.api.coordination.v1 import generated_pb2 as coordination
-from k8s.io.api.core.v1 import generated_pb2 as core
-from k8s.io.api.discovery.v1 import generated_pb2 as discovery
-from k8s.io.api.events.v1 import generated_pb2 as events
-from k8s.io.api.flowcontrol.v1 import generated_pb2 as flowcontrol
-from k8s.io.api.networking.v1 import generated_pb2 as networking
-from k8s.io.api.node.v1 import generated_pb2 as node
-from k8s.io.api.policy.v1 import generated_pb2 as policy
-from k8s.io.api.rbac.v1 import generated_pb2 as rbac
-from k8s.io.api.resource.v1 import generated_pb2 as devices
-from k8s.io.api.scheduling.v1 import generated_pb2 as scheduling
-from k8s.io.api.scheduling.v1alpha2 import generated_pb2 as workloads
-from k8s.io.api.storage.v1 import generated_pb2 as storage
-from k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1 import generated_pb2 as extensions
-from k8s.io.apimachinery.pkg.api.resource import generated_pb2 as resource
-from k8s.io.apimachinery.pkg.apis.meta.v1 import generated_pb2 as meta
-from k8s.io.apimachinery.pkg.runtime import generated_pb2 as runtime
-from k8s.io.apimachinery.pkg.util.intstr import generated_pb2 as intstr
+from nominee.pb.k8s.io.api.apps.v1 import generated_pb2 as apps
+from nominee.pb.k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling_v1
+from nominee.pb.k8s.io.api.autoscaling.v2 import generated_pb2 as autoscaling
+from nominee.pb.k8s.io.api.batch.v1 import generated_pb2 as batch
+from nominee.pb.k8s.io.api.certificates.v1 import generated_pb2 as certificates
+from nominee.pb.k8s.io.api.coordination.v1 import generated_pb2 as coordination
+from nominee.pb.k8s.io.api.core.v1 import generated_pb2 as core
+from nominee.pb.k8s.io.api.discovery.v1 import generated_pb2 as discovery
+from nominee.pb.k8s.io.api.events.v1 import generated_pb2 as events
+from nominee.pb.k8s.io.api.flowcontrol.v1 import generated_pb2 as flowcontrol
+from nominee.pb.k8s.io.api.networking.v1 import generated_pb2 as networking
+from nominee.pb.k8s.io.api.node.v1 import generated_pb2 as node
+from nominee.pb.k8s.io.api.policy.v1 import generated_pb2 as policy
+from nominee.pb.k8s.io.api.rbac.v1 import generated_pb2 as rbac
+from nominee.pb.k8s.io.api.resource.v1 import generated_pb2 as devices
+from nominee.pb.k8s.io.api.scheduling.v1 import generated_pb2 as scheduling
+from nominee.pb.k8s.io.api.scheduling.v1alpha2 import generated_pb2 as workloads
+from nominee.pb.k8s.io.api.storage.v1 import generated_pb2 as storage
+from nominee.pb.k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1 import generated_pb2 as extensions
+from nominee.pb.k8s.io.apimachinery.pkg.api.resource import generated_pb2 as resource
+from nominee.pb.k8s.io.apimachinery.pkg.apis.meta.v1 import generated_pb2 as meta
+from nominee.pb.k8s.io.apimachinery.pkg.runtime import generated_pb2 as runtime
+from nominee.pb.k8s.io.apimachinery.pkg.util.intstr import generated_pb2 as intstr
 
 __all__ = [
     "apps",

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from machinery.api import names
-from machinery.api.pb import meta
+from nominee.machinery.api import names
+from nominee.machinery.api.pb import meta
 
 
 class SelectorError(ValueError):

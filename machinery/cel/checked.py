@@ -6,7 +6,8 @@ Only the fields that are read here are declared. Source: google/cel-spec, proto/
 from __future__ import annotations
 
 from google.protobuf.any_pb2 import Any
-from nominee_cel.checked_pb2 import CheckedExpr
+
+from nominee.pb.nominee_cel.checked_pb2 import CheckedExpr
 
 
 def read(serialized: bytes) -> CheckedExpr:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nominee_cel.checked_pb2 import CheckedExpr, Comprehension, Expr, Type
+from nominee.pb.nominee_cel.checked_pb2 import CheckedExpr, Comprehension, Expr, Type
 
 MOST = 2**64 - 1
 COST_MAX = 1_000_000

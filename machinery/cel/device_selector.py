@@ -10,17 +10,23 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from machinery.api.pb import devices
-from machinery.cel.checked import read
-from machinery.cel.cost import COST_MAX, MOST, worst_cost
-from machinery.cel.errors import CompileError, CostError, EvaluationError, compile_text, evaluation_text
-from machinery.cel.functions import Value, quantity_value, semver_value
-from machinery.cel.semver import SemverError
-from machinery.cel.tokens import SIZE_MAX, size_at_worst, with_empty_domains
-from machinery.resources.quantity import QuantityError
+from nominee.machinery.api.pb import devices
+from nominee.machinery.cel.checked import read
+from nominee.machinery.cel.cost import COST_MAX, MOST, worst_cost
+from nominee.machinery.cel.errors import (
+    CompileError,
+    CostError,
+    EvaluationError,
+    compile_text,
+    evaluation_text,
+)
+from nominee.machinery.cel.functions import Value, quantity_value, semver_value
+from nominee.machinery.cel.semver import SemverError
+from nominee.machinery.cel.tokens import SIZE_MAX, size_at_worst, with_empty_domains
+from nominee.machinery.resources.quantity import QuantityError
 
 if TYPE_CHECKING:
-    from machinery.cel.environment import CelObject
+    from nominee.machinery.cel.environment import CelObject
 
 _COMPILED_MAX = 256
 DeviceValue = Mapping[str, Value]
@@ -69,7 +75,7 @@ def compile_selector(expression: str, features: Features = Features()) -> Device
     Raises:
         CompileError: the expression does not compile.
     """
-    from machinery.cel import environment  # the library loads with the first expression
+    from nominee.machinery.cel import environment  # the library loads with the first expression
 
     compiled = _checked(expression, features, environment)
     type_ = compiled.return_type()

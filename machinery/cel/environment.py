@@ -12,7 +12,7 @@ from typing import Any
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
-from machinery.cel.functions import FUNCTIONS, LIST_FUNCTIONS, Function, Overload, message_pool
+from nominee.machinery.cel.functions import FUNCTIONS, LIST_FUNCTIONS, Function, Overload, message_pool
 
 _T = cel.Type
 CelObject = Any

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from machinery.cel.semver import Semver, SemverError
-from machinery.resources.quantity import Quantity, QuantityError
+from nominee.machinery.cel.semver import Semver, SemverError
+from nominee.machinery.resources.quantity import Quantity, QuantityError
 
 TypeName = Literal["string", "int", "bool", "double", "dyn", "list", "Quantity", "Semver"]
 _PACKAGE = "kubernetes"

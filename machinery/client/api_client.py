@@ -18,26 +18,26 @@ import anyio
 import grpc
 import grpc.aio
 from google.protobuf.message import Message
-from nominee_api.v1 import api_pb2 as api
-from nominee_api.v1 import api_pb2_grpc as api_grpc
 
-from machinery.api import errors, kinds
-from machinery.api.kinds import AnyKind, Kind, M
-from machinery.api.objects import key_of
-from machinery.api.pb import autoscaling_v1, core, meta, policy
-from machinery.client import credentials, messages, watch_stream
-from machinery.client.grpc_options import CHANNEL_OPTIONS
-from machinery.client.unary_call import call_unary
-from machinery.client.watch_stream import WatchEvent as WatchEvent
-from machinery.patch.patch_type import PatchType
-from machinery.process.run_files import RunFile, wait_for_run_file
-from machinery.runtime import call_faults
-from machinery.runtime.backoff import ExponentialBackoff
-from machinery.runtime.clock import Clock, SystemClock
-from machinery.wire import envelope
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.kinds import AnyKind, Kind, M
+from nominee.machinery.api.objects import key_of
+from nominee.machinery.api.pb import autoscaling_v1, core, meta, policy
+from nominee.machinery.client import credentials, messages, watch_stream
+from nominee.machinery.client.grpc_options import CHANNEL_OPTIONS
+from nominee.machinery.client.unary_call import call_unary
+from nominee.machinery.client.watch_stream import WatchEvent as WatchEvent
+from nominee.machinery.patch.patch_type import PatchType
+from nominee.machinery.process.run_files import RunFile, wait_for_run_file
+from nominee.machinery.runtime import call_faults
+from nominee.machinery.runtime.backoff import ExponentialBackoff
+from nominee.machinery.runtime.clock import Clock, SystemClock
+from nominee.machinery.wire import envelope
+from nominee.pb.nominee_api.v1 import api_pb2 as api
+from nominee.pb.nominee_api.v1 import api_pb2_grpc as api_grpc
 
 if TYPE_CHECKING:
-    from k8s.io.api.authorization.v1 import generated_pb2 as authorization
+    from nominee.pb.k8s.io.api.authorization.v1 import generated_pb2 as authorization
 
 T = TypeVar("T")
 
@@ -429,7 +429,7 @@ class Client:
 
     async def may(self, spec: authorization.SubjectAccessReviewSpec) -> bool:
         """Ask the API server whether a user may do something (SubjectAccessReview)."""
-        from machinery.wire import access_review
+        from nominee.machinery.wire import access_review
 
         review = access_review.SubjectAccessReview(spec=spec)
         request = api.CreateRequest(

@@ -14,8 +14,8 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
-from machinery.client import transport
-from machinery.process.run_files import RunFile
+from nominee.machinery.client import transport
+from nominee.machinery.process.run_files import RunFile
 
 ADMIN = "admin"
 _EVERYWHERE = ("0.0.0.0:", "[::]:")

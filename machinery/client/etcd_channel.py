@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import grpc
 import grpc.aio
 
-from machinery.client import transport
-from machinery.client.credentials import DIRECTLY
+from nominee.machinery.client import transport
+from nominee.machinery.client.credentials import DIRECTLY
 
 _OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.max_receive_message_length", -1),

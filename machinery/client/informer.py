@@ -15,11 +15,11 @@ from typing import Any, Generic
 import anyio
 import anyio.lowlevel
 
-from machinery.api.kinds import Kind, M
-from machinery.api.objects import ObjectKey, key_of, metadata_of
-from machinery.client.api_client import Client, WatchEvent
-from machinery.client.reflector import Reflector
-from machinery.runtime.clock import Clock
+from nominee.machinery.api.kinds import Kind, M
+from nominee.machinery.api.objects import ObjectKey, key_of, metadata_of
+from nominee.machinery.client.api_client import Client, WatchEvent
+from nominee.machinery.client.reflector import Reflector
+from nominee.machinery.runtime.clock import Clock
 
 IndexFunction = Callable[[M], Iterable[str]]
 _YIELD_EVERY = 200

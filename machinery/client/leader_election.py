@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import anyio
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_conflict, is_not_found
-from machinery.api.pb import coordination
-from machinery.client.api_client import Client
-from machinery.runtime.clock import Clock, SystemClock, to_micro_time
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_conflict, is_not_found
+from nominee.machinery.api.pb import coordination
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.runtime.clock import Clock, SystemClock, to_micro_time
 
 JITTER = 1.2
 RELEASE_SECONDS_MAX = 5.0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 from google.protobuf.message import Message
-from nominee_api.v1 import api_pb2 as api
 
-from machinery.api import errors
-from machinery.api.kinds import AnyKind, Kind, M
-from machinery.api.pb import core, policy
-from machinery.patch.patch_type import PatchType
-from machinery.wire import envelope, presence
+from nominee.machinery.api import errors
+from nominee.machinery.api.kinds import AnyKind, Kind, M
+from nominee.machinery.api.pb import core, policy
+from nominee.machinery.patch.patch_type import PatchType
+from nominee.machinery.wire import envelope, presence
+from nominee.pb.nominee_api.v1 import api_pb2 as api
 
 BINDING = Kind("", "v1", "Binding", "bindings", core.Binding, core.Binding)
 EVICTION = Kind("policy", "v1", "Eviction", "evictions", policy.Eviction, policy.Eviction)

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Generic, Protocol
 
-from machinery.api.errors import StatusError, is_gone, is_retryable, is_too_large_resource_version
-from machinery.api.kinds import Kind, M
-from machinery.client.api_client import Client, WatchEvent
-from machinery.runtime import logs
-from machinery.runtime.backoff import ExponentialBackoff, Retries
-from machinery.runtime.clock import Clock, SystemClock
+from nominee.machinery.api.errors import StatusError, is_gone, is_retryable, is_too_large_resource_version
+from nominee.machinery.api.kinds import Kind, M
+from nominee.machinery.client.api_client import Client, WatchEvent
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.backoff import ExponentialBackoff, Retries
+from nominee.machinery.runtime.clock import Clock, SystemClock
 
 WATCH_SECONDS_MIN = 300
 """A watch is asked to last this long, or up to twice as long, so that not all end together."""

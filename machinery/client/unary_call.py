@@ -10,8 +10,8 @@ import anyio.lowlevel
 import grpc.aio
 from google.protobuf.message import Message
 
-from machinery.api import errors
-from machinery.runtime.call_faults import FAULTS, Call
+from nominee.machinery.api import errors
+from nominee.machinery.runtime.call_faults import FAULTS, Call
 
 _SPECIAL_CREATES = {"binding": "Bind", "eviction": "Evict"}
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Generic, TypeAlias
 
 import grpc
 import grpc.aio
-from nominee_api.v1 import api_pb2 as api
 
-from machinery.api import errors
-from machinery.api.kinds import Kind, M
-from machinery.api.objects import ObjectKey, key_of
-from machinery.api.pb import meta
-from machinery.client import messages
-from machinery.client.unary_call import await_call
-from machinery.runtime.call_faults import FAULTS, Call
+from nominee.machinery.api import errors
+from nominee.machinery.api.kinds import Kind, M
+from nominee.machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.api.pb import meta
+from nominee.machinery.client import messages
+from nominee.machinery.client.unary_call import await_call
+from nominee.machinery.runtime.call_faults import FAULTS, Call
+from nominee.pb.nominee_api.v1 import api_pb2 as api
 
 if TYPE_CHECKING:
     from grpc.aio import _EOFType

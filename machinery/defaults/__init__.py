@@ -4,6 +4,6 @@
 `pod` has the pod's defaults, `kinds` those of all others and the table.
 """
 
-from machinery.defaults.kinds import NAMESPACE_NAME_LABEL, apply
+from nominee.machinery.defaults.kinds import NAMESPACE_NAME_LABEL, apply
 
 __all__ = ["NAMESPACE_NAME_LABEL", "apply"]

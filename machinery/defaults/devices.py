@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery.api.pb import devices
-from machinery.features.gates import Gates
+from nominee.machinery.api.pb import devices
+from nominee.machinery.features.gates import Gates
 
 
 def claim(obj: devices.ResourceClaim, gates: Gates) -> None:

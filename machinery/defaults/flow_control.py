@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery.api.pb import flowcontrol
-from machinery.features.gates import Gates
+from nominee.machinery.api.pb import flowcontrol
+from nominee.machinery.features.gates import Gates
 
 _PRECEDENCE, _SHARES = 1000, 30
 _QUEUES, _HAND_SIZE, _QUEUE_LENGTH = 64, 8, 50

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import apps, core, rbac, scheduling, storage
-from machinery.defaults import devices, flow_control, limits, pod, quantities, services, watched, workloads
-from machinery.features.gates import Gates
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import apps, core, rbac, scheduling, storage
+from nominee.machinery.defaults import (
+    devices,
+    flow_control,
+    limits,
+    pod,
+    quantities,
+    services,
+    watched,
+    workloads,
+)
+from nominee.machinery.features.gates import Gates
 
 Default = Callable[[Any, Gates], None]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from machinery.api.pb import core, discovery, storage
-from machinery.defaults import quantities
-from machinery.features.gates import Gates
+from nominee.machinery.api.pb import core, discovery, storage
+from nominee.machinery.defaults import quantities
+from nominee.machinery.features.gates import Gates
 
 
 def limit_range(obj: core.LimitRange, gates: Gates) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, MutableMapping, MutableSequence
 from functools import lru_cache
 from typing import Any, Literal
 
-from machinery.api.pb import core
-from machinery.defaults import quantities
-from machinery.features.gates import Gates
-from machinery.resources.quantity import Quantity
+from nominee.machinery.api.pb import core
+from nominee.machinery.defaults import quantities
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.resources.quantity import Quantity
 
 TERMINATION_GRACE_SECONDS = 30
 _FILE_MODE = 0o644

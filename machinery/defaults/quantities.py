@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from machinery.api.errors import bad_request
-from machinery.api.pb import core, resource
-from machinery.resources.quantity import Quantity, QuantityError
+from nominee.machinery.api.errors import bad_request
+from nominee.machinery.api.pb import core, resource
+from nominee.machinery.resources.quantity import Quantity, QuantityError
 
 _MILLI = -3
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery.api.pb import core
-from machinery.features.gates import Gates
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates
 
 _AFFINITY_TIMEOUT_SECONDS = 3 * 60 * 60
 _INT = 0

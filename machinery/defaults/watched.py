@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from machinery.api.pb import autoscaling, batch, core, networking, workloads
-from machinery.defaults import pod
-from machinery.features.gates import Gates
+from nominee.machinery.api.pb import autoscaling, batch, core, networking, workloads
+from nominee.machinery.defaults import pod
+from nominee.machinery.features.gates import Gates
 
 _UTILIZATION_PERCENT = 80
 _PERIOD_SECONDS = 15

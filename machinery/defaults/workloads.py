@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from machinery.api.pb import apps, batch, core, intstr
-from machinery.defaults import pod, quantities
-from machinery.features.gates import Gates, Version
+from nominee.machinery.api.pb import apps, batch, core, intstr
+from nominee.machinery.defaults import pod, quantities
+from nominee.machinery.features.gates import Gates, Version
 
 _HISTORY = 10
 _BACKOFFS = 6

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from machinery.events.correlator import EventCorrelator
-from machinery.events.recorder import EventRecorder, Recorded, RecorderOptions
-from machinery.runtime.clock import rfc3339, to_time
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.events.correlator import EventCorrelator
+from nominee.machinery.events.recorder import EventRecorder, Recorded, RecorderOptions
+from nominee.machinery.runtime.clock import rfc3339, to_time
 
 
 class CorrelatingRecorder(EventRecorder):

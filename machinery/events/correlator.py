@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 from cachetools import LRUCache
 
-from machinery.api.pb import core
-from machinery.runtime.clock import to_time
-from machinery.runtime.token_bucket import TokenBucket
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import to_time
+from nominee.machinery.runtime.token_bucket import TokenBucket
 
 COMBINED = "(combined from similar events): "
 SpamKey = Callable[[core.Event], Hashable]

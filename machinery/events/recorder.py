@@ -18,15 +18,15 @@ from typing import TypedDict, Unpack
 import anyio
 from google.protobuf.message import Message
 
-from machinery.api.errors import StatusError, is_already_exists, is_not_found, is_retryable
-from machinery.api.kinds import AnyKind
-from machinery.api.objects import key_of
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from machinery.events.reference import reference
-from machinery.patch.patch_type import PatchType
-from machinery.runtime.clock import Clock, SystemClock
-from machinery.runtime.token_bucket import TokenBucket
+from nominee.machinery.api.errors import StatusError, is_already_exists, is_not_found, is_retryable
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import key_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.events.reference import reference
+from nominee.machinery.patch.patch_type import PatchType
+from nominee.machinery.runtime.clock import Clock, SystemClock
+from nominee.machinery.runtime.token_bucket import TokenBucket
 
 QUEUE_MAX = 1000
 TRIES_MAX = 12

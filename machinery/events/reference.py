@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from google.protobuf.message import Message
 
-from machinery.api import kinds
-from machinery.api.objects import metadata_of
-from machinery.api.pb import core
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.api.pb import core
 
 
 def reference(obj: Message) -> core.ObjectReference:

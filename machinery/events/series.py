@@ -11,8 +11,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from machinery.api.pb import core, events
-from machinery.runtime.clock import from_time, to_micro_time
+from nominee.machinery.api.pb import core, events
+from nominee.machinery.runtime.clock import from_time, to_micro_time
 
 SERIES_SECONDS = 6 * 60.0
 """A series that was not continued for so long has ended; the next time starts a new event."""

@@ -9,13 +9,13 @@ from typing import Unpack
 
 import anyio
 
-from machinery.api import kinds
-from machinery.api.pb import events
-from machinery.client.api_client import Client
-from machinery.events.recorder import EventRecorder, Recorded, RecorderOptions
-from machinery.events.series import SERIES_SECONDS, EventSeriesCache
-from machinery.runtime import host
-from machinery.runtime.clock import rfc3339_micro, to_micro_time
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import events
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.events.recorder import EventRecorder, Recorded, RecorderOptions
+from nominee.machinery.events.series import SERIES_SECONDS, EventSeriesCache
+from nominee.machinery.runtime import host
+from nominee.machinery.runtime.clock import rfc3339_micro, to_micro_time
 
 REFRESH_SECONDS = 30 * 60.0
 NOTE_BYTES_MAX = 1024

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Literal, NamedTuple, cast, get_args
 
-from machinery.features.gate_table import GATES
+from nominee.machinery.features.gate_table import GATES
 
 Stage = Literal["alpha", "beta", "GA"]
 _SETTLED_MAX = 256

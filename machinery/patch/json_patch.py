@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from machinery.patch.strategic_diff import diff_strategic
-from machinery.patch.strategic_merge import strategic_merge_patch
-from machinery.patch.strategic_schema import PatchError
+from nominee.machinery.patch.strategic_diff import diff_strategic
+from nominee.machinery.patch.strategic_merge import strategic_merge_patch
+from nominee.machinery.patch.strategic_schema import PatchError
 
 __all__ = ["PatchError", "diff_strategic", "merge_patch", "strategic_merge_patch"]
 

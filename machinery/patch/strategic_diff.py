@@ -6,8 +6,8 @@ Source: k8s.io/apimachinery's strategicpatch, 1.36.
 
 from __future__ import annotations
 
-from machinery.patch.strategic_merge import unique
-from machinery.patch.strategic_schema import (
+from nominee.machinery.patch.strategic_merge import unique
+from nominee.machinery.patch.strategic_schema import (
     DELETE,
     DELETE_FROM_LIST,
     DIRECTIVE,

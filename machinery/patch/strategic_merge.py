@@ -7,7 +7,7 @@ of scalars). Directives: `$patch` (replace, delete), `$deleteFromPrimitiveList/f
 
 from __future__ import annotations
 
-from machinery.patch.strategic_schema import (
+from nominee.machinery.patch.strategic_schema import (
     DELETE,
     DELETE_FROM_LIST,
     DIRECTIVE,

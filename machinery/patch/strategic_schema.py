@@ -1,6 +1,7 @@
 """The rules by which JSON fields merge in a strategic merge patch, from the table of messages.
 
-Source: the `patchStrategy` and `patchMergeKey` tags of Kubernetes' Go types, in `machinery.wire.schema`.
+Source: the `patchStrategy` and `patchMergeKey` tags of Kubernetes' Go types, in
+`nominee.machinery.wire.schema`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Any, Final
 
-from machinery.wire.schema import Field, messages
+from nominee.machinery.wire.schema import Field, messages
 
 # A JSON document, list or scalar as `json.loads` gives it.
 Json = Any

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from machinery.api.pb import core, meta
-from machinery.printing.durations import human_duration
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.printing.durations import human_duration
 
 _FINISHED = ("Succeeded", "Failed")
 _NODE_LOST = "NodeLost"

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import anyio
 import anyio.abc
 
-from machinery.runtime import logs
+from nominee.machinery.runtime import logs
 
 PENDING_SECONDS_MAX = 10.0
 """From a connection's acceptance to the end of its TLS handshake; without TLS, to its first byte."""

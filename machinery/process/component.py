@@ -27,17 +27,17 @@ import anyio
 import anyio.abc
 import click
 
-from machinery.features import gates as versions
-from machinery.process import file_lock, option_types, run_files, serving_token
-from machinery.process.parent_death import die_with_parent
-from machinery.process.run_files import RunFile
-from machinery.process.serving import Serving
-from machinery.runtime import call_faults, failpoints, host, logs
-from machinery.runtime.call_faults import FAULTS
-from machinery.runtime.clock import Clock, SystemClock, rfc3339
+from nominee.machinery.features import gates as versions
+from nominee.machinery.process import file_lock, option_types, run_files, serving_token
+from nominee.machinery.process.parent_death import die_with_parent
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.process.serving import Serving
+from nominee.machinery.runtime import call_faults, failpoints, host, logs
+from nominee.machinery.runtime.call_faults import FAULTS
+from nominee.machinery.runtime.clock import Clock, SystemClock, rfc3339
 
 if TYPE_CHECKING:
-    from machinery.client.api_client import Client
+    from nominee.machinery.client.api_client import Client
 
 DEFAULT_DIRECTORY = ".nominee"
 GRACE_SECONDS = 10.0
@@ -186,8 +186,8 @@ class Process:
         Raises:
             Fatal: there is no run file after DEPENDENCY_SECONDS_MAX.
         """
-        from machinery.client.api_client import Client
-        from machinery.client.credentials import NoCredential
+        from nominee.machinery.client.api_client import Client
+        from nominee.machinery.client.credentials import NoCredential
 
         agent = user_agent or f"{self.name}/v{self.version}"
         if ":" in self.apiserver:

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from machinery.runtime import clock, failpoints, logs
-from machinery.runtime.action_chain import ActionError
-from machinery.runtime.call_faults import FAULTS
+from nominee.machinery.runtime import clock, failpoints, logs
+from nominee.machinery.runtime.action_chain import ActionError
+from nominee.machinery.runtime.call_faults import FAULTS
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

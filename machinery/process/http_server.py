@@ -17,9 +17,9 @@ import anyio.abc
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from machinery.process.accepting import Acceptor
-from machinery.process.http_connection import StrictConnection
-from machinery.process.http_guard import App
+from nominee.machinery.process.accepting import Acceptor
+from nominee.machinery.process.http_connection import StrictConnection
+from nominee.machinery.process.http_guard import App
 
 _BACKLOG = 4096
 _HEADER_BYTES_MAX = 16 << 10

@@ -7,10 +7,10 @@ from typing import Final
 
 from prometheus_client import Gauge
 
-from machinery.client.api_client import Client
-from machinery.client.leader_election import LeaderElector, LeadershipLostError, Timing
-from machinery.process.component import Fatal, Process
-from machinery.runtime import host
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.client.leader_election import LeaderElector, LeadershipLostError, Timing
+from nominee.machinery.process.component import Fatal, Process
+from nominee.machinery.runtime import host
 
 MASTER_STATUS: Final = "leader_election_master_status"
 _MASTER_STATUS_TEXT: Final = "[ALPHA] 1 if this process holds the lease `name`, 0 if it is a standby."

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import click
 
-from machinery.client.etcd_endpoints import endpoints
-from machinery.wire.scalars import parse_seconds
+from nominee.machinery.client.etcd_endpoints import endpoints
+from nominee.machinery.wire.scalars import parse_seconds
 
 
 class Duration(click.ParamType[float]):

@@ -14,8 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from machinery.runtime import host
-from machinery.runtime.clock import Clock, SystemClock
+from nominee.machinery.runtime import host
+from nominee.machinery.runtime.clock import Clock, SystemClock
 
 POLL_SECONDS = 0.02
 REPLICAS_MAX = 5

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.abc
 
-from machinery.process import fault_endpoints, http_guard
-from machinery.process.health import ENDPOINTS, HEADERS, SLIS_PATH, Health
+from nominee.machinery.process import fault_endpoints, http_guard
+from nominee.machinery.process.health import ENDPOINTS, HEADERS, SLIS_PATH, Health
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from machinery.process.http_server import HttpServer
+    from nominee.machinery.process.http_server import HttpServer
 
 Handler = Callable[["Request"], Awaitable["Response"]]
 
@@ -79,7 +79,7 @@ class Serving:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[str] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled or stopped; starts with the address, `127.0.0.1:41000`. OSError if taken."""
-        from machinery.process.http_server import HttpServer
+        from nominee.machinery.process.http_server import HttpServer
 
         listener = _listen(self._host, self._port)
         self._app = self.application()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from machinery.process import serving_token
+from nominee.machinery.process import serving_token
 
 ANSWER_BYTES_MAX = 64 << 20
 

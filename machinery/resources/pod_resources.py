@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from machinery.api.pb import core, resource
-from machinery.resources.quantity import Quantity, milli, value
+from nominee.machinery.api.pb import core, resource
+from nominee.machinery.resources.quantity import Quantity, milli, value
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from machinery.api.pb import core, resource
-from machinery.resources.pod_resources import CPU, MEMORY, has_pod_level_resources
-from machinery.resources.quantity import Quantity
+from nominee.machinery.api.pb import core, resource
+from nominee.machinery.resources.pod_resources import CPU, MEMORY, has_pod_level_resources
+from nominee.machinery.resources.quantity import Quantity
 
 GUARANTEED: Final = "Guaranteed"
 BURSTABLE: Final = "Burstable"

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import core
-from machinery.resources import resource_lists as amounts
-from machinery.resources.pod_resources import is_extended
-from machinery.resources.qos import BEST_EFFORT, qos_class
-from machinery.resources.quantity import Quantity
-from machinery.resources.resource_lists import Amounts
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources import resource_lists as amounts
+from nominee.machinery.resources.pod_resources import is_extended
+from nominee.machinery.resources.qos import BEST_EFFORT, qos_class
+from nominee.machinery.resources.quantity import Quantity
+from nominee.machinery.resources.resource_lists import Amounts
 
 Obj = Any
 """An object of the kind that is named beside it."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from machinery.api.pb import core, resource
-from machinery.resources.pod_resources import is_pod_level_resource, is_sidecar
-from machinery.resources.quantity import Quantity
+from nominee.machinery.api.pb import core, resource
+from nominee.machinery.resources.pod_resources import is_pod_level_resource, is_sidecar
+from nominee.machinery.resources.quantity import Quantity
 
 Amounts = dict[str, Quantity]
 Side = Literal["requests", "limits"]

@@ -18,11 +18,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from machinery.api import kinds
-from machinery.runtime import action_chain
-from machinery.runtime.action_chain import ActionError, Argument, Chain, Term
-from machinery.runtime.clock import Clock, SystemClock
-from machinery.runtime.waiters import Waiters
+from nominee.machinery.api import kinds
+from nominee.machinery.runtime import action_chain
+from nominee.machinery.runtime.action_chain import ActionError, Argument, Chain, Term
+from nominee.machinery.runtime.clock import Clock, SystemClock
+from nominee.machinery.runtime.waiters import Waiters
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -374,7 +374,7 @@ async def _ignoring_errors(sent: Awaitable[object]) -> None:
     """Await a call of which no answer arrives, be it an error."""
     import grpc.aio
 
-    from machinery.api.errors import StatusError
+    from nominee.machinery.api.errors import StatusError
 
     try:
         await sent

@@ -16,7 +16,7 @@ from typing import Protocol
 import anyio
 import anyio.lowlevel
 
-from machinery.api.pb import meta
+from nominee.machinery.api.pb import meta
 
 _NANOS = 1_000_000_000
 _MICROS = 1_000_000

@@ -21,14 +21,14 @@ from http import HTTPStatus
 
 import anyio
 
-from machinery.api.errors import FailpointError as FailpointError
-from machinery.api.errors import StatusError
-from machinery.runtime import action_chain
-from machinery.runtime.action_chain import ActionError as ActionError
-from machinery.runtime.action_chain import Argument, Chain
-from machinery.runtime.action_chain import Term as Term
-from machinery.runtime.clock import Clock, SystemClock
-from machinery.runtime.waiters import Waiters
+from nominee.machinery.api.errors import FailpointError as FailpointError
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.runtime import action_chain
+from nominee.machinery.runtime.action_chain import ActionError as ActionError
+from nominee.machinery.runtime.action_chain import Argument, Chain
+from nominee.machinery.runtime.action_chain import Term as Term
+from nominee.machinery.runtime.clock import Clock, SystemClock
+from nominee.machinery.runtime.waiters import Waiters
 
 _NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*(?:\.[a-z0-9]+(?:[-_][a-z0-9]+)*)*")
 _ACTIONS: Mapping[str, Argument] = {

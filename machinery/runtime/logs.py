@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from machinery.runtime.clock import Clock, SystemClock, rfc3339_micro
+from nominee.machinery.runtime.clock import Clock, SystemClock, rfc3339_micro
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, WrappedLogger

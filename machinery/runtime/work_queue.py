@@ -15,8 +15,8 @@ from typing import Generic, TypeVar
 
 import anyio
 
-from machinery.runtime.backoff import ExponentialBackoff
-from machinery.runtime.clock import Clock
+from nominee.machinery.runtime.backoff import ExponentialBackoff
+from nominee.machinery.runtime.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from machinery.api.pb import core, meta
-from machinery.features.gates import Gates
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.features.gates import Gates
 
 
 def merge_label_keys(pod: core.Pod, gates: Gates) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from machinery.api import names
-from machinery.api.pb import core
-from machinery.api.selectors import Operator, Requirement, SelectorError
+from nominee.machinery.api import names
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.selectors import Operator, Requirement, SelectorError
 
 NAME_FIELD = "metadata.name"
 

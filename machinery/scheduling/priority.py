@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from machinery.api.pb import core
+from nominee.machinery.api.pb import core
 
 HIGHEST_USER_DEFINABLE: Final = 1_000_000_000
 SYSTEM_CRITICAL: Final = 2 * HIGHEST_USER_DEFINABLE

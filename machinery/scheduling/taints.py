@@ -9,8 +9,8 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from machinery.api.pb import core
-from machinery.api.selectors import parse_int64
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.selectors import parse_int64
 
 NO_SCHEDULE: Final = "NoSchedule"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from machinery.api.pb import core, storage
-from machinery.api.selectors import LabelSelector
-from machinery.resources import quantity
-from machinery.scheduling.node_affinity import NodeSelector
+from nominee.machinery.api.pb import core, storage
+from nominee.machinery.api.selectors import LabelSelector
+from nominee.machinery.resources import quantity
+from nominee.machinery.scheduling.node_affinity import NodeSelector
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from k8s.io.api.authorization.v1 import generated_pb2 as authorization
-
-from machinery.api.kinds import Kind
-from machinery.wire import envelope, presence
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.wire import envelope, presence
+from nominee.pb.k8s.io.api.authorization.v1 import generated_pb2 as authorization
 
 SubjectAccessReview = authorization.SubjectAccessReview
 KIND: Final = Kind(

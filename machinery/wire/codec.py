@@ -13,10 +13,10 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from machinery.api import kinds
-from machinery.wire import scalars
-from machinery.wire.scalars import DecodeError, Json, Value
-from machinery.wire.schema import Field, messages
+from nominee.machinery.api import kinds
+from nominee.machinery.wire import scalars
+from nominee.machinery.wire.scalars import DecodeError, Json, Value
+from nominee.machinery.wire.schema import Field, messages
 
 __all__ = ["DecodeError", "from_json", "to_json"]
 

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from machinery.api.kinds import AnyKind, Kind, of
-from machinery.api.pb import runtime
-from machinery.wire import presence
+from nominee.machinery.api.kinds import AnyKind, Kind, of
+from nominee.machinery.api.pb import runtime
+from nominee.machinery.wire import presence
 
 MAGIC = b"k8s\x00"
 _TAIL = b"\x1a\x00\x22\x00"

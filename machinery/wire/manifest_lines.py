@@ -7,7 +7,7 @@ from itertools import islice
 
 import yaml
 
-from machinery.wire.manifests import JSONTypesLoader, Place
+from nominee.machinery.wire.manifests import JSONTypesLoader, Place
 
 
 def line_of(text: str, place: Place, path: str = "") -> int:

@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 from google.protobuf.message import Message
 
-from machinery.api import kinds
-from machinery.wire.codec import from_json
-from machinery.wire.scalars import DecodeError, Json, json_type
+from nominee.machinery.api import kinds
+from nominee.machinery.wire.codec import from_json
+from nominee.machinery.wire.scalars import DecodeError, Json, json_type
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

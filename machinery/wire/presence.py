@@ -12,8 +12,8 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from machinery.runtime.memo import CachedChange
-from machinery.wire.schema import messages
+from nominee.machinery.runtime.memo import CachedChange
+from nominee.machinery.wire.schema import messages
 
 # Time and MicroTime write no seconds when they are zero; a set one always writes both.
 _TIMES = frozenset(

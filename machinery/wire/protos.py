@@ -1,4 +1,5 @@
-"""Write the .proto files of Kubernetes' messages from the table: `python -m machinery.wire.protos proto`.
+"""Write the .proto files of Kubernetes' messages from the table: `python -m nominee.machinery.wire.protos
+proto`.
 
 The files lie where Kubernetes has them (`k8s.io/api/core/v1/generated.proto`); they are committed, and a test
 holds them against the table.
@@ -11,7 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from machinery.wire.schema import Field, Message, messages
+from nominee.machinery.wire.schema import Field, Message, messages
+
+HEADER = "// Made by `python -m nominee.machinery.wire.protos` from machinery/wire/table.tsv; do not edit."
 
 
 def path_of(package: str) -> str:
@@ -51,7 +54,7 @@ def render() -> dict[str, str]:
             }
         )
         lines = [
-            "// Made by `python -m machinery.wire.protos` from machinery/wire/table.tsv; do not edit.",
+            HEADER,
             'syntax = "proto2";',
             "",
             f"package {package};",

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from machinery.resources.quantity import Quantity, QuantityError
-from machinery.wire import go_base64, go_time
+from nominee.machinery.resources.quantity import Quantity, QuantityError
+from nominee.machinery.wire import go_base64, go_time
 
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1"
 Json = Any

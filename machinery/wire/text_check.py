@@ -15,7 +15,7 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from machinery.resources.quantity import Quantity, QuantityError
+from nominee.machinery.resources.quantity import Quantity, QuantityError
 
 # The text form is made in C, and looking for what may be wrong in it is far quicker than a walk: a byte that
 # is no ASCII is \2xx or \3xx there, a quantity a field `string`, JSON a field `raw` or `Raw`.

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import anyio
 
-from machinery.api.kinds import POD
-from machinery.client.api_client import connect
-from machinery.runtime.clock import SystemClock
+from nominee.machinery.api.kinds import POD
+from nominee.machinery.client.api_client import connect
+from nominee.machinery.runtime.clock import SystemClock
 
 _AT_ONCE = 20
 _REST_SECONDS = 1.0

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from nominee_api.v1 import api_pb2 as api
 
-from machinery.client import credentials
-from machinery.client.api_client import UNARY_SECONDS_MAX
-from machinery.client.grpc_options import CHANNEL_OPTIONS
-from machinery.process.run_files import wait_for_run_file
-from machinery.runtime.clock import SystemClock
-from machinery.wire import envelope
 from nominee.bench.workloads import WORKLOADS
+from nominee.machinery.client import credentials
+from nominee.machinery.client.api_client import UNARY_SECONDS_MAX
+from nominee.machinery.client.grpc_options import CHANNEL_OPTIONS
+from nominee.machinery.process.run_files import wait_for_run_file
+from nominee.machinery.runtime.clock import SystemClock
+from nominee.machinery.wire import envelope
+from nominee.pb.nominee_api.v1 import api_pb2 as api
 
 
 async def create(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from machinery.api.pb import core, devices
+from nominee.machinery.api.pb import core, devices
 
 NAMESPACE = "default"
 HOSTNAME = "kubernetes.io/hostname"

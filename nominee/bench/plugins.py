@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Handle, PreBindPlugin, Status
-from scheduler.framework.types import PodInfo
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import Handle, PreBindPlugin, Status
+from nominee.scheduler.framework.types import PodInfo
 
 
 class DelayedBinding(PreBindPlugin):

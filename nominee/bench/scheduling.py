@@ -17,10 +17,6 @@ from pathlib import Path
 
 import anyio
 
-from machinery.api.kinds import POD
-from machinery.client.api_client import connect
-from machinery.process.serving_client import ServingPort, request
-from machinery.runtime.clock import SystemClock
 from nominee.bench.figures import (
     PERCENTILES,
     Histogram,
@@ -49,6 +45,10 @@ from nominee.bench.workloads import (
     TEMPLATES,
     WORKLOADS,
 )
+from nominee.machinery.api.kinds import POD
+from nominee.machinery.client.api_client import connect
+from nominee.machinery.process.serving_client import ServingPort, request
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.own_cluster import cluster
 from nominee.process_usage import cpu_seconds, pss_bytes
 from nominee.supervisor.client import call

@@ -21,15 +21,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from machinery.client import credentials
-from machinery.process.run_files import RunFile
-from machinery.runtime.clock import Clock, SystemClock
 from nominee.bench.figures import percentile
 from nominee.bench.machine import busy_seconds, machine
 from nominee.bench.processes import BenchError, Series, creators
 from nominee.bench.watchers import FORMS
 from nominee.bench.workloads import INIT
 from nominee.ending import kill
+from nominee.machinery.client import credentials
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.runtime.clock import Clock, SystemClock
 from nominee.own_cluster import cluster
 from nominee.process_usage import cpu_seconds, pss_bytes
 from nominee.supervisor.children import before_exec

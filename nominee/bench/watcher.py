@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from nominee_api.v1 import api_pb2 as api
-from nominee_api.v1 import api_pb2_grpc as api_grpc
 
-from machinery.api.kinds import POD
-from machinery.client import credentials
-from machinery.client.api_client import connect
-from machinery.client.grpc_options import CHANNEL_OPTIONS
-from machinery.process.run_files import wait_for_run_file
-from machinery.runtime.clock import Clock
+from nominee.machinery.api.kinds import POD
+from nominee.machinery.client import credentials
+from nominee.machinery.client.api_client import connect
+from nominee.machinery.client.grpc_options import CHANNEL_OPTIONS
+from nominee.machinery.process.run_files import wait_for_run_file
+from nominee.machinery.runtime.clock import Clock
+from nominee.pb.nominee_api.v1 import api_pb2 as api
+from nominee.pb.nominee_api.v1 import api_pb2_grpc as api_grpc
 
 
 class BoundPods:

@@ -21,15 +21,15 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-from nominee_api.v1 import api_pb2 as api
-from nominee_api.v1 import api_pb2_grpc as api_grpc
 
-from machinery.client import credentials
-from machinery.client.credentials import Credential
-from machinery.client.grpc_options import CHANNEL_OPTIONS
-from machinery.process.run_files import RunFile, wait_for_run_file
-from machinery.runtime.clock import Clock, SystemClock
 from nominee.bench.figures import percentile
+from nominee.machinery.client import credentials
+from nominee.machinery.client.credentials import Credential
+from nominee.machinery.client.grpc_options import CHANNEL_OPTIONS
+from nominee.machinery.process.run_files import RunFile, wait_for_run_file
+from nominee.machinery.runtime.clock import Clock, SystemClock
+from nominee.pb.nominee_api.v1 import api_pb2 as api
+from nominee.pb.nominee_api.v1 import api_pb2_grpc as api_grpc
 
 MARK = re.compile(rb"sent=(\d+\.\d+);")
 _MARK_BYTES_MAX = 40

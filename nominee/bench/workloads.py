@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from machinery.api.kinds import (
+from nominee.bench import objects
+from nominee.bench.objects import HOSTNAME, ZONE, PodTemplate
+from nominee.machinery.api.kinds import (
     DEVICE_CLASS,
     NAMESPACE,
     NODE,
@@ -15,9 +17,7 @@ from machinery.api.kinds import (
     RESOURCE_SLICE,
     AnyKind,
 )
-from machinery.api.pb import core
-from nominee.bench import objects
-from nominee.bench.objects import HOSTNAME, ZONE, PodTemplate
+from nominee.machinery.api.pb import core
 
 BASIC: Final = "SchedulingBasic"
 NAMESPACES, NODES, INIT, MEASURED, CHURN = "namespaces", "nodes", "init", "measured", "churn"

@@ -108,7 +108,7 @@ class SimulatedClusters:
         from nominee.scenario.narration import Silent, TextNarrator
         from nominee.scenario.simulate import with_cluster
         from nominee.scenario.simulated_cluster import SimulatedCluster
-        from simulation.simulation import Simulation
+        from nominee.simulation.simulation import Simulation
 
         self.count += 1
         simulation = Simulation(seed)

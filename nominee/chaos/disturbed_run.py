@@ -9,8 +9,6 @@ from dataclasses import replace
 import anyio
 import anyio.abc
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
 from nominee.chaos.case import (
     FREEZE_SECONDS,
     HOLD_SECONDS,
@@ -26,6 +24,8 @@ from nominee.chaos.observations import Ran, Undisturbed
 from nominee.chaos.rest import unrest
 from nominee.chaos.tolerance import Relaxed, only, relaxed
 from nominee.chaos.tolerance import states as states_of
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
 from nominee.scenario.cleaning import clean
 from nominee.scenario.cluster import ClusterError, FailpointState, ScenarioCluster
 from nominee.scenario.leader import leading

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from machinery.runtime.clock import SystemClock
 from nominee.chaos.case import Case
 from nominee.chaos.clusters import Clusters
 from nominee.chaos.exploration import ETCD, Exploration, Scope, smallest_first
@@ -15,6 +14,7 @@ from nominee.chaos.observations import Undisturbed
 from nominee.chaos.tolerance import changes, controlled, is_among
 from nominee.chaos.verdict import CaseResult, Verdict, judge
 from nominee.chaos.workers import WorkerError
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.scenario.model import Control, Scenario
 
 API_SERVER = "apiserver"

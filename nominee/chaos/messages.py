@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from machinery.wire.scalars import Json
 from nominee.chaos.case import Case
 from nominee.chaos.observations import Ran, Undisturbed
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario.result import ScenarioResult
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from machinery.wire.scalars import parse_seconds
 from nominee.chaos.case import Action, Case, CaseError
+from nominee.machinery.wire.scalars import parse_seconds
 
 
 class Duration(click.ParamType["float"]):

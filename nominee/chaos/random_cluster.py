@@ -7,8 +7,8 @@ from pathlib import Path
 
 import anyio
 
-from machinery.runtime import logs
 from nominee.chaos.random_run import GROUP, Outcome, RandomRun
+from nominee.machinery.runtime import logs
 from nominee.scenario.cluster import ClusterError, ScenarioCluster
 from nominee.scenario.model import ClusterOptions, ComponentOptions
 from nominee.scenario.play import NotStartedError, started
@@ -70,7 +70,7 @@ def run_simulated(seed: int, seconds: float, rate: float, say: Callable[[str], N
     """
     # These import the components.
     from nominee.scenario.simulate import with_cluster
-    from simulation.simulation import Simulation
+    from nominee.simulation.simulation import Simulation
 
     async def use(cluster: ScenarioCluster) -> Outcome:
         return await RandomRun(cluster, say).run(seed, seconds, rate)

@@ -11,10 +11,6 @@ import anyio
 import anyio.abc
 from google.protobuf.message import Message
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.client.api_client import retry_unavailable
-from machinery.wire.manifests import parse_object
 from nominee.chaos.case import Case
 from nominee.chaos.disturbed_run import calm, points, rest
 from nominee.chaos.load import (
@@ -33,6 +29,10 @@ from nominee.chaos.load import (
     Timed,
     plan,
 )
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.client.api_client import retry_unavailable
+from nominee.machinery.wire.manifests import parse_object
 from nominee.scenario.cluster import ClusterError, ScenarioCluster
 from nominee.scenario.model import ComponentOptions, InjectFault
 from nominee.scenario.result import Violation

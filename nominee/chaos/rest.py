@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from machinery.api.objects import condition_is, get_condition
-from machinery.api.pb import core
-from machinery.runtime.clock import from_time
+from nominee.machinery.api.objects import condition_is, get_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import from_time
 
 _ENDED = frozenset({"Succeeded", "Failed"})
 

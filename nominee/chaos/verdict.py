@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from machinery.wire.scalars import Json
 from nominee.chaos.case import Case
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario.result import Outcome, ScenarioResult, Violation
 
 

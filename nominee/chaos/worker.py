@@ -16,9 +16,9 @@ from typing import TextIO
 import anyio
 import anyio.to_thread
 
-from machinery.runtime import logs
-from machinery.runtime.clock import SystemClock
 from nominee.chaos.messages import Answer, Plan, Request
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.output import INTERRUPTED
 from nominee.scenario.narration import Narrator, Silent, TextNarrator
 from nominee.scenario.play import NotStartedError, started

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
-from machinery.process.serving_client import ServingPort
 from nominee.completion.candidates import completing, feature_gates, versions
+from nominee.machinery.process.serving_client import ServingPort
 from nominee.supervisor.client import NotRunningError, RefusedError, call
 from nominee.supervisor.clock import SECONDS_MAX
 from nominee.supervisor.directory import JsonObject, StateDirectory, process_letter

@@ -15,9 +15,9 @@ from nominee.commands.common import directory_option, output_option
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from machinery.features.gates import Version
     from nominee.explain.explainer import Setup
-    from scheduler.explanation.format import LivePodExplanation, PodExplanation
+    from nominee.machinery.features.gates import Version
+    from nominee.scheduler.explanation.format import LivePodExplanation, PodExplanation
 
 _WIDTH_UNLESS_TERMINAL = 200  # width of a table that is written to a file or a pipe
 
@@ -138,16 +138,16 @@ def _explain_file(
     changes: Sequence[str],
 ) -> Iterator[PodExplanation]:
     """Yield the explanations; every mistake in the input is an error of the command."""
-    from machinery.api.errors import StatusError
-    from machinery.features.gates import GateError
-    from machinery.runtime.clock import SystemClock
-    from machinery.wire.scalars import DecodeError
     from nominee.explain.explainer import PodError, explain_pods
     from nominee.explain.files import read_clusters
     from nominee.explain.what_if import ChangeError
-    from scheduler.explanation.verdict import ExplainError
-    from scheduler.framework.profile import ArgumentError
-    from scheduler.framework.runtime import PluginConfigError
+    from nominee.machinery.api.errors import StatusError
+    from nominee.machinery.features.gates import GateError
+    from nominee.machinery.runtime.clock import SystemClock
+    from nominee.machinery.wire.scalars import DecodeError
+    from nominee.scheduler.explanation.verdict import ExplainError
+    from nominee.scheduler.framework.profile import ArgumentError
+    from nominee.scheduler.framework.runtime import PluginConfigError
 
     clock = SystemClock()
     try:
@@ -171,7 +171,7 @@ def _explain_file(
 
 
 def _version(text: str) -> Version:
-    from machinery.features.gates import DEFAULT, Version
+    from nominee.machinery.features.gates import DEFAULT, Version
 
     if not text:
         return DEFAULT
@@ -185,14 +185,14 @@ def _setup(
     version: Version, gates: str, config: str, plugins: Sequence[str], changes: Sequence[str]
 ) -> Setup:
     """Return the setup; the configuration is read as the scheduler reads it."""
-    from machinery.features.gates import parse_gates
-    from machinery.process.component import BadConfiguration
     from nominee.explain.explainer import Setup
+    from nominee.machinery.features.gates import parse_gates
+    from nominee.machinery.process.component import BadConfiguration
 
     if not config and not plugins:
         return Setup(version=version, gates=parse_gates(gates), changes=changes)
-    from scheduler.config_reading import plugin_folders, read_config, read_profiles
-    from scheduler.plugin_loader import search_also
+    from nominee.scheduler.config_reading import plugin_folders, read_config, read_profiles
+    from nominee.scheduler.plugin_loader import search_also
 
     try:
         configuration = read_config(config)
@@ -219,7 +219,7 @@ def _read(file: str) -> str:
 def _show(explanations: Iterator[PodExplanation], output: str, *, has_pod: bool) -> None:
     """Print tables and lines one by one; JSON as one document, a list unless the caller named the pod."""
     if output == "json":
-        from scheduler.explanation.document import explanation_list
+        from nominee.scheduler.explanation.document import explanation_list
 
         documents = list(explanations)
         is_one = has_pod and len(documents) == 1

@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 import click
 
-from machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
 from nominee.commands.common import directory_option, echo_json, output_option, serving_ports
 from nominee.completion.candidates import ACTIONS, completing, failpoints_of_argument, process_names
 from nominee.failpoint_sentences import SENTENCES
+from nominee.machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
 from nominee.printing.tables import table
 from nominee.supervisor.directory import StateDirectory
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from machinery.process.serving_client import HttpError, request
 from nominee import etcd_links
 from nominee.commands.common import directory_option, echo_json, output_option, serving_ports
 from nominee.completion.candidates import FAULT_ACTIONS, completing, fault_kinds, fault_methods, process_names
+from nominee.machinery.process.serving_client import HttpError, request
 from nominee.printing.tables import table
 from nominee.supervisor.directory import JsonObject
 
@@ -160,7 +160,7 @@ def clock(component: str, offset: str | None, directory: Path, output: str) -> N
 
 def _seconds(text: str) -> float:
     """Read `+30`, `-1.5` or `+1h30m`."""
-    from machinery.wire.scalars import parse_seconds
+    from nominee.machinery.wire.scalars import parse_seconds
 
     try:
         return float(text)

@@ -29,7 +29,7 @@ def gates(name: str | None, emulated_version: str, diff: tuple[str, str] | None,
     A gate is on or off by default, depending on the version; alpha gates are off. `nominee up
     --feature-gates` sets them.
     """
-    from machinery.features import gates as features
+    from nominee.machinery.features import gates as features
 
     version = _version(emulated_version, "--emulated-version") if emulated_version else None
     if diff:
@@ -67,7 +67,7 @@ def _version(text: str, option: str) -> str:
     Raises:
         click.BadParameter: it cannot.
     """
-    from machinery.features import gates as features
+    from nominee.machinery.features import gates as features
 
     try:
         return str(features.emulated(text))
@@ -77,7 +77,7 @@ def _version(text: str, option: str) -> str:
 
 def _diff(name: str | None, versions: list[str], output: str) -> None:
     """Print the gates that differ between two versions; one of several components is in each of them."""
-    from machinery.features import gates as features
+    from nominee.machinery.features import gates as features
 
     old, new = versions
     rows = list(map(_row, features.gates().values()))
@@ -119,8 +119,8 @@ def _diff(name: str | None, versions: list[str], output: str) -> None:
 
 def _row(gate: object) -> JsonObject:
     """Return what the JSON output has of a gate; `versions` has those at which it exists."""
-    from machinery.features import gates as features
-    from machinery.features.gate_sentences import SENTENCES
+    from nominee.machinery.features import gates as features
+    from nominee.machinery.features.gate_sentences import SENTENCES
 
     assert isinstance(gate, features.Gate)
     states = {}

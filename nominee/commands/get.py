@@ -14,7 +14,7 @@ from nominee.commands.common import directory_option, output_option
 from nominee.completion.candidates import completing, kind_names
 
 if TYPE_CHECKING:
-    from machinery.client.api_client import Client
+    from nominee.machinery.client.api_client import Client
 
 
 @click.command()
@@ -115,7 +115,7 @@ class _Get:
         return None
 
     def _show_documents(self, items: Sequence[Any], *, single: bool, stream: bool) -> None:
-        from machinery.wire import codec
+        from nominee.machinery.wire import codec
 
         documents = [codec.to_json(obj) for obj in items]
         if not single and not stream:
@@ -124,12 +124,12 @@ class _Get:
             if self.output == "json":
                 click.echo(json.dumps(document, indent=4, sort_keys=True))
             else:
-                from machinery.wire.manifests import dump_yaml
+                from nominee.machinery.wire.manifests import dump_yaml
 
                 click.echo(("---\n" if stream else "") + dump_yaml(document), nl=False)
 
     def _show_table(self, items: Sequence[Any], widths: Sequence[int] | None) -> Sequence[int]:
-        from machinery.runtime.clock import SystemClock
+        from nominee.machinery.runtime.clock import SystemClock
         from nominee.printing import columns
         from nominee.printing.tables import aligned
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
-from machinery.process.run_files import RunFile
-from machinery.runtime.clock import SystemClock
 from nominee import identities
 from nominee.authority import Identity
 from nominee.commands.common import directory_option
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.pki import Pki
 from nominee.plan import directory_hint
 

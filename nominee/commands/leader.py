@@ -7,8 +7,8 @@ from typing import Final
 
 import click
 
-from machinery.process.serving_client import HttpError, ServingPort, request
 from nominee.commands.common import serving_ports
+from nominee.machinery.process.serving_client import HttpError, ServingPort, request
 
 _SECONDS_MAX: Final = 2.0
 """A process that is paused does not answer."""
@@ -43,7 +43,7 @@ def _leads(port: ServingPort) -> bool | None:
     """Return whether a process has the lease of leader election; None if it does not answer."""
     from prometheus_client.parser import text_string_to_metric_families
 
-    from machinery.process.leading import MASTER_STATUS
+    from nominee.machinery.process.leading import MASTER_STATUS
 
     try:
         text = request(port, "/metrics", timeout_seconds=_SECONDS_MAX).text

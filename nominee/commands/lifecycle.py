@@ -61,8 +61,8 @@ def _added(
     """
     if not emulated_version and not feature_gates:
         return arguments
-    from machinery.features import gates as features
     from nominee.components import UnknownComponentError, find_process
+    from nominee.machinery.features import gates as features
 
     added = []
     try:
@@ -85,9 +85,9 @@ def _warn_of_skew(directory: Path, component: str, emulated_version: str) -> Non
     """Warn of the components that this version leaves outside Kubernetes' version skew policy."""
     if not emulated_version:
         return
-    from machinery.features import gates as features
     from nominee import version_skew
     from nominee.components import find_process
+    from nominee.machinery.features import gates as features
 
     known, process = find_process(component)
     emulated = {

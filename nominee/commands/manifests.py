@@ -16,8 +16,8 @@ from nominee.completion.candidates import completing, kind_names
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-    from machinery.client.api_client import Client
-    from machinery.wire.manifests import Place
+    from nominee.machinery.client.api_client import Client
+    from nominee.machinery.wire.manifests import Place
 
 _files = click.option(
     "-f",
@@ -47,10 +47,10 @@ def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) 
 
     With `strict` an unknown field is an error, as in kubectl: the server would drop it.
     """
-    from machinery.api import kinds
-    from machinery.wire.manifest_lines import line_of
-    from machinery.wire.manifests import NoObjectError, manifest_documents
-    from machinery.wire.scalars import DecodeError
+    from nominee.machinery.api import kinds
+    from nominee.machinery.wire.manifest_lines import line_of
+    from nominee.machinery.wire.manifests import NoObjectError, manifest_documents
+    from nominee.machinery.wire.scalars import DecodeError
 
     found = []
     for file in files:
@@ -79,9 +79,9 @@ def _object(file: str, text: str, place: Place, document: Mapping[str, object], 
         click.ClickException: a value does not fit its field; names the file, the line, the object and the
             field.
     """
-    from machinery.wire.manifest_lines import line_of
-    from machinery.wire.manifests import parse_object
-    from machinery.wire.scalars import DecodeError
+    from nominee.machinery.wire.manifest_lines import line_of
+    from nominee.machinery.wire.manifests import parse_object
+    from nominee.machinery.wire.scalars import DecodeError
 
     try:
         return parse_object(document, strict=strict)
@@ -100,7 +100,7 @@ def _title(document: Mapping[str, object]) -> str:
 
 
 def _said(obj: Any, what: str) -> None:
-    from machinery.api import kinds
+    from nominee.machinery.api import kinds
 
     kind = kinds.of(obj)
     group = f".{kind.group}" if kind.group else ""
@@ -151,7 +151,7 @@ def apply(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool
 
 
 async def _apply(client: Client, obj: Any, document: Mapping[str, Any], *, dry_run: bool) -> None:
-    from machinery.api import errors, kinds
+    from nominee.machinery.api import errors, kinds
 
     kind, metadata = kinds.of(obj), obj.metadata
     try:
@@ -196,7 +196,7 @@ def delete(
 
     Give KIND and NAME..., KIND and a selector or --all, or manifests with -f.
     """
-    from machinery.api import errors, kinds
+    from nominee.machinery.api import errors, kinds
     from nominee.session import converse, each, find_kind
 
     if bool(kind) == bool(files):
@@ -288,7 +288,7 @@ def patch(
     """
     import yaml
 
-    from machinery.patch.patch_type import PatchType
+    from nominee.machinery.patch.patch_type import PatchType
     from nominee.session import converse, find_kind
 
     found = find_kind(kind)

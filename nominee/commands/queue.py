@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from machinery.process.serving_client import HttpError, request
 from nominee.commands.common import directory_option, echo_json, output_option
 from nominee.commands.leader import leading_port
+from nominee.machinery.process.serving_client import HttpError, request
 from nominee.printing.tables import table
 
 _QUEUES = ("active", "backoff", "unschedulable", "gated")

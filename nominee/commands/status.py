@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from machinery.process.serving_client import HttpError, ServingPort, request
 from nominee.commands.common import directory_option, echo_json, output_option
 from nominee.components import BY_NAME
 from nominee.etcd_pki import EtcdPki
+from nominee.machinery.process.serving_client import HttpError, ServingPort, request
 from nominee.printing.tables import table
 from nominee.process_usage import pss_bytes
 from nominee.supervisor.client import NotRunningError, call
@@ -73,7 +73,7 @@ def _gates(component: JsonObject) -> str:
 
     The JSON output has all gates that the component reads.
     """
-    from machinery.features import gates as versions
+    from nominee.machinery.features import gates as versions
 
     effective = component.get("featureGates")
     if not effective:

@@ -13,8 +13,6 @@ from typing import Any
 
 import click
 
-from machinery.process import file_lock
-from machinery.runtime.clock import SystemClock
 from nominee.commands.common import Seconds, directory_option, echo_json, output_option, version_options
 from nominee.completion.candidates import completing, component_list, failpoint_settings, replica_settings
 from nominee.components import BY_NAME, COMPONENTS, is_installed
@@ -23,6 +21,8 @@ from nominee.etcd import EtcdError
 from nominee.etcd import find as find_etcd
 from nominee.identities import certificates, serving_names, tokens
 from nominee.kept_options import KeptOptions
+from nominee.machinery.process import file_lock
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.option_check import RejectedError, check_failpoints, check_options
 from nominee.options import (
     OptionError,

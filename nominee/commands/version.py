@@ -13,7 +13,7 @@ def version(output: str) -> None:
     """Print our version and the emulated ones."""
     from importlib.metadata import version as installed
 
-    from machinery.features import gates as versions
+    from nominee.machinery.features import gates as versions
 
     facts = {
         "nominee": installed("nominee"),

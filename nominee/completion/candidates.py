@@ -10,10 +10,10 @@ from nominee.components import BY_NAME, COMPONENTS, UnknownComponentError, find_
 from nominee.supervisor.directory import StateDirectory, read_json
 
 ACTIONS = ("off", "crash", "error", "pause")
-"""Actions of a failpoint that need no quotes (`machinery.runtime.failpoints` has all)."""
+"""Actions of a failpoint that need no quotes (`nominee.machinery.runtime.failpoints` has all)."""
 
 FAULT_ACTIONS = ("off", "cut", "drop-request", "drop-response", "hold", "merge", "relist")
-"""Actions of a fault without an argument (`machinery.runtime.call_faults` has all)."""
+"""Actions of a fault without an argument (`nominee.machinery.runtime.call_faults` has all)."""
 FAULT_METHODS = {
     "apiserver": (
         "Bind", "Create", "Delete", "Evict", "Get", "List", "Patch", "ServerInfo", "Update", "Watch",
@@ -72,7 +72,7 @@ def replica_settings(incomplete: str) -> list[str]:
 
 def versions(incomplete: str) -> list[str]:
     """Complete `1.36`, `scheduler=1.36,...`."""
-    from machinery.features import gates as features
+    from nominee.machinery.features import gates as features
 
     before, item = _last_item(incomplete)
     known = [f"1.{minor}" for minor in range(features.OLDEST.minor, features.NEWEST.minor + 1)]
@@ -113,7 +113,7 @@ def own_gates(incomplete: str) -> list[str]:
 
 def gate_names(incomplete: str) -> list[str]:
     """Return the names of all gates, and their aliases."""
-    from machinery.features import gates as features
+    from nominee.machinery.features import gates as features
 
     return sorted((*features.gates(), *features.aliases()))
 
@@ -153,14 +153,14 @@ def fault_methods(incomplete: str) -> list[str]:
 
 def fault_kinds(incomplete: str) -> list[str]:
     """Return the plurals of all kinds."""
-    from machinery.api import kinds
+    from nominee.machinery.api import kinds
 
     return sorted({kind.plural for kind in kinds.KINDS})
 
 
 def kind_names(incomplete: str) -> list[str]:
     """Return the plurals of all kinds, then their short names."""
-    from machinery.api import kinds
+    from nominee.machinery.api import kinds
 
     short = {name for kind in kinds.KINDS for name in kind.short_names}
     return [*fault_kinds(incomplete), *sorted(short)]
@@ -184,7 +184,7 @@ def _versioned() -> list[str]:
 
 def _gates(component: str) -> list[str]:
     """Return the gates of a component (of all for "") that can be set in some version, and their aliases."""
-    from machinery.features import gates as features
+    from nominee.machinery.features import gates as features
 
     names = [
         gate.name

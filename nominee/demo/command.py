@@ -37,7 +37,7 @@ def demo(chosen: tuple[str, ...], keep: bool) -> None:
     They are scenarios, and each step is checked. The cluster is in a temporary directory, which is removed at
     the end. If a check fails, the logs are kept.
     """
-    import scenarios
+    from nominee import scenarios
     from nominee.scenario.reading import read_files
     from nominee.scenario.report import summary
     from nominee.scenario.running import Settings, run_on_one_cluster

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.wire.scalars import parse_seconds
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Code, Handle, PreBindPlugin, Status
-from scheduler.framework.types import PodInfo
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire.scalars import parse_seconds
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import Code, Handle, PreBindPlugin, Status
+from nominee.scheduler.framework.types import PodInfo
 
 DELAY = "demo.nominee.dev/pre-bind-delay"
 _LOOK_SECONDS = 0.1

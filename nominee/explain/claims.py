@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from machinery.api.claim_templates import claim_from
-from machinery.api.objects import ObjectKey, key_of
-from machinery.api.pb import core, devices
+from nominee.machinery.api.claim_templates import claim_from
+from nominee.machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.api.pb import core, devices
 
 _SUFFIX = "00000"  # the API server appends random letters
 

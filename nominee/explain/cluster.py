@@ -13,27 +13,27 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from machinery import defaults
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
-from machinery.api.objects import ObjectKey, key_of
-from machinery.api.pb import core, scheduling
-from machinery.features.gates import Gates
-from machinery.runtime.clock import Clock
-from machinery.scheduling.label_keys import merge_label_keys
-from machinery.scheduling.priority import SYSTEM_CLASSES
-from machinery.wire import codec
 from nominee.explain.claims import create_claims
-from scheduler.framework.cache import Cache
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Plugin
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.pod_requests import ResourceOptions
-from scheduler.framework.profile import Profile
-from scheduler.framework.runtime import Environment, Framework
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import PodInfo
-from scheduler.plugins.registry import IN_TREE, default_profile
+from nominee.machinery import defaults
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.api.pb import core, scheduling
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.scheduling.label_keys import merge_label_keys
+from nominee.machinery.scheduling.priority import SYSTEM_CLASSES
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import Plugin
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.pod_requests import ResourceOptions
+from nominee.scheduler.framework.profile import Profile
+from nominee.scheduler.framework.runtime import Environment, Framework
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.registry import IN_TREE, default_profile
 
 _FINISHED = ("Succeeded", "Failed")
 

@@ -6,19 +6,19 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from machinery.features.gates import DEFAULT, Gates, Version
-from machinery.runtime.clock import Clock
 from nominee.explain.cluster import Cluster, build_cluster
 from nominee.explain.files import ClusterFile
 from nominee.explain.what_if import change
-from scheduler.explanation.document import pod_explanation
-from scheduler.explanation.format import PodExplanation
-from scheduler.explanation.verdict import explain
-from scheduler.framework.interface import Plugin
-from scheduler.framework.profile import Profile
-from scheduler.framework.runtime import Framework
-from scheduler.framework.types import PodInfo
-from scheduler.plugins.registry import IN_TREE
+from nominee.machinery.features.gates import DEFAULT, Gates, Version
+from nominee.machinery.runtime.clock import Clock
+from nominee.scheduler.explanation.document import pod_explanation
+from nominee.scheduler.explanation.format import PodExplanation
+from nominee.scheduler.explanation.verdict import explain
+from nominee.scheduler.framework.interface import Plugin
+from nominee.scheduler.framework.profile import Profile
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.registry import IN_TREE
 
 _PENDING_NAMED_MAX = 10  # pending pods that an error names
 

@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 
 import click
 
-from machinery.process.serving_client import HttpError, request
 from nominee.commands.leader import leading_port
-from scheduler.explanation.format import LivePodExplanation
+from nominee.machinery.process.serving_client import HttpError, request
+from nominee.scheduler.explanation.format import LivePodExplanation
 
 
 def explain_running(pod: str, *, directory: Path, scheduler: str, nodes: int) -> LivePodExplanation:

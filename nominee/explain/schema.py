@@ -22,7 +22,7 @@ from typing import (
     is_typeddict,
 )
 
-from scheduler.explanation import format as output
+from nominee.scheduler.explanation import format as output
 
 SCHEMA_FILE: Final = Path(__file__).with_name("explain.v1.schema.json")
 _DOCUMENTS: Final = (output.PodExplanation, output.PodExplanationList, output.LivePodExplanation)
@@ -142,7 +142,7 @@ def _type_name(hint: Any) -> str:
 
 def _write() -> None:
     SCHEMA_FILE.write_text(json.dumps(schema(), indent=2) + "\n", encoding="utf-8")
-    page = Path(__file__).parents[2] / "docs" / "explain.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "explain.md"
     page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scheduler.explanation.format import (
+from nominee.scheduler.explanation.format import (
     Attempt,
     LivePodExplanation,
     NodeScore,

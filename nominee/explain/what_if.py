@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from machinery.resources.quantity import Quantity, QuantityError
+from nominee.machinery.resources.quantity import Quantity, QuantityError
 
 Document = Mapping[str, Any]
 Documents = list[Document]

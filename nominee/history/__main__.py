@@ -9,11 +9,11 @@ from pathlib import Path
 import anyio
 import click
 
-from machinery.process import run_files
-from machinery.process.parent_death import die_with_parent
-from machinery.runtime.clock import SystemClock, rfc3339
 from nominee.history.history_file import HistoryFileError
 from nominee.history.recorder import Recorder
+from nominee.machinery.process import run_files
+from nominee.machinery.process.parent_death import die_with_parent
+from nominee.machinery.runtime.clock import SystemClock, rfc3339
 
 NAME = "history"
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from machinery.runtime.clock import rfc3339_micro
-from machinery.wire import codec
 from nominee.history.revision import Revision
+from nominee.machinery.runtime.clock import rfc3339_micro
+from nominee.machinery.wire import codec
 
 FIELDS_MAX: Final = 8
 """Changed fields that are described; more are counted."""

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import grpc.aio
 
-from machinery.client.etcd_channel import EtcdTls, connect, nearest
-from machinery.client.etcd_endpoints import endpoints
 from nominee import etcd
 from nominee.etcd_pki import EtcdPki
 from nominee.history.etcd_watch import HistoryUnavailable
+from nominee.machinery.client.etcd_channel import EtcdTls, connect, nearest
+from nominee.machinery.client.etcd_endpoints import endpoints
 from nominee.supervisor.directory import StateDirectory
 from nominee.supervisor.node_ranges import option_value
 from nominee.supervisor.spec import ClusterSpec

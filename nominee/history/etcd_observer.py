@@ -15,7 +15,6 @@ import anyio
 import grpc.aio
 from aetcd import rpc
 
-from machinery.client.unary_call import is_task_cancelled
 from nominee.history.etcd_watch import (
     RANGE_REVISIONS_MAX,
     RANGE_REVISIONS_MIN,
@@ -27,6 +26,7 @@ from nominee.history.etcd_watch import (
 )
 from nominee.history.fold import Fold
 from nominee.history.revision import Revision
+from nominee.machinery.client.unary_call import is_task_cancelled
 
 _ALL = b"\x00"
 _EMPTY = 1

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from google.protobuf.message import Message
 
-from machinery.api.kinds import EVENT, LEASE, NODE, POD
-from machinery.api.pb import coordination, core
-from machinery.runtime.clock import from_time
 from nominee.history.revision import Revision, StoredObject, parse_key
+from nominee.machinery.api.kinds import EVENT, LEASE, NODE, POD
+from nominee.machinery.api.pb import coordination, core
+from nominee.machinery.runtime.clock import from_time
 
 _DATED = (LEASE, EVENT, POD, NODE)
 

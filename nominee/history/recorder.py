@@ -9,14 +9,14 @@ from typing import Final
 import anyio
 import grpc.aio
 
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock
 from nominee.history import history_file
 from nominee.history.connection import connect_to_etcd
 from nominee.history.etcd_observer import Coverage, EtcdObserver
 from nominee.history.etcd_watch import HistoryUnavailable
 from nominee.history.fold import Fold
 from nominee.history.history_file import HistoryWriter, recover
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock
 
 FLUSH_SECONDS: Final = 1.0
 """What a killed recorder loses at most; the next one reads it again from etcd."""

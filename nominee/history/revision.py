@@ -8,8 +8,8 @@ from typing import TypeVar, cast
 
 from google.protobuf.message import Message
 
-from machinery.api.kinds import KINDS, STORED_AS, AnyKind, Kind
-from machinery.wire import envelope
+from nominee.machinery.api.kinds import KINDS, STORED_AS, AnyKind, Kind
+from nominee.machinery.wire import envelope
 
 _M = TypeVar("_M", bound=Message)
 _ROOT = "/registry/"
@@ -32,7 +32,7 @@ class StoredObject:
 
     @property
     def message(self) -> Message | None:
-        """Return the object; None for a value of no kind of `machinery.api.kinds`.
+        """Return the object; None for a value of no kind of `nominee.machinery.api.kinds`.
 
         Raises:
             EnvelopeError: the value cannot be decoded; the text names the key.

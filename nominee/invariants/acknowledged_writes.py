@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from machinery.api.kinds import AnyKind
-from machinery.api.objects import metadata_of
 from nominee.history.revision import Revision
 from nominee.invariants.checker import Checker, Invariant, Violation
 from nominee.invariants.evidence import Acknowledged, Evidence, Settings
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import metadata_of
 
 
 class AcknowledgedWrites(Checker):

@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from machinery.api.kinds import NODE, POD
-from machinery.api.pb import core
-from machinery.resources.pod_resources import (
+from nominee.history.revision import Revision
+from nominee.invariants.checker import Checker, Invariant, Violation
+from nominee.invariants.evidence import Evidence, Settings
+from nominee.invariants.pods import ended_pod, is_terminal, same_pod_before
+from nominee.machinery.api.kinds import NODE, POD
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import (
     PODS,
     Resources,
     add,
@@ -16,10 +20,6 @@ from machinery.resources.pod_resources import (
     pod_requests,
     subtract,
 )
-from nominee.history.revision import Revision
-from nominee.invariants.checker import Checker, Invariant, Violation
-from nominee.invariants.evidence import Evidence, Settings
-from nominee.invariants.pods import ended_pod, is_terminal, same_pod_before
 
 SETTLE_SECONDS: Final = 5.0
 """How long an excess must last: a kubelet writes the statuses of its pods independently, so that what one pod

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from machinery.api.kinds import AnyKind
 from nominee.history.revision import Revision
 from nominee.invariants.checker import Checker, Violation
 from nominee.invariants.evidence import Evidence, Settings
 from nominee.invariants.table import CHECKERS
+from nominee.machinery.api.kinds import AnyKind
 
 VIOLATIONS_MAX = 100
 """Violations of one invariant that are kept; more are counted."""

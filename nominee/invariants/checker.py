@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from machinery.api.kinds import AnyKind
 from nominee.history.revision import Revision
 from nominee.invariants.evidence import Evidence, Settings
+from nominee.machinery.api.kinds import AnyKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

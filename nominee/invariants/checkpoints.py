@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from machinery.api.kinds import POD
-from machinery.api.objects import is_terminating
-from machinery.api.pb import core, resource
-from machinery.resources.pod_resources import amount
 from nominee.history.revision import Revision
 from nominee.invariants.checker import Checker, Invariant, Violation
 from nominee.invariants.evidence import CheckpointedPod, Evidence, Settings
 from nominee.invariants.pods import ended_pod, is_terminal
+from nominee.machinery.api.kinds import POD
+from nominee.machinery.api.objects import is_terminating
+from nominee.machinery.api.pb import core, resource
+from nominee.machinery.resources.pod_resources import amount
 
 
 class Checkpoints(Checker):

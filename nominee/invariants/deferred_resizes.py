@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from machinery.api.kinds import NODE, POD
-from machinery.api.objects import ObjectKey, condition_is, is_terminating
-from machinery.api.pb import core
-from machinery.resources.pod_resources import is_resize_deferred
 from nominee.history.revision import Revision
 from nominee.invariants.checker import Checker, Invariant, Violation
 from nominee.invariants.evidence import Evidence, Settings
 from nominee.invariants.pods import ended_pod, is_terminal, same_pod_before
+from nominee.machinery.api.kinds import NODE, POD
+from nominee.machinery.api.objects import ObjectKey, condition_is, is_terminating
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import is_resize_deferred
 
 SETTLE_SECONDS: Final = 5.0
 """How long a scheduler may take to put a pod into its queue."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from machinery.api.kinds import AnyKind
-from machinery.api.objects import ObjectKey
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import ObjectKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

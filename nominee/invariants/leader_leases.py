@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from machinery.api.kinds import LEASE
 from nominee.history.revision import Revision
 from nominee.invariants.checker import Checker, Invariant, Violation
 from nominee.invariants.evidence import Settings
 from nominee.invariants.node_leases import NAMESPACE
+from nominee.machinery.api.kinds import LEASE
 
 TOLERANCE_SECONDS: Final = 1.0
 """Of the times at which the history has the writes."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from machinery.api.kinds import NODE, POD
-from machinery.api.pb import core
 from nominee.history.revision import Revision
 from nominee.invariants.checker import Checker, Invariant, Violation
 from nominee.invariants.evidence import Settings
 from nominee.invariants.pods import ended_pod, is_pending, same_pod_before
+from nominee.machinery.api.kinds import NODE, POD
+from nominee.machinery.api.pb import core
 
 _TAINT: Final = "ToBeDeletedByClusterAutoscaler"
 

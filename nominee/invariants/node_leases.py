@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.api.kinds import LEASE
 from nominee.history.revision import Revision
+from nominee.machinery.api.kinds import LEASE
 
 NAMESPACE: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40.0

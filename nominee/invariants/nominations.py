@@ -7,13 +7,13 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from machinery.api.kinds import POD
-from machinery.api.objects import is_terminating
-from machinery.api.pb import core
-from machinery.resources.pod_resources import is_resize_deferred
 from nominee.history.revision import Revision
 from nominee.invariants.checker import Checker, Invariant, Violation
 from nominee.invariants.pods import same_pod_before
+from nominee.machinery.api.kinds import POD
+from nominee.machinery.api.objects import is_terminating
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import is_resize_deferred
 
 
 class State(Enum):

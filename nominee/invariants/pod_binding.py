@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from machinery.api.kinds import EVENT, NODE, POD
-from machinery.api.pb import core
 from nominee.history.revision import Revision
 from nominee.invariants.checker import Checker, Invariant, Violation
 from nominee.invariants.evidence import Evidence, Settings
+from nominee.machinery.api.kinds import EVENT, NODE, POD
+from nominee.machinery.api.pb import core
 
 
 @dataclass(slots=True)

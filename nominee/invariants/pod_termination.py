@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.api.kinds import LEASE, NODE, POD
-from machinery.api.objects import condition_is
-from machinery.api.pb import core
-from machinery.runtime.clock import from_time
 from nominee.history.revision import Revision
 from nominee.invariants.checker import Checker, Invariant, Violation
 from nominee.invariants.evidence import Evidence, Settings
 from nominee.invariants.node_leases import NodeLeases
 from nominee.invariants.pods import ended_pod, same_pod_before
+from nominee.machinery.api.kinds import LEASE, NODE, POD
+from nominee.machinery.api.objects import condition_is
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import from_time
 
 MARGIN_SECONDS: Final = 45.0
 """How long after its deletionTimestamp a pod may exist: more than a dead kubelet's lease lasts."""

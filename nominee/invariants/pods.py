@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from machinery.api.kinds import POD
-from machinery.api.objects import is_terminating
-from machinery.api.pb import core
 from nominee.history.revision import Revision
+from nominee.machinery.api.kinds import POD
+from nominee.machinery.api.objects import is_terminating
+from nominee.machinery.api.pb import core
 
 
 def is_terminal(pod: core.Pod) -> bool:

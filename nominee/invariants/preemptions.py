@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from machinery.api.objects import get_condition
-from machinery.api.pb import core
+from nominee.machinery.api.objects import get_condition
+from nominee.machinery.api.pb import core
 
 _NOTE: Final = re.compile(r"Preempted by pod (\S+) on node")
 PODS_MAX: Final = 10_000

@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 
 from cachetools import LRUCache
 
-from machinery.api.kinds import EVENT, NODE, POD
-from machinery.api.pb import core
-from machinery.resources.pod_resources import (
+from nominee.history.revision import Revision
+from nominee.invariants.checker import Checker, Invariant, Violation
+from nominee.invariants.evidence import Evidence, Settings
+from nominee.invariants.pods import ended_pod, is_pending, is_terminal, same_pod_before
+from nominee.invariants.preemptions import PODS_MAX, is_marked, preemptor_uid
+from nominee.machinery.api.kinds import EVENT, NODE, POD
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import (
     PODS,
     Resources,
     covers,
@@ -18,12 +23,7 @@ from machinery.resources.pod_resources import (
     pod_requests,
     subtract,
 )
-from machinery.scheduling.priority import pod_priority
-from nominee.history.revision import Revision
-from nominee.invariants.checker import Checker, Invariant, Violation
-from nominee.invariants.evidence import Evidence, Settings
-from nominee.invariants.pods import ended_pod, is_pending, is_terminal, same_pod_before
-from nominee.invariants.preemptions import PODS_MAX, is_marked, preemptor_uid
+from nominee.machinery.scheduling.priority import pod_priority
 
 
 @dataclass(frozen=True, slots=True)

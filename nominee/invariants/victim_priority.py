@@ -8,15 +8,15 @@ from typing import Final
 
 from cachetools import LRUCache
 
-from machinery.api.kinds import EVENT, POD
-from machinery.api.pb import core
-from machinery.resources.pod_resources import is_resize_deferred
-from machinery.scheduling.priority import pod_priority
 from nominee.history.revision import Revision
 from nominee.invariants.checker import Checker, Invariant, Violation
 from nominee.invariants.evidence import Evidence, Settings
 from nominee.invariants.pods import ended_pod, is_pending, same_pod_before
 from nominee.invariants.preemptions import PODS_MAX, is_marked, preemptor_uid
+from nominee.machinery.api.kinds import EVENT, POD
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import is_resize_deferred
+from nominee.machinery.scheduling.priority import pod_priority
 
 RECENT_SECONDS: Final = 60.0
 """How long after a pod was bound or deleted it may have been the preemptor of a victim that is marked."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from machinery.api.kinds import (
+from nominee.machinery.api.kinds import (
     EVENT,
     NODE,
     PERSISTENT_VOLUME,
@@ -16,10 +16,10 @@ from machinery.api.kinds import (
     REPLICA_SET,
     Kind,
 )
-from machinery.api.pb import apps, core
-from machinery.printing.durations import human_duration
-from machinery.printing.pods import pod_summary
-from machinery.runtime.clock import from_time
+from nominee.machinery.api.pb import apps, core
+from nominee.machinery.printing.durations import human_duration
+from nominee.machinery.printing.pods import pod_summary
+from nominee.machinery.runtime.clock import from_time
 
 NONE = "<none>"
 

@@ -8,15 +8,15 @@ from typing import TypeVar, cast
 
 from google.protobuf.message import Message
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_not_found
-from machinery.api.kinds import AnyKind
-from machinery.api.objects import condition_is, metadata_of
-from machinery.api.pb import core
-from machinery.client.api_client import retry_unavailable
-from machinery.patch.patch_type import PatchType
-from machinery.wire.manifests import parse_object
-from machinery.wire.scalars import DecodeError, Json
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import condition_is, metadata_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import retry_unavailable
+from nominee.machinery.patch.patch_type import PatchType
+from nominee.machinery.wire.manifests import parse_object
+from nominee.machinery.wire.scalars import DecodeError, Json
 from nominee.scenario import names
 from nominee.scenario.cluster import ClusterError, ScenarioCluster
 from nominee.scenario.condition import DEFAULT_NAMESPACE

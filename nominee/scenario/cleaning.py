@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
-from machinery.api.objects import metadata_of
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import metadata_of
 from nominee.scenario.actions import Actions, StepFailedError
 from nominee.scenario.cluster import ClusterError, ScenarioCluster
 from nominee.scenario.condition import DEFAULT_NAMESPACE

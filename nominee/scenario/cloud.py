@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import grpc.aio
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
-from machinery.api.pb import core
-from machinery.client import credentials
-from machinery.process.run_files import RunFile
+from nominee.machinery.api.pb import core
+from nominee.machinery.client import credentials
+from nominee.machinery.process.run_files import RunFile
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 from nominee.scenario.cluster import ClusterError
 
 _CALL_SECONDS_MAX = 10.0

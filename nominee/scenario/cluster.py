@@ -9,12 +9,12 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from machinery.api.kinds import AnyKind, Kind, M
-from machinery.api.pb import autoscaling_v1
-from machinery.client.api_client import ListResult, WatchEvent
-from machinery.patch.patch_type import PatchType
-from machinery.runtime.clock import Clock
-from machinery.wire.scalars import Json
+from nominee.machinery.api.kinds import AnyKind, Kind, M
+from nominee.machinery.api.pb import autoscaling_v1
+from nominee.machinery.client.api_client import ListResult, WatchEvent
+from nominee.machinery.patch.patch_type import PatchType
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario.model import ComponentOptions, InjectFault, InvariantException
 from nominee.scenario.result import Violation
 
@@ -46,7 +46,10 @@ class ProcessState:
 
 
 class ObjectClient(Protocol):
-    """The methods of `machinery.client.api_client.Client` that a scenario calls; they raise StatusError."""
+    """The methods that a scenario calls of `nominee.machinery.client.api_client.Client`.
+
+    They raise StatusError.
+    """
 
     async def get(
         self, kind: Kind[M], name: str, namespace: str = "", *, resource_version: str = ""

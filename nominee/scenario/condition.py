@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from machinery.wire.scalars import Json
+from nominee.machinery.wire.scalars import Json
 
 DEFAULT_NAMESPACE = "default"
 

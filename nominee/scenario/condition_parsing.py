@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from machinery.resources.quantity import Quantity, QuantityError
-from machinery.wire.scalars import Json
+from nominee.machinery.resources.quantity import Quantity, QuantityError
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario import names, paths
 from nominee.scenario.condition import (
     DEFAULT_NAMESPACE,

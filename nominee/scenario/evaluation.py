@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from machinery.resources.quantity import Quantity, QuantityError
-from machinery.wire.scalars import Json
+from nominee.machinery.resources.quantity import Quantity, QuantityError
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario import paths
 from nominee.scenario.condition import Comparison, EventCondition, ObjectCondition
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from machinery.features import gates as features
 from nominee.components import BY_NAME, Component
+from nominee.machinery.features import gates as features
 from nominee.scenario.documents import Path
 from nominee.scenario.model import ClusterOptions, ComponentOptions
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
 from nominee.scenario.cluster import ClusterError, ScenarioCluster
 
 _NAMESPACE: Final = "kube-system"

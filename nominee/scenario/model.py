@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from machinery.features.gates import no_effect
-from machinery.wire.scalars import Json
+from nominee.machinery.features.gates import no_effect
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario.condition import Condition
 
 API_VERSION = "scenario.nominee.dev/v1alpha1"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
-from machinery.api.selectors import LabelSelector, SelectorError
-from machinery.features import gates as features
-from machinery.runtime import action_chain, call_faults
-from machinery.runtime.failpoints import ActionError, parse
 from nominee.completion import declared
 from nominee.components import BY_NAME, Component, UnknownComponentError, find_process
 from nominee.invariants.table import CHECKERS
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.selectors import LabelSelector, SelectorError
+from nominee.machinery.features import gates as features
+from nominee.machinery.runtime import action_chain, call_faults
+from nominee.machinery.runtime.failpoints import ActionError, parse
 from nominee.scenario.schema import near
 
 

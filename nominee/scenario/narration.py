@@ -10,11 +10,11 @@ from typing import Protocol, cast
 from google.protobuf.message import Message
 from rich.console import Console
 
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
-from machinery.api.objects import condition_is, get_condition
-from machinery.api.pb import core
-from machinery.runtime.clock import Clock
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import condition_is, get_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import Clock
 
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"

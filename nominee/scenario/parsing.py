@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from machinery.api import kinds
-from machinery.wire.manifests import parse_object
-from machinery.wire.scalars import DecodeError, Json
 from nominee import etcd_links
 from nominee.components import BY_NAME
+from nominee.machinery.api import kinds
+from nominee.machinery.wire.manifests import parse_object
+from nominee.machinery.wire.scalars import DecodeError, Json
 from nominee.scenario import gate_checks, names, paths, substitution
 from nominee.scenario.condition import ObjectCondition
 from nominee.scenario.condition_parsing import Parser

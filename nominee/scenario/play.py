@@ -12,7 +12,7 @@ from pathlib import Path
 
 import anyio
 
-from machinery.runtime.clock import SystemClock
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.own_cluster import ClusterStartError, cluster
 from nominee.scenario.model import Action, ClusterOptions, ClusterOverrides, Scenario
 from nominee.scenario.narration import Narrator, Silent

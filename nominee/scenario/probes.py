@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from machinery.wire.scalars import Json
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario import paths
 from nominee.scenario.cluster import ClusterError, FailpointState, ScenarioCluster
 from nominee.scenario.condition import (

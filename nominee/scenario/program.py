@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from machinery.runtime import logs
-from machinery.runtime.clock import SystemClock
 from nominee import output
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.scenario.model import Scenario
 from nominee.scenario.narration import TextNarrator
 from nominee.scenario.play import run_together

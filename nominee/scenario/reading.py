@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from machinery.wire.scalars import Json
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario import schema
 from nominee.scenario.documents import Document, InvalidScenarioError, Problem, read_documents
 from nominee.scenario.model import Scenario

@@ -16,15 +16,15 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from machinery.api import kinds
-from machinery.client import api_client as client_module
-from machinery.client.api_client import Client
-from machinery.process.run_files import RunFile
-from machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
-from machinery.runtime.clock import Clock, SystemClock
-from machinery.wire.scalars import Json
 from nominee import etcd_links
 from nominee.invariants.evidence import Settings
+from nominee.machinery.api import kinds
+from nominee.machinery.client import api_client as client_module
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
+from nominee.machinery.runtime.clock import Clock, SystemClock
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario import cloud
 from nominee.scenario.cluster import ClusterError, FailpointState, ProcessState
 from nominee.scenario.model import ClusterOptions, ComponentOptions, InjectFault, InvariantException

@@ -14,15 +14,15 @@ import anyio
 import anyio.to_thread
 import click
 
-from machinery.api import kinds
-from machinery.client.credentials import NoCredential
-from machinery.process.serving_client import HttpError, ServingPort, request
-from machinery.runtime.clock import SystemClock
-from machinery.wire.codec import to_json
-from machinery.wire.manifests import dump_yaml
-from machinery.wire.scalars import Json
 from nominee.commands.common import ask_supervisor, directory_option
 from nominee.etcd_links import states
+from nominee.machinery.api import kinds
+from nominee.machinery.client.credentials import NoCredential
+from nominee.machinery.process.serving_client import HttpError, ServingPort, request
+from nominee.machinery.runtime.clock import SystemClock
+from nominee.machinery.wire.codec import to_json
+from nominee.machinery.wire.manifests import dump_yaml
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario.recorded_cluster import cluster_of
 from nominee.scenario.recorder import STEPS_MAX, ProcessView, Recorder, described
 from nominee.supervisor.client import NotRunningError, RefusedError, call
@@ -33,7 +33,7 @@ from nominee.verify.settings import read_plan
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-    from machinery.api.kinds import AnyKind
+    from nominee.machinery.api.kinds import AnyKind
     from nominee.scenario.world import World
 
 _LOOK_SECONDS: Final = 0.3
@@ -131,7 +131,7 @@ async def _record(directory: Path, recorder: Recorder, write: Write) -> None:
 
     Further signals do not interrupt the writing.
     """
-    from machinery.client.api_client import connect
+    from nominee.machinery.client.api_client import connect
     from nominee.scenario.world import World
 
     def say(steps: list[dict[str, Json]]) -> None:

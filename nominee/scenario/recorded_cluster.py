@@ -8,9 +8,9 @@ from typing import Final
 
 import yaml
 
-from machinery.features.gates import DEFAULT, no_effect, parse_gates
-from machinery.wire.scalars import Json
 from nominee.components import BY_NAME
+from nominee.machinery.features.gates import DEFAULT, no_effect, parse_gates
+from nominee.machinery.wire.scalars import Json
 from nominee.supervisor.node_ranges import of_kubelet, option_value
 from nominee.supervisor.spec import ClusterSpec
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from machinery.features.gates import Gates, Version
-from machinery.wire.scalars import Json
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario.evaluation import name_of
 from nominee.scenario.model import API_VERSION, KIND
 from nominee.scenario.recorded_links import Link, link_steps

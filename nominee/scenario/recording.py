@@ -7,7 +7,6 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Final
 
-from machinery.runtime.clock import Clock
 from nominee.history.connection import connect_to_etcd
 from nominee.history.etcd_observer import Coverage, EtcdObserver
 from nominee.history.etcd_watch import HistoryUnavailable
@@ -16,6 +15,7 @@ from nominee.history.history_file import NAME, HistoryFileError, HistoryWriter
 from nominee.invariants import checker
 from nominee.invariants.evidence import Acknowledged, Settings
 from nominee.invariants.table import CHECKERS
+from nominee.machinery.runtime.clock import Clock
 from nominee.scenario.cluster import ClusterError
 from nominee.scenario.result import Violation
 from nominee.verify.verification import verify

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from machinery.wire.scalars import Json
+from nominee.machinery.wire.scalars import Json
 
 
 class Outcome(Enum):

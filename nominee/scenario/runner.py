@@ -12,8 +12,8 @@ from contextlib import ExitStack
 import anyio
 from google.protobuf.message import Message
 
-from machinery.api.errors import StatusError
-from machinery.api.kinds import AnyKind
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import AnyKind
 from nominee.scenario import paths, probes
 from nominee.scenario.actions import Actions, StepFailedError
 from nominee.scenario.cleaning import clean

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from machinery.wire.scalars import Json, json_type
+from nominee.machinery.wire.scalars import Json, json_type
 from nominee.scenario.documents import Document, Problem
 from nominee.scenario.documents import Path as FieldPath
 

@@ -23,9 +23,9 @@ from nominee.scenario.result import Outcome, ScenarioResult
 from nominee.scenario.simulated_cluster import SimulatedCluster
 from nominee.scenario.simulated_processes import SimulatedProcesses
 from nominee.scenario.up_options import write
+from nominee.simulation.loop import SimulationError
+from nominee.simulation.simulation import DIRECTORY, Simulation
 from nominee.supervisor.spec import ClusterSpec
-from simulation.loop import SimulationError
-from simulation.simulation import DIRECTORY, Simulation
 
 T = TypeVar("T")
 

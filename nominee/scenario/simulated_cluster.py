@@ -7,15 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey
-from machinery.client.api_client import Client
-from machinery.runtime.action_chain import ActionError
-from machinery.wire.scalars import Json
 from nominee.history.revision import Revision
 from nominee.invariants.check import Result, check
 from nominee.invariants.evidence import CheckpointedPod, Evidence
 from nominee.invariants.table import CHECKERS
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.runtime.action_chain import ActionError
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario import cloud
 from nominee.scenario.cluster import ClusterError, FailpointState, ProcessState
 from nominee.scenario.model import ClusterOptions, ComponentOptions, InjectFault, InvariantException
@@ -23,15 +23,15 @@ from nominee.scenario.result import Violation
 from nominee.scenario.simulated_history import history_of
 from nominee.scenario.simulated_processes import SimulatedProcesses
 from nominee.scenario.up_options import arguments_of
+from nominee.simulation.asgi import Answer
+from nominee.simulation.clock import SimulatedClock
+from nominee.simulation.simulation import DIRECTORY, Simulation
+from nominee.simulation.started import NoAnswerError, Started
 from nominee.supervisor.states import State, Trigger
 from nominee.verify.acknowledged import AcknowledgedWrites
 from nominee.verify.evidence import checkpointed_pods, queued_pods
 from nominee.verify.settings import settings_from
 from nominee.verify.verification import settled
-from simulation.asgi import Answer
-from simulation.clock import SimulatedClock
-from simulation.simulation import DIRECTORY, Simulation
-from simulation.started import NoAnswerError, Started
 
 
 class SimulatedCluster:

@@ -9,9 +9,9 @@ from nominee.history.etcd_observer import Coverage
 from nominee.history.fold import Fold
 from nominee.history.history_file import NAME, HistoryWriter
 from nominee.history.revision import Revision
-from simulation.clock import EPOCH_SECONDS
-from simulation.etcd.store import Store
-from simulation.simulation import Simulation
+from nominee.simulation.clock import EPOCH_SECONDS
+from nominee.simulation.etcd.store import Store
+from nominee.simulation.simulation import Simulation
 
 LOG_NAME: Final = "simulation.log"
 

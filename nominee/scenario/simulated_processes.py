@@ -7,11 +7,11 @@ from collections.abc import Callable, Container, Mapping, Sequence
 import anyio
 
 from nominee.scenario.cluster import ClusterError, ProcessState
+from nominee.simulation.simulation import Simulation
 from nominee.supervisor.core import Action, Supervision
 from nominee.supervisor.spec import ClusterSpec, ProcessSpec
 from nominee.supervisor.states import Effect, InvalidTransitionError, State, Trigger
 from nominee.verify.settings import Configured, of_arguments
-from simulation.simulation import Simulation
 
 READY_SECONDS_MAX = 90.0
 POLL_SECONDS = 0.05

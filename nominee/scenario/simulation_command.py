@@ -110,7 +110,7 @@ def _narrated(scenario: Scenario, seed: int, seeds: SimulationSettings, settings
     from nominee.scenario.narration import TextNarrator
     from nominee.scenario.simulate import simulate
     from nominee.scenario.simulation_running import reproduce
-    from simulation.simulation import Simulation
+    from nominee.simulation.simulation import Simulation
 
     simulation = Simulation(seed, log_level="info")
     result = simulate(

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from machinery.wire.scalars import Json
+from nominee.machinery.wire.scalars import Json
 from nominee.output import INTERRUPTED
 from nominee.scenario.model import Scenario
 from nominee.scenario.reading import read_file

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from machinery.wire import yaml_text
-from machinery.wire.scalars import Json
 from nominee.components import COMPONENTS, find_process
+from nominee.machinery.wire import yaml_text
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario.model import ClusterOptions, ComponentOptions
 
 READY_SECONDS_MAX = 90

@@ -16,13 +16,13 @@ import anyio
 import anyio.abc
 from google.protobuf.message import Message
 
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
-from machinery.api.objects import ObjectKey, key_of, metadata_of
-from machinery.api.selectors import LabelSelector
-from machinery.client.informer import Informer
-from machinery.runtime.clock import Clock
-from machinery.wire.codec import to_json
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import ObjectKey, key_of, metadata_of
+from nominee.machinery.api.selectors import LabelSelector
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.wire.codec import to_json
 from nominee.scenario import names
 from nominee.scenario.cluster import ObjectClient
 from nominee.scenario.condition import (
@@ -36,7 +36,7 @@ from nominee.scenario.condition import (
 from nominee.scenario.evaluation import JsonObject, Observed, evaluate_events, evaluate_objects
 
 if TYPE_CHECKING:
-    from machinery.client.api_client import Client
+    from nominee.machinery.client.api_client import Client
 
 ALWAYS_WATCHED: tuple[AnyKind, ...] = (kinds.POD, kinds.NODE)
 Change = Callable[[AnyKind, Message | None, Message | None], None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from machinery.wire.scalars import Json
+from nominee.machinery.wire.scalars import Json
 
 JsonObject = Mapping[str, Json]
 

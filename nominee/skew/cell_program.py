@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from machinery.process.parent_death import die_with_parent
+from nominee.machinery.process.parent_death import die_with_parent
 from nominee.output import INTERRUPTED
 
 if __name__ == "__main__":

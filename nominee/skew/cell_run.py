@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from machinery.process import file_lock
 from nominee.commit import commit
 from nominee.ending import end
 from nominee.history import history_file
+from nominee.machinery.process import file_lock
 from nominee.scenario.documents import read_documents
 from nominee.scenario.program import Plan
 from nominee.scenario.result import Outcome, ScenarioResult

@@ -106,7 +106,7 @@ def run(
 
 
 def _run(plan: Plan, store: Store, executor: Executor) -> int:
-    from machinery.runtime.clock import SystemClock
+    from nominee.machinery.runtime.clock import SystemClock
     from nominee.skew import run as running
     from nominee.skew.executor import ExecutorError
     from nominee.skew.progress import TerminalProgress
@@ -136,7 +136,7 @@ def _run(plan: Plan, store: Store, executor: Executor) -> int:
 
 
 def _executor(name: str, jobs: int, address: str) -> Executor:
-    from machinery.runtime.clock import SystemClock
+    from nominee.machinery.runtime.clock import SystemClock
 
     if name == "dask":
         from nominee.skew.dask_executor import DaskExecutor

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from machinery.features import gates as features
-from machinery.wire.scalars import Json
 from nominee.components import find_process
+from nominee.machinery.features import gates as features
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario.model import TIMEOUT_SECONDS
 from nominee.skew.model import VERSIONED, Case, Cell, Gates, JsonObject, Setting, Stage, holds
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from machinery.runtime.clock import Clock
 from nominee.extras import installation
+from nominee.machinery.runtime.clock import Clock
 from nominee.skew.cell_run import RESULT, Job, WorkDirectory, keep, start, stop
 from nominee.skew.executor import ExecutorError
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
-from machinery.wire.codec import to_json
-from machinery.wire.envelope import EnvelopeError
-from machinery.wire.scalars import Json
 from nominee.history.history_file import NAME, HistoryFileError, HistoryReader
 from nominee.history.revision import Revision
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.wire.codec import to_json
+from nominee.machinery.wire.envelope import EnvelopeError
+from nominee.machinery.wire.scalars import Json
 from nominee.skew.cell_run import LOGS, STEPS
 from nominee.skew.model import JsonObject
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations, product
 from math import prod
 
-from machinery.features.gates import GateError
+from nominee.machinery.features.gates import GateError
 from nominee.skew.model import VERSIONED, Cell, Gates, Path, Row, Setting, Stage
 from nominee.skew.pairwise import covering
 

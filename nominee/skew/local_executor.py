@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from machinery.runtime.clock import Clock
+from nominee.machinery.runtime.clock import Clock
 from nominee.skew.cell_run import Job, WorkDirectory, keep, start, stop
 
 _TICK_SECONDS = 1.0

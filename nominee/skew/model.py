@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from machinery.features import gates as features
-from machinery.wire.scalars import Json
 from nominee.components import COMPONENTS
+from nominee.machinery.features import gates as features
+from nominee.machinery.wire.scalars import Json
 
 API_VERSION = "skew.nominee.dev/v1alpha1"
 KIND = "SkewMatrix"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import sha256
 
-from machinery.wire.manifests import dump_yaml
+from nominee.machinery.wire.manifests import dump_yaml
 from nominee.scenario.documents import InvalidScenarioError, Problem
 from nominee.scenario.reading import read_text
 from nominee.skew.composition import CompositionError, Seen, compose, seen, slug

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from machinery.wire.scalars import Json
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario import model as scenarios
 from nominee.scenario import names, reading
 from nominee.scenario.documents import Document, InvalidScenarioError, Problem, read_documents

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from machinery.wire.scalars import Json
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario.result import Outcome, ScenarioResult
 from nominee.skew.expansion import LeftOut
 from nominee.skew.model import Answer, JsonObject, Row, holds, when_text

@@ -7,8 +7,8 @@ from contextlib import closing
 from importlib.metadata import version
 from typing import Protocol
 
-from machinery.runtime.clock import Clock
 from nominee.bench.machine import machine
+from nominee.machinery.runtime.clock import Clock
 from nominee.scenario.result import Outcome
 from nominee.skew import evidence, junit, kep_page, markdown, page
 from nominee.skew import report as reports

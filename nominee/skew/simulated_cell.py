@@ -11,8 +11,8 @@ from nominee.scenario.narration import TextNarrator
 from nominee.scenario.program import Plan
 from nominee.scenario.reading import read_file
 from nominee.scenario.simulate import simulate
+from nominee.simulation.simulation import Simulation
 from nominee.skew.cell_run import LOGS
-from simulation.simulation import Simulation
 
 SEED: Final = 1
 """The default of `nominee scenario run --simulate`, which plays the cell again."""

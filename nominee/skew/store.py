@@ -7,7 +7,7 @@ import os
 from importlib.metadata import version
 from pathlib import Path
 
-from machinery.process.file_lock import HeldError, acquire, holder
+from nominee.machinery.process.file_lock import HeldError, acquire, holder
 from nominee.scenario.result import ScenarioResult
 from nominee.skew.cell_run import RESULT
 from nominee.skew.planning import PlannedCell

@@ -8,10 +8,10 @@ from typing import Final, TypeVar
 
 import anyio
 
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.process.run_files import RunFile
-from machinery.runtime.clock import Clock
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.runtime.clock import Clock
 from nominee.process_usage import cpu_seconds
 from nominee.study.observation import Trial, seen
 from nominee.study.plans import PlannedPod

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from machinery.api.objects import condition_is, get_condition, is_terminating
-from machinery.api.pb import core
-from machinery.resources import quantity
+from nominee.machinery.api.objects import condition_is, get_condition, is_terminating
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources import quantity
 from nominee.study.plans import Plan
 
 PREEMPTED = "PreemptionByScheduler"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio
 
-from machinery.runtime.clock import SystemClock
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.output import INTERRUPTED
 from nominee.own_cluster import cluster
 from nominee.study.lab import Lab

@@ -13,17 +13,17 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_not_found
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import core
-from machinery.client import api_client as client_module
-from machinery.client.api_client import Client
-from machinery.client.informer import Informer
-from machinery.process.run_files import RunFile
-from machinery.process.serving_client import HttpAnswer, ServingPort, request
-from machinery.runtime.clock import Clock
-from machinery.wire.manifests import parse_manifests
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import core
+from nominee.machinery.client import api_client as client_module
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.process.serving_client import HttpAnswer, ServingPort, request
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.wire.manifests import parse_manifests
 from nominee.supervisor.client import call
 from nominee.supervisor.directory import StateDirectory
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import anyio
 
-from machinery.api.pb import core
+from nominee.machinery.api.pb import core
 from nominee.study.lab import Lab
 from nominee.study.plans import PlannedPod
 from nominee.study.settings import NODE_CPU, Sizes

@@ -17,7 +17,7 @@ import os
 import sys
 from pathlib import Path
 
-from machinery.process import file_lock
+from nominee.machinery.process import file_lock
 from nominee.supervisor.clock import monotonic
 from nominee.supervisor.directory import InUseError, StateDirectory, acquire_lock
 from nominee.supervisor.report import Printer

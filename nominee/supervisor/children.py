@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from machinery.process.parent_death import die_with_parent
+from nominee.machinery.process.parent_death import die_with_parent
 from nominee.supervisor.states import Effect
 
 SIGNALS: Mapping[Effect, signal.Signals] = {

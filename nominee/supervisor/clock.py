@@ -1,7 +1,7 @@
 """Monotonic time for the supervisor.
 
-`machinery.runtime.clock` is the project's clock, but importing it loads protobuf and anyio (some 15 MiB). The
-supervisor must use little memory, so it has a clock of its own.
+`nominee.machinery.runtime.clock` is the project's clock, but importing it loads protobuf and anyio (some 15
+MiB). The supervisor must use little memory, so it has a clock of its own.
 """
 
 from __future__ import annotations

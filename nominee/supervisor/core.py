@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
-from machinery.runtime.backoff import ExponentialBackoff
+from nominee.machinery.runtime.backoff import ExponentialBackoff
 from nominee.supervisor.states import RUNNING, Effect, InvalidTransitionError, State, Trigger, step
 
 TRANSITION_LOG_LENGTH_MAX = 50

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from machinery.process import file_lock
+from nominee.machinery.process import file_lock
 from nominee.supervisor.clock import wait_until
 
 _RESERVED = frozenset({"plan"})
@@ -136,7 +136,7 @@ class StateDirectory:
 
 
 def acquire_lock(directory: StateDirectory) -> int:
-    """Take the cluster's lock and return its descriptor (`machinery.process.file_lock`).
+    """Take the cluster's lock and return its descriptor (`nominee.machinery.process.file_lock`).
 
     Raises:
         InUseError: another cluster runs in this directory.

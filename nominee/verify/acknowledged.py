@@ -8,10 +8,10 @@ from typing import Final
 from cachetools import LRUCache
 from google.protobuf.message import Message
 
-from machinery.api import kinds
-from machinery.api.kinds import STORED_AS, AnyKind
-from machinery.api.objects import metadata_of, resource_version_of
 from nominee.invariants.evidence import Acknowledged
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import STORED_AS, AnyKind
+from nominee.machinery.api.objects import metadata_of, resource_version_of
 
 WRITES_MAX: Final = 100_000
 

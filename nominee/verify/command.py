@@ -9,13 +9,13 @@ from pathlib import Path
 import anyio
 import click
 
-from machinery.runtime.clock import SystemClock
 from nominee.commands.common import directory_option, echo_json, end_as_by_ctrl_c, output_option
 from nominee.completion.candidates import completing
 from nominee.history import history_file
 from nominee.history.etcd_watch import HistoryUnavailable
 from nominee.history.history_file import HistoryFileError
 from nominee.invariants.table import CHECKERS
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.plan import directory_hint
 from nominee.supervisor.directory import StateDirectory
 from nominee.verify import report

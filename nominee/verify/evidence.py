@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from machinery.api.objects import ObjectKey
-from machinery.process.serving_client import HttpError, ServingPort, request
 from nominee.invariants.evidence import CheckpointedPod, Evidence
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.process.serving_client import HttpError, ServingPort, request
 from nominee.supervisor.directory import JsonObject, StateDirectory
 from nominee.supervisor.node_ranges import of_kubelet, option_value
 from nominee.verify.settings import read_plan

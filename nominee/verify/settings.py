@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from machinery.features.gates import DEFAULT, GateError, Gates, emulated, parse_gates
 from nominee.invariants.evidence import Settings
+from nominee.machinery.features.gates import DEFAULT, GateError, Gates, emulated, parse_gates
 from nominee.supervisor.directory import StateDirectory
 from nominee.supervisor.node_ranges import option_value
 from nominee.supervisor.spec import ClusterSpec

@@ -9,7 +9,6 @@ from typing import Final
 
 import anyio.to_thread
 
-from machinery.runtime.clock import Clock
 from nominee.history import history_file
 from nominee.history.connection import connect_to_etcd
 from nominee.history.etcd_observer import Coverage, EtcdObserver
@@ -21,6 +20,7 @@ from nominee.invariants.check import Check, Result
 from nominee.invariants.checkpoints import Checkpoints
 from nominee.invariants.deferred_resizes import DeferredResizes
 from nominee.invariants.evidence import Acknowledged, Evidence, Settings
+from nominee.machinery.runtime.clock import Clock
 from nominee.verify.evidence import collect
 from nominee.verify.settings import settings_of
 

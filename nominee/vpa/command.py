@@ -12,7 +12,7 @@ from nominee.commands.common import Seconds, directory_option, output_option
 from nominee.vpa.policy import Policy
 
 if TYPE_CHECKING:
-    from machinery.client.api_client import Client
+    from nominee.machinery.client.api_client import Client
     from nominee.vpa.shell import Step
     from nominee.vpa.trace import Trace
 
@@ -127,7 +127,7 @@ def _run(
     duration: float | None,
     output: str,
 ) -> None:
-    from machinery.runtime.clock import SystemClock
+    from nominee.machinery.runtime.clock import SystemClock
     from nominee.session import converse
     from nominee.vpa.shell import Shell
     from nominee.vpa.updater import Updater

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import yaml
 
-from machinery.resources import quantity
-from machinery.wire.scalars import parse_duration
+from nominee.machinery.resources import quantity
+from nominee.machinery.wire.scalars import parse_duration
 
 COLUMNS = ("at", "container", "cpu", "memory")
 SAMPLES_MAX = 100_000

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from machinery.api.objects import ObjectKey, controller_of, get_condition, is_terminating, key_of
-from machinery.api.pb import core
-from machinery.resources import quantity
+from nominee.machinery.api.objects import ObjectKey, controller_of, get_condition, is_terminating, key_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources import quantity
 from nominee.vpa.policy import Policy
 from nominee.vpa.trace import ALL_CONTAINERS, Usage
 

@@ -1,13 +1,13 @@
-"""Render a verdict as a PodExplanation, the documented output (`scheduler.explanation.format`)."""
+"""Render a verdict as a PodExplanation, the documented output (`nominee.scheduler.explanation.format`)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import cast
 
-from scheduler.explanation import format as output
-from scheduler.explanation.verdict import Preemption, Rejection, Verdict
-from scheduler.framework.interface import Candidate
+from nominee.scheduler.explanation import format as output
+from nominee.scheduler.explanation.verdict import Preemption, Rejection, Verdict
+from nominee.scheduler.framework.interface import Candidate
 
 
 def pod_explanation(

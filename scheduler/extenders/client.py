@@ -9,14 +9,14 @@ from typing import Any, Final, TypeVar
 
 import anyio
 
-from machinery.runtime import logs
-from scheduler.config import Extender
-from scheduler.extenders import wire
-from scheduler.extenders.search import Answer, Asking
-from scheduler.extenders.tls import TransportError
-from scheduler.extenders.transport import CallError, Transport
-from scheduler.extenders.wire import Call, ExtenderError
-from scheduler.framework.types import PodInfo
+from nominee.machinery.runtime import logs
+from nominee.scheduler.config import Extender
+from nominee.scheduler.extenders import wire
+from nominee.scheduler.extenders.search import Answer, Asking
+from nominee.scheduler.extenders.tls import TransportError
+from nominee.scheduler.extenders.transport import CallError, Transport
+from nominee.scheduler.extenders.wire import Call, ExtenderError
+from nominee.scheduler.framework.types import PodInfo
 
 CALLS_MAX: Final = 64  # under way at once
 _log = logs.get()

@@ -1,7 +1,7 @@
 """Run a scheduling cycle that calls extenders, as a generator: it yields calls and receives their results.
 
-Pure, like `scheduler.cycle`: the caller does the I/O. Calls that are yielded together may be made at once;
-a result is the decoded JSON, or the ExtenderError of a call that failed. Source: kube-scheduler 1.36,
+Pure, like `nominee.scheduler.cycle`: the caller does the I/O. Calls that are yielded together may be made at
+once; a result is the decoded JSON, or the ExtenderError of a call that failed. Source: kube-scheduler 1.36,
 findNodesThatPassExtenders, prioritizeNodes, evaluateNominatedNode; preemption Evaluator, callExtenders.
 """
 
@@ -14,20 +14,20 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler import cycle
-from scheduler.config import Extender
-from scheduler.cycle import Failed, Scheduled
-from scheduler.extenders import wire
-from scheduler.extenders.wire import Call, ExtenderError
-from scheduler.framework import algorithm
-from scheduler.framework.algorithm import ScheduleResult
-from scheduler.framework.cache import Cache
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.diagnosis import Diagnosis, FitError
-from scheduler.framework.interface import Code, Status
-from scheduler.framework.runtime import Framework
-from scheduler.framework.types import PodInfo
-from scheduler.preemption.review import REVIEW_KEY, CandidateReview
+from nominee.scheduler import cycle
+from nominee.scheduler.config import Extender
+from nominee.scheduler.cycle import Failed, Scheduled
+from nominee.scheduler.extenders import wire
+from nominee.scheduler.extenders.wire import Call, ExtenderError
+from nominee.scheduler.framework import algorithm
+from nominee.scheduler.framework.algorithm import ScheduleResult
+from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.diagnosis import Diagnosis, FitError
+from nominee.scheduler.framework.interface import Code, Status
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.preemption.review import REVIEW_KEY, CandidateReview
 
 EXTENDER_NAME: Final = "Extender"  # stands for all of them among the plugins that rejected a pod
 

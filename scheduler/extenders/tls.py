@@ -12,7 +12,7 @@ import os
 import ssl
 import tempfile
 
-from scheduler.config import Extender, ExtenderTls
+from nominee.scheduler.config import Extender, ExtenderTls
 
 
 class TransportError(ValueError):

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from scheduler.config import Extender
-from scheduler.extenders.tls import TransportError, tls_context
+from nominee.scheduler.config import Extender
+from nominee.scheduler.extenders.tls import TransportError, tls_context
 
 IDLE_MAX: Final = 16  # connections kept open to one extender
 ANSWER_BYTES_MAX: Final = 256 * 1024 * 1024  # the nodes of a very large cluster, whole

@@ -12,11 +12,11 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from machinery.wire import codec
-from scheduler.config import Extender
-from scheduler.framework.interface import MAX_NODE_SCORE, Candidate
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.machinery.wire import codec
+from nominee.scheduler.config import Extender
+from nominee.scheduler.framework.interface import MAX_NODE_SCORE, Candidate
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 MAX_EXTENDER_SCORE = 10
 Json = dict[str, Any]

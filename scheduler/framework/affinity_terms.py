@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from machinery.api import names
-from machinery.api.pb import core, meta
-from machinery.api.selectors import LabelSelector, Operator, SelectorError
+from nominee.machinery.api import names
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.api.selectors import LabelSelector, Operator, SelectorError
 
 SHARED_MAX: Final = 16_384  # parsed terms that are kept for the next pod with the same ones
 _EQUAL: Final = frozenset({Operator.IN, Operator.EQUALS, Operator.DOUBLE_EQUALS})

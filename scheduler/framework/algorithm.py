@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.diagnosis import Diagnosis, FitError, NodeStatusTable
-from scheduler.framework.interface import Code, FilterPlugin, PreFilterResult, Rows, Status
-from scheduler.framework.runtime import Framework
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import PodInfo
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.diagnosis import Diagnosis, FitError, NodeStatusTable
+from nominee.scheduler.framework.interface import Code, FilterPlugin, PreFilterResult, Rows, Status
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import PodInfo
 
 FEASIBLE_NODES_MIN = 100
 PERCENTAGE_MIN = 5

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from machinery.api.pb import core
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import ImageState, NodeInfo, PodInfo
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import ImageState, NodeInfo, PodInfo
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from scheduler.framework.types import NodeInfo
+    from nominee.scheduler.framework.types import NodeInfo
 
 Extract = Callable[["NodeInfo"], Hashable]
 # Rows of a snapshot: a contiguous run, or indices in the order in which nodes are tried.

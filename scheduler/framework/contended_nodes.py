@@ -13,9 +13,9 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 PRIORITIES_MAX = 8  # priorities to keep copies for; the least recently used is dropped
 

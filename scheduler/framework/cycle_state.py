@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scheduler.framework.plugin_hooks import NO_PLUGIN_HOOKS, PluginHooks
+from nominee.scheduler.framework.plugin_hooks import NO_PLUGIN_HOOKS, PluginHooks
 
 
 class CycleState:

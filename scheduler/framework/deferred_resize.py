@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from machinery.api.objects import get_condition
-from machinery.api.pb import core
-from machinery.resources.pod_resources import is_resize_deferred
+from nominee.machinery.api.objects import get_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import is_resize_deferred
 
 FITS: Final = "pod resize fits, waiting for Kubelet actuation"
 NODE_DISABLES_PREEMPTION: Final = "node had resize preemption disabled"

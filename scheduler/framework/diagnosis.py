@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework.interface import Code, Status
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo
+from nominee.scheduler.framework.interface import Code, Status
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo
 
 NO_STATUS = Status(Code.UnschedulableAndUnresolvable)
 

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from machinery.api.kinds import Kind
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import Clock
-from scheduler.framework.deferred_resize import ResizePreemption
-from scheduler.framework.interface import ApiClient, EventRecorder, Lister, Status, WaitingPod
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.scheduling_groups import SchedulingGroups
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import PodInfo
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import Clock
+from nominee.scheduler.framework.deferred_resize import ResizePreemption
+from nominee.scheduler.framework.interface import ApiClient, EventRecorder, Lister, Status, WaitingPod
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import PodInfo
 
 
 class EmptyLister:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from google.protobuf.message import Message
 
 if TYPE_CHECKING:
-    from scheduler.framework.types import PodInfo
+    from nominee.scheduler.framework.types import PodInfo
 
 
 class ActionType(IntFlag):

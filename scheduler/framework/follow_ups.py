@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scheduler.framework.interface import PostFilterResult, Status
-from scheduler.framework.io_steps import IoSteps, Run
+from nominee.scheduler.framework.interface import PostFilterResult, Status
+from nominee.scheduler.framework.io_steps import IoSteps, Run
 
 
 def joined(first: Sequence[PostFilterResult], result: PostFilterResult | None) -> PostFilterResult | None:

@@ -11,16 +11,16 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from machinery.api.kinds import Kind
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import Clock
-from scheduler.framework.deferred_resize import ResizePreemption
-from scheduler.framework.environment import EMPTY_LISTER, Environment
-from scheduler.framework.interface import ApiClient, EventRecorder, Lister, WaitingPod
-from scheduler.framework.profile import Profile
-from scheduler.framework.scheduling_groups import SchedulingGroups
-from scheduler.framework.snapshot import Snapshot
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import Clock
+from nominee.scheduler.framework.deferred_resize import ResizePreemption
+from nominee.scheduler.framework.environment import EMPTY_LISTER, Environment
+from nominee.scheduler.framework.interface import ApiClient, EventRecorder, Lister, WaitingPod
+from nominee.scheduler.framework.profile import Profile
+from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
+from nominee.scheduler.framework.snapshot import Snapshot
 
 M = TypeVar("M", bound=Message)
 

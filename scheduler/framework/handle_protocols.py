@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
-from scheduler.framework.status import Status
+from nominee.scheduler.framework.status import Status
 
 if TYPE_CHECKING:
-    from machinery.api.kinds import Kind
-    from machinery.api.pb import core
-    from machinery.features.gates import Gates, Version
-    from machinery.runtime.clock import Clock
-    from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.deferred_resize import ResizePreemption
-    from scheduler.framework.nominator import Nominator
-    from scheduler.framework.scheduling_groups import SchedulingGroups
-    from scheduler.framework.snapshot import Snapshot
-    from scheduler.framework.types import NodeInfo, PodInfo
+    from nominee.machinery.api.kinds import Kind
+    from nominee.machinery.api.pb import core
+    from nominee.machinery.features.gates import Gates, Version
+    from nominee.machinery.runtime.clock import Clock
+    from nominee.scheduler.framework.cycle_state import CycleState
+    from nominee.scheduler.framework.deferred_resize import ResizePreemption
+    from nominee.scheduler.framework.nominator import Nominator
+    from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
+    from nominee.scheduler.framework.snapshot import Snapshot
+    from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 M = TypeVar("M", bound=Message)
 
 
 class Lister(Protocol[M]):
-    """Objects by name, as `machinery.client.informer.Informer` has them."""
+    """Objects by name, as `nominee.machinery.client.informer.Informer` has them."""
 
     def get(self, name: str, namespace: str = "") -> M | None: ...
 
@@ -34,7 +34,7 @@ class Lister(Protocol[M]):
 
 
 class EventRecorder(Protocol):
-    """Events about objects, as `machinery.events.recorder.EventRecorder` records them."""
+    """Events about objects, as `nominee.machinery.events.recorder.EventRecorder` records them."""
 
     def event(
         self,
@@ -51,7 +51,7 @@ class EventRecorder(Protocol):
 
 
 class ApiClient(Protocol):
-    """The API server, as `machinery.client.api_client.Client` calls it. Raises StatusError."""
+    """The API server, as `nominee.machinery.client.api_client.Client` calls it. Raises StatusError."""
 
     async def get(self, kind: Kind[M], name: str, namespace: str = "") -> M: ...
 

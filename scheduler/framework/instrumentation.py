@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework.columns import Rows
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.columns import Rows
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import (
     Code,
     FilterPlugin,
     NodeStatuses,
@@ -24,11 +24,11 @@ from scheduler.framework.interface import (
     PreFilterResult,
     Status,
 )
-from scheduler.framework.plugin_hooks import Hook, PluginHooks
+from nominee.scheduler.framework.plugin_hooks import Hook, PluginHooks
 
 if TYPE_CHECKING:
-    from scheduler.framework.snapshot import Snapshot
-    from scheduler.framework.types import NodeInfo, PodInfo
+    from nominee.scheduler.framework.snapshot import Snapshot
+    from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 # Of one run: the attempt's state, the status that came of it (None: success) and its duration in seconds.
 PointHook = Callable[[CycleState, Status | None, float], None]

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework.columns import Rows
-from scheduler.framework.events import (
+from nominee.scheduler.framework.columns import Rows
+from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -30,15 +30,15 @@ from scheduler.framework.events import (
     HintFunction,
     QueueingHint,
 )
-from scheduler.framework.handle_protocols import ApiClient, EventRecorder, Handle, Lister, WaitingPod
-from scheduler.framework.io_steps import IoSteps
-from scheduler.framework.nominating import NominatingInfo, NominatingMode
-from scheduler.framework.status import Code, Status
+from nominee.scheduler.framework.handle_protocols import ApiClient, EventRecorder, Handle, Lister, WaitingPod
+from nominee.scheduler.framework.io_steps import IoSteps
+from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
+from nominee.scheduler.framework.status import Code, Status
 
 if TYPE_CHECKING:
-    from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.snapshot import Snapshot
-    from scheduler.framework.types import NodeInfo, PodInfo, QueuedPodInfo
+    from nominee.scheduler.framework.cycle_state import CycleState
+    from nominee.scheduler.framework.snapshot import Snapshot
+    from nominee.scheduler.framework.types import NodeInfo, PodInfo, QueuedPodInfo
 
 __all__ = [
     "MAX_NODE_SCORE",

@@ -1,8 +1,8 @@
 """Define the I/O that plugins ask for, as data: a plugin yields steps and is sent their results.
 
-A generator of steps decides and keeps books; `scheduler.shell.perform` performs its steps. A step that fails
-is raised where it was yielded (StatusError, or FailpointError of an armed failpoint), so `try` and `finally`
-work as around a call; a binding that is stopped raises there too.
+A generator of steps decides and keeps books; `nominee.scheduler.shell.perform` performs its steps. A step
+that fails is raised where it was yielded (StatusError, or FailpointError of an armed failpoint), so `try`
+and `finally` work as around a call; a binding that is stopped raises there too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from google.protobuf.message import Message
 
-from machinery.api.kinds import Kind
+from nominee.machinery.api.kinds import Kind
 
 R = TypeVar("R")
 ONCE: Final = 1
@@ -97,7 +97,7 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Failpoint:
-    """Pass a failpoint, which `scheduler.shell.steps` declares: the process may die, stall or err there."""
+    """Pass a failpoint of `nominee.scheduler.shell.steps`: the process may die, stall or err there."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -16,9 +16,9 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from machinery.api.selectors import LabelSelector
-    from scheduler.framework.snapshot import Snapshot
-    from scheduler.framework.types import NodeInfo, PodInfo
+    from nominee.machinery.api.selectors import LabelSelector
+    from nominee.scheduler.framework.snapshot import Snapshot
+    from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 ANSWERS_MAX = 32  # the least recently used is dropped
 _KEY = "label groups"

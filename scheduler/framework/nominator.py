@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from machinery.api.pb import core
-from scheduler.framework.nominating import NominatingInfo, NominatingMode
-from scheduler.framework.types import PodInfo
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
+from nominee.scheduler.framework.types import PodInfo
 
 
 class Nominator:

@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
-from scheduler.framework.contended_nodes import ContendedNodes
-from scheduler.framework.environment import Environment
-from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from scheduler.framework.handle import PluginHandle
-from scheduler.framework.instrumentation import NO_POINT_HOOKS, PointHooks
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.contended_nodes import ContendedNodes
+from nominee.scheduler.framework.environment import Environment
+from nominee.scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from nominee.scheduler.framework.handle import PluginHandle
+from nominee.scheduler.framework.instrumentation import NO_POINT_HOOKS, PointHooks
+from nominee.scheduler.framework.interface import (
     BindPlugin,
     EnqueueExtensions,
     FilterPlugin,
@@ -34,9 +34,9 @@ from scheduler.framework.interface import (
     ReservePlugin,
     ScorePlugin,
 )
-from scheduler.framework.profile import PLUGIN_BASES, ExtensionPoint, PluginFactory, Profile
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import QueuedPodInfo
+from nominee.scheduler.framework.profile import PLUGIN_BASES, ExtensionPoint, PluginFactory, Profile
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import QueuedPodInfo
 
 P = TypeVar("P", bound=Plugin)
 

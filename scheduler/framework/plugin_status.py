@@ -5,8 +5,8 @@ Source: kube-scheduler 1.36, framework runtime.
 
 from __future__ import annotations
 
-from scheduler.framework.interface import Code, Plugin, PreEnqueuePlugin, Status
-from scheduler.framework.types import PodInfo
+from nominee.scheduler.framework.interface import Code, Plugin, PreEnqueuePlugin, Status
+from nominee.scheduler.framework.types import PodInfo
 
 
 def failed_status(point: str, plugin: str, status: Status) -> Status:

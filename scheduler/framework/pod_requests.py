@@ -1,4 +1,5 @@
-"""Compute a pod's requests with the scheduler's gates and defaults (`machinery.resources.pod_resources`).
+"""Compute a pod's requests with the scheduler's gates and defaults
+(`nominee.machinery.resources.pod_resources`).
 
 Most pods have one plain container; its requests are read here directly, which is several times cheaper.
 """
@@ -8,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from machinery.api.pb import core
-from machinery.resources import pod_resources as resources
-from machinery.resources.quantity import milli, value
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources import pod_resources as resources
+from nominee.machinery.resources.quantity import milli, value
 
 # Source: kube-scheduler 1.36, scheduler util, non-zero requests.
 DEFAULT_MILLI_CPU = 100

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from scheduler.framework import interface
-from scheduler.framework.interface import Handle, Plugin
+from nominee.scheduler.framework import interface
+from nominee.scheduler.framework.interface import Handle, Plugin
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 

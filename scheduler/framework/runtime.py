@@ -1,7 +1,7 @@
 """Run the plugins of a profile at each extension point that is synchronous.
 
-The asynchronous ones (PreBind, Bind, PostBind) are run by `scheduler.shell.binding_plugins`. A plugin that
-raises gives an Error status that names it. Source: kube-scheduler 1.36, framework runtime.
+The asynchronous ones (PreBind, Bind, PostBind) are run by `nominee.scheduler.shell.binding_plugins`. A
+plugin that raises gives an Error status that names it. Source: kube-scheduler 1.36, framework runtime.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.environment import EmptyLister, Environment
-from scheduler.framework.follow_ups import joined
-from scheduler.framework.instrumentation import Verdicts, observed
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.environment import EmptyLister, Environment
+from nominee.scheduler.framework.follow_ups import joined
+from nominee.scheduler.framework.instrumentation import Verdicts, observed
+from nominee.scheduler.framework.interface import (
     MAX_NODE_SCORE,
     ClusterEvent,
     Code,
@@ -30,11 +30,11 @@ from scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
-from scheduler.framework.plugin_set import PluginConfigError, PluginSet
-from scheduler.framework.plugin_status import failed_status, rejected_by, run_pre_enqueue_plugin
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.status import error_text
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.framework.plugin_set import PluginConfigError, PluginSet
+from nominee.scheduler.framework.plugin_status import failed_status, rejected_by, run_pre_enqueue_plugin
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.status import error_text
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 T = TypeVar("T")
 

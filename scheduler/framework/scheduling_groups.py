@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
 
 
 def group_of(pod: core.Pod) -> ObjectKey | None:

@@ -9,16 +9,16 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from machinery.api.kinds import Kind
-from machinery.features.gates import Gates
-from machinery.runtime.clock import Clock
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Code, Lister, Status
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.profile import PluginFactory, Profile
-from scheduler.framework.runtime import Environment, Framework
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import Clock
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import Code, Lister, Status
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.profile import PluginFactory, Profile
+from nominee.scheduler.framework.runtime import Environment, Framework
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 OUT_OF_REACH = "node(s) didn't satisfy plugin(s) of PreFilter"
 

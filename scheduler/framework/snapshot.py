@@ -17,10 +17,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework import resource_columns
-from scheduler.framework.change_log import ChangeLog
-from scheduler.framework.columns import Column, Extract, Follower, Rows
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.framework import resource_columns
+from nominee.scheduler.framework.change_log import ChangeLog
+from nominee.scheduler.framework.columns import Column, Extract, Follower, Rows
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 _CAPACITY_MIN = 16
 COLUMNS_MAX = 512  # derived columns (labels, images, ...); with more the oldest is dropped

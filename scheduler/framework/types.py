@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core
-from machinery.resources.quantity import milli, value
-from scheduler.framework import resource_columns
-from scheduler.framework.affinity_terms import PodTerms, pod_terms
-from scheduler.framework.pod_requests import (
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.quantity import milli, value
+from nominee.scheduler.framework import resource_columns
+from nominee.scheduler.framework.affinity_terms import PodTerms, pod_terms
+from nominee.scheduler.framework.pod_requests import (
     DEFAULT_MEMORY_BYTES,
     DEFAULT_MILLI_CPU,
     ResourceOptions,
@@ -23,7 +23,7 @@ from scheduler.framework.pod_requests import (
     missing_request_defaults,
     pod_requests,
 )
-from scheduler.framework.resource_columns import CPU
+from nominee.scheduler.framework.resource_columns import CPU
 
 Amounts = tuple[tuple[int, int], ...]  # (column, amount) of the resources that are not zero
 HostPort = tuple[str, str, int]  # ip ("0.0.0.0" for any), protocol, port

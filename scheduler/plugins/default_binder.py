@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from machinery.api.errors import StatusError
-from scheduler.framework.interface import BindPlugin, Handle, Status
-from scheduler.framework.io_steps import BindPod, IoSteps
+from nominee.machinery.api.errors import StatusError
+from nominee.scheduler.framework.interface import BindPlugin, Handle, Status
+from nominee.scheduler.framework.io_steps import BindPod, IoSteps
 
 if TYPE_CHECKING:
-    from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.types import PodInfo
+    from nominee.scheduler.framework.cycle_state import CycleState
+    from nominee.scheduler.framework.types import PodInfo
 
 
 class DefaultBinder(BindPlugin):

@@ -8,16 +8,16 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.deferred_resize import Tracking, is_deferred_resize
-from scheduler.framework.events import (
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.deferred_resize import Tracking, is_deferred_resize
+from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
 )
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     Handle,
@@ -29,13 +29,13 @@ from scheduler.framework.interface import (
     PreEnqueuePlugin,
     Status,
 )
-from scheduler.framework.profile import ArgumentError
-from scheduler.framework.types import PodInfo
-from scheduler.preemption.chosen_victims import ChosenVictims
-from scheduler.preemption.eligibility import VICTIM_TERMINATING
-from scheduler.preemption.evaluator import Decision, decide
-from scheduler.preemption.evictions import Evictions
-from scheduler.preemption.review import REVIEW_KEY
+from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.preemption.chosen_victims import ChosenVictims
+from nominee.scheduler.preemption.eligibility import VICTIM_TERMINATING
+from nominee.scheduler.preemption.evaluator import Decision, decide
+from nominee.scheduler.preemption.evictions import Evictions
+from nominee.scheduler.preemption.review import REVIEW_KEY
 
 CANDIDATES_PERCENTAGE_MIN = 10
 CANDIDATES_ABSOLUTE_MIN = 100

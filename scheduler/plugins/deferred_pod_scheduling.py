@@ -9,15 +9,15 @@ from collections.abc import Sequence
 
 from google.protobuf.message import Message
 
-from machinery.api.pb import core
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.deferred_resize import (
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.deferred_resize import (
     FITS,
     NODE_DISABLES_PREEMPTION,
     is_deferred_resize,
     is_disabled_by_node,
 )
-from scheduler.framework.events import (
+from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -25,7 +25,7 @@ from scheduler.framework.events import (
     QueueingHint,
     expect,
 )
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     FilterPlugin,
@@ -35,8 +35,8 @@ from scheduler.framework.interface import (
     PreFilterResult,
     Status,
 )
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 
 class DeferredPodScheduling(PreFilterPlugin, FilterPlugin, PermitPlugin, EnqueueExtensions):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
-from scheduler.framework.affinity_terms import AffinityTerm, PodTerms
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.node_counts import NodeCounts
+from nominee.scheduler.framework.affinity_terms import AffinityTerm, PodTerms
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.node_counts import NodeCounts
 
 HARD: Final = 0  # in place of the weight of a required affinity term, which the profile's arguments give
 

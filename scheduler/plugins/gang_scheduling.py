@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from google.protobuf.message import Message
 
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey, key_of
-from machinery.api.pb import core, workloads
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.api.pb import core, workloads
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -22,7 +22,7 @@ from scheduler.framework.events import (
     QueueingHint,
     expect,
 )
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     Handle,
@@ -30,8 +30,8 @@ from scheduler.framework.interface import (
     PreEnqueuePlugin,
     Status,
 )
-from scheduler.framework.scheduling_groups import group_of
-from scheduler.framework.types import PodInfo
+from nominee.scheduler.framework.scheduling_groups import group_of
+from nominee.scheduler.framework.types import PodInfo
 
 PERMIT_TIMEOUT_SECONDS: Final = 300.0
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import MAX_NODE_SCORE, Handle, ScorePlugin
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import ImageState, NodeInfo, PodInfo
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import MAX_NODE_SCORE, Handle, ScorePlugin
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import ImageState, NodeInfo, PodInfo
 
 _MEGABYTE = 1024 * 1024
 THRESHOLD_MIN_BYTES = 23 * _MEGABYTE

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from machinery.api.pb import core, storage
+from nominee.machinery.api.pb import core, storage
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 

@@ -13,12 +13,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from machinery.api import kinds
-from machinery.features.gates import Version
-from scheduler.framework.affinity_terms import AffinityTerm, PodTerms
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from scheduler.framework.interface import (
+from nominee.machinery.api import kinds
+from nominee.machinery.features.gates import Version
+from nominee.scheduler.framework.affinity_terms import AffinityTerm, PodTerms
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from nominee.scheduler.framework.interface import (
     MAX_NODE_SCORE,
     Code,
     EnqueueExtensions,
@@ -32,14 +32,14 @@ from scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
-from scheduler.framework.profile import ArgumentError
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.existing_terms import HARD, ExistingTerms
-from scheduler.plugins.inter_pod_affinity_hints import after_node_change, after_pod_change
-from scheduler.plugins.node_counts import Counts
-from scheduler.plugins.pod_queries import PodQueries, Queries, Query, match_all
-from scheduler.plugins.topology_counts import TopologyCounts
+from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.existing_terms import HARD, ExistingTerms
+from nominee.scheduler.plugins.inter_pod_affinity_hints import after_node_change, after_pod_change
+from nominee.scheduler.plugins.node_counts import Counts
+from nominee.scheduler.plugins.pod_queries import PodQueries, Queries, Query, match_all
+from nominee.scheduler.plugins.topology_counts import TopologyCounts
 
 HARD_WEIGHT_DEFAULT: Final = 1
 HARD_WEIGHT_MAX: Final = 100

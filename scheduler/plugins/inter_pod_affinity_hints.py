@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from google.protobuf.message import Message
 
-from machinery.api.pb import core
-from machinery.api.selectors import SelectorError
-from scheduler.framework.affinity_terms import AffinityTerm, PodTerms, pod_terms
-from scheduler.framework.events import QueueingHint, expect
-from scheduler.framework.types import PodInfo
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.selectors import SelectorError
+from nominee.scheduler.framework.affinity_terms import AffinityTerm, PodTerms, pod_terms
+from nominee.scheduler.framework.events import QueueingHint, expect
+from nominee.scheduler.framework.types import PodInfo
 
 _NO_TERMS = PodTerms()
 

@@ -12,19 +12,19 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.api import names
-from machinery.api.pb import core
-from machinery.api.selectors import Operator, Requirement, SelectorError
-from machinery.scheduling.node_affinity import (
+from nominee.machinery.api import names
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.selectors import Operator, Requirement, SelectorError
+from nominee.machinery.scheduling.node_affinity import (
     NAME_FIELD,
     NodeSelector,
     NodeTerm,
     PreferredTerms,
     RequiredNodeAffinity,
 )
-from machinery.wire import codec
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -32,7 +32,7 @@ from scheduler.framework.events import (
     QueueingHint,
     expect,
 )
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     FilterPlugin,
@@ -44,10 +44,10 @@ from scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
-from scheduler.framework.profile import ArgumentError
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.normalize import normalize_by_max
+from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.normalize import normalize_by_max
 
 _REQUIRED = "PreFilterNodeAffinity"
 _PREFERRED = "PreScoreNodeAffinity"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.snapshot import Snapshot
 
 Counts = NDArray[np.int64]
 

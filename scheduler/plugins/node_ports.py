@@ -9,9 +9,9 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.api.pb import core
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -19,7 +19,7 @@ from scheduler.framework.events import (
     QueueingHint,
     expect,
 )
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     FilterPlugin,
@@ -29,8 +29,8 @@ from scheduler.framework.interface import (
     Rows,
     Status,
 )
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo, ports_conflict
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo, ports_conflict
 
 
 class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):

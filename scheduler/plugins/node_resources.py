@@ -9,12 +9,12 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.api.pb import core, devices
-from machinery.features.gates import Version
-from scheduler.framework import resource_columns
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.deferred_resize import Fit, ResizePreemption, is_deferred_resize
-from scheduler.framework.events import (
+from nominee.machinery.api.pb import core, devices
+from nominee.machinery.features.gates import Version
+from nominee.scheduler.framework import resource_columns
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.deferred_resize import Fit, ResizePreemption, is_deferred_resize
+from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -22,7 +22,7 @@ from scheduler.framework.events import (
     QueueingHint,
     expect,
 )
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     FilterPlugin,
@@ -34,19 +34,19 @@ from scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
-from scheduler.framework.pod_requests import (
+from nominee.scheduler.framework.pod_requests import (
     DEFAULT_MEMORY_BYTES,
     DEFAULT_MILLI_CPU,
     ResourceOptions,
     pod_requests,
 )
-from scheduler.framework.resource_columns import CPU, FIRST_SCALAR, MEMORY, name_of
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.dynamic_resources.class_map import IMPLICIT_PREFIX
-from scheduler.plugins.dynamic_resources.tracker import manager_of
-from scheduler.plugins.node_resources_args import BalancedArgs, FitArgs
-from scheduler.plugins.resource_scoring import balance_of_many, balance_of_one
+from nominee.scheduler.framework.resource_columns import CPU, FIRST_SCALAR, MEMORY, name_of
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.dynamic_resources.class_map import IMPLICIT_PREFIX
+from nominee.scheduler.plugins.dynamic_resources.tracker import manager_of
+from nominee.scheduler.plugins.node_resources_args import BalancedArgs, FitArgs
+from nominee.scheduler.plugins.resource_scoring import balance_of_many, balance_of_one
 
 Int64s = NDArray[np.int64]
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scheduler.framework.profile import ArgumentError
-from scheduler.framework.resource_columns import CPU, MEMORY, column_of
-from scheduler.plugins.resource_scoring import (
+from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.framework.resource_columns import CPU, MEMORY, column_of
+from nominee.scheduler.plugins.resource_scoring import (
     SHAPE_SCORE_MAX,
     UTILIZATION_MAX,
     LeastAllocated,

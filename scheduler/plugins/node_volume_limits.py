@@ -16,13 +16,13 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.api import kinds
-from machinery.api.objects import is_controlled_by
-from machinery.api.pb import core, storage
-from machinery.scheduling.volume_matching import class_of
-from scheduler.framework.columns import Column
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import is_controlled_by
+from nominee.machinery.api.pb import core, storage
+from nominee.machinery.scheduling.volume_matching import class_of
+from nominee.scheduler.framework.columns import Column
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.events import (
     UNEXPECTED_AFTER,
     ActionType,
     ClusterEvent,
@@ -31,7 +31,7 @@ from scheduler.framework.events import (
     QueueingHint,
     expect,
 )
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     FilterError,
@@ -42,10 +42,10 @@ from scheduler.framework.interface import (
     Rows,
     Status,
 )
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.in_tree_volumes import CSI_DRIVERS, is_migrated, translate
-from scheduler.plugins.volume_binder import claim_name
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.in_tree_volumes import CSI_DRIVERS, is_migrated, translate
+from nominee.scheduler.plugins.volume_binder import claim_name
 
 _STATE = "NodeVolumeLimits"
 _UNBOUND = "unbound"  # in place of the handle of a claim that has no volume yet

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework.interface import MAX_NODE_SCORE
+from nominee.scheduler.framework.interface import MAX_NODE_SCORE
 
 
 def normalize_by_max(scores: NDArray[np.int64], *, reverse: bool = False) -> NDArray[np.int64]:

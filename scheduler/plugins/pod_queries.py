@@ -12,12 +12,12 @@ from typing import Final
 
 from cachetools import LRUCache
 
-from machinery.api.pb import core
-from scheduler.framework.affinity_terms import AffinityTerm
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.node_counts import Counts, NodeCounts
-from scheduler.plugins.pod_groups import PodGroups
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.affinity_terms import AffinityTerm
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.node_counts import Counts, NodeCounts
+from nominee.scheduler.plugins.pod_groups import PodGroups
 
 ANSWERS_MAX: Final = 128  # the least recently used is dropped
 

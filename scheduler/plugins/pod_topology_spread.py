@@ -10,10 +10,10 @@ from cachetools import LRUCache
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.api.pb import core
-from machinery.api.selectors import SelectorError
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.selectors import SelectorError
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -21,7 +21,7 @@ from scheduler.framework.events import (
     QueueingHint,
     expect,
 )
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.interface import (
     MAX_NODE_SCORE,
     Code,
     EnqueueExtensions,
@@ -35,10 +35,10 @@ from scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.spread_constraints import HARD, SOFT, Constraint, Defaults, Reader
-from scheduler.plugins.spread_counts import HardState, Inclusion, SoftState
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.spread_constraints import HARD, SOFT, Constraint, Defaults, Reader
+from nominee.scheduler.plugins.spread_counts import HardState, Inclusion, SoftState
 
 _HARD = "PreFilterPodTopologySpread"
 _SOFT = "PreScorePodTopologySpread"

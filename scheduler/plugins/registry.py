@@ -7,33 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from machinery.features.gates import Gates
-from scheduler.framework.deferred_resize import Flavour, ResizePreemption
-from scheduler.framework.interface import Plugin
-from scheduler.framework.profile import (
+from nominee.machinery.features.gates import Gates
+from nominee.scheduler.framework.deferred_resize import Flavour, ResizePreemption
+from nominee.scheduler.framework.interface import Plugin
+from nominee.scheduler.framework.profile import (
     DEFAULT_SCHEDULER_NAME,
     Enabled,
     Profile,
     expand_multi_point,
 )
-from scheduler.plugins.default_binder import DefaultBinder
-from scheduler.plugins.default_preemption import DefaultPreemption
-from scheduler.plugins.deferred_pod_scheduling import DeferredPodScheduling
-from scheduler.plugins.dynamic_resources import DynamicResources
-from scheduler.plugins.gang_scheduling import GangScheduling
-from scheduler.plugins.image_locality import ImageLocality
-from scheduler.plugins.inter_pod_affinity import InterPodAffinity
-from scheduler.plugins.node_affinity import NodeAffinity
-from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
-from scheduler.plugins.node_ports import NodePorts
-from scheduler.plugins.node_resources import NodeResourcesBalancedAllocation, NodeResourcesFit
-from scheduler.plugins.node_volume_limits import NodeVolumeLimits
-from scheduler.plugins.pod_topology_spread import PodTopologySpread
-from scheduler.plugins.simple import NodeName, NodeUnschedulable, PrioritySort, SchedulingGates
-from scheduler.plugins.taint_toleration import TaintToleration
-from scheduler.plugins.volume_binding import VolumeBinding
-from scheduler.plugins.volume_restrictions import VolumeRestrictions
-from scheduler.plugins.volume_zone import VolumeZone
+from nominee.scheduler.plugins.default_binder import DefaultBinder
+from nominee.scheduler.plugins.default_preemption import DefaultPreemption
+from nominee.scheduler.plugins.deferred_pod_scheduling import DeferredPodScheduling
+from nominee.scheduler.plugins.dynamic_resources import DynamicResources
+from nominee.scheduler.plugins.gang_scheduling import GangScheduling
+from nominee.scheduler.plugins.image_locality import ImageLocality
+from nominee.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from nominee.scheduler.plugins.node_affinity import NodeAffinity
+from nominee.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
+from nominee.scheduler.plugins.node_ports import NodePorts
+from nominee.scheduler.plugins.node_resources import NodeResourcesBalancedAllocation, NodeResourcesFit
+from nominee.scheduler.plugins.node_volume_limits import NodeVolumeLimits
+from nominee.scheduler.plugins.pod_topology_spread import PodTopologySpread
+from nominee.scheduler.plugins.simple import NodeName, NodeUnschedulable, PrioritySort, SchedulingGates
+from nominee.scheduler.plugins.taint_toleration import TaintToleration
+from nominee.scheduler.plugins.volume_binding import VolumeBinding
+from nominee.scheduler.plugins.volume_restrictions import VolumeRestrictions
+from nominee.scheduler.plugins.volume_zone import VolumeZone
 
 IN_TREE: Mapping[str, type[Plugin]] = {
     plugin.name: plugin

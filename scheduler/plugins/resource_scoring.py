@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework.interface import MAX_NODE_SCORE
+from nominee.scheduler.framework.interface import MAX_NODE_SCORE
 
 Int64s = NDArray[np.int64]
 UTILIZATION_MAX = 100

@@ -12,9 +12,9 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.api.pb import core
-from machinery.scheduling.taints import tolerates
-from scheduler.framework.events import (
+from nominee.machinery.api.pb import core
+from nominee.machinery.scheduling.taints import tolerates
+from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -22,7 +22,7 @@ from scheduler.framework.events import (
     QueueingHint,
     expect,
 )
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     FilterPlugin,
@@ -34,9 +34,9 @@ from scheduler.framework.interface import (
 )
 
 if TYPE_CHECKING:
-    from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.snapshot import Snapshot
-    from scheduler.framework.types import NodeInfo, PodInfo, QueuedPodInfo
+    from nominee.scheduler.framework.cycle_state import CycleState
+    from nominee.scheduler.framework.snapshot import Snapshot
+    from nominee.scheduler.framework.types import NodeInfo, PodInfo, QueuedPodInfo
 
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 

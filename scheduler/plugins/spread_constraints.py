@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from machinery.api import kinds, names
-from machinery.api.kinds import Kind
-from machinery.api.pb import apps, core
-from machinery.api.selectors import LabelSelector, Operator, Requirement
-from machinery.wire import codec
-from scheduler.framework.interface import Handle
-from scheduler.framework.profile import ArgumentError
-from scheduler.framework.types import PodInfo
+from nominee.machinery.api import kinds, names
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import apps, core
+from nominee.machinery.api.selectors import LabelSelector, Operator, Requirement
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.interface import Handle
+from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.framework.types import PodInfo
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from machinery.api.pb import core
-from machinery.scheduling.node_affinity import RequiredNodeAffinity
-from machinery.scheduling.taints import FORBIDDING, is_tolerated
-from scheduler.framework.columns import Column
-from scheduler.framework.label_groups import pods_matching
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo, Taint
-from scheduler.plugins.node_affinity import selector_mask
-from scheduler.plugins.spread_constraints import HOSTNAME, Constraint
+from nominee.machinery.api.pb import core
+from nominee.machinery.scheduling.node_affinity import RequiredNodeAffinity
+from nominee.machinery.scheduling.taints import FORBIDDING, is_tolerated
+from nominee.scheduler.framework.columns import Column
+from nominee.scheduler.framework.label_groups import pods_matching
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo, Taint
+from nominee.scheduler.plugins.node_affinity import selector_mask
+from nominee.scheduler.plugins.spread_constraints import HOSTNAME, Constraint
 
 Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]

@@ -9,11 +9,11 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.api.pb import core
-from machinery.scheduling.taints import FORBIDDING, PREFER_NO_SCHEDULE, is_tolerated
-from scheduler.framework.columns import Column
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from nominee.machinery.api.pb import core
+from nominee.machinery.scheduling.taints import FORBIDDING, PREFER_NO_SCHEDULE, is_tolerated
+from nominee.scheduler.framework.columns import Column
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -21,7 +21,7 @@ from scheduler.framework.events import (
     QueueingHint,
     expect,
 )
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     FilterPlugin,
@@ -31,9 +31,9 @@ from scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo, Taint
-from scheduler.plugins.normalize import normalize_by_max
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo, Taint
+from nominee.scheduler.plugins.normalize import normalize_by_max
 
 _STATE = "PreScoreTaintToleration"
 _NO_TAINTS: tuple[Taint, ...] = ()

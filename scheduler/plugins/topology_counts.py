@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework.columns import Column
-from scheduler.framework.interface import Rows
-from scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.columns import Column
+from nominee.scheduler.framework.interface import Rows
+from nominee.scheduler.framework.snapshot import Snapshot
 
 Counts = NDArray[np.int64]
 

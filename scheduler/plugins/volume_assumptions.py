@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from machinery.api.kinds import Kind
-from machinery.api.objects import ObjectKey, key_of, resource_version_of
-from scheduler.framework.interface import Handle
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import ObjectKey, key_of, resource_version_of
+from nominee.scheduler.framework.interface import Handle
 
 M = TypeVar("M", bound=Message)
 

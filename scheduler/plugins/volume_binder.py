@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from machinery.api import kinds
-from machinery.api.errors import not_found
-from machinery.api.objects import is_controlled_by, resource_version_of
-from machinery.api.pb import core
-from machinery.api.selectors import LabelSelector, SelectorError
-from machinery.runtime.backoff import ExponentialBackoff, Retries
-from machinery.scheduling.volume_matching import (
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import not_found
+from nominee.machinery.api.objects import is_controlled_by, resource_version_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.selectors import LabelSelector, SelectorError
+from nominee.machinery.runtime.backoff import ExponentialBackoff, Retries
+from nominee.machinery.scheduling.volume_matching import (
     SELECTED_NODE,
     bound_copy,
     class_of,
@@ -24,11 +24,11 @@ from machinery.scheduling.volume_matching import (
     reaches,
     requested_bytes,
 )
-from scheduler.framework.interface import Handle
-from scheduler.framework.io_steps import RETRIED, Failpoint, IoSteps, Sleep, Update
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.volume_assumptions import Assumptions
-from scheduler.plugins.volume_candidates import (
+from nominee.scheduler.framework.interface import Handle
+from nominee.scheduler.framework.io_steps import RETRIED, Failpoint, IoSteps, Sleep, Update
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.volume_assumptions import Assumptions
+from nominee.scheduler.plugins.volume_candidates import (
     candidates,
     choose,
     provisions,

@@ -13,12 +13,12 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core, storage
-from machinery.scheduling.volume_matching import SELECTED_NODE, class_of, node_selector_of
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core, storage
+from nominee.machinery.scheduling.volume_matching import SELECTED_NODE, class_of, node_selector_of
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -26,7 +26,7 @@ from scheduler.framework.events import (
     QueueingHint,
     expect,
 )
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     FilterPlugin,
@@ -38,12 +38,12 @@ from scheduler.framework.interface import (
     Rows,
     Status,
 )
-from scheduler.framework.io_steps import IoSteps
-from scheduler.framework.profile import ArgumentError
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.node_affinity import row_count, selector_mask
-from scheduler.plugins.volume_binder import (
+from nominee.scheduler.framework.io_steps import IoSteps
+from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.node_affinity import row_count, selector_mask
+from nominee.scheduler.plugins.volume_binder import (
     Claim,
     NodeVolumes,
     PodClaims,
@@ -51,7 +51,7 @@ from scheduler.plugins.volume_binder import (
     VolumeBinder,
     VolumeError,
 )
-from scheduler.plugins.volume_candidates import provisions, volume_size_max
+from nominee.scheduler.plugins.volume_candidates import provisions, volume_size_max
 
 _STATE = "VolumeBinding"
 BIND_TIMEOUT_SECONDS = 600

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from machinery.api.pb import core, storage
-from machinery.api.selectors import LabelSelector, SelectorError
-from machinery.resources import quantity
-from machinery.scheduling.volume_matching import (
+from nominee.machinery.api.pb import core, storage
+from nominee.machinery.api.selectors import LabelSelector, SelectorError
+from nominee.machinery.resources import quantity
+from nominee.machinery.scheduling.volume_matching import (
     NO_PROVISIONER,
     available_volumes,
     capacity_bytes,

@@ -12,11 +12,11 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.api import kinds
-from machinery.api.pb import core
-from scheduler.framework.columns import Column
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.columns import Column
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.events import (
     UNEXPECTED_AFTER,
     ActionType,
     ClusterEvent,
@@ -25,7 +25,7 @@ from scheduler.framework.events import (
     QueueingHint,
     expect,
 )
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     FilterPlugin,
@@ -36,9 +36,9 @@ from scheduler.framework.interface import (
     Rows,
     Status,
 )
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import Disk, NodeInfo, PodInfo
-from scheduler.plugins.node_affinity import row_count
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import Disk, NodeInfo, PodInfo
+from nominee.scheduler.plugins.node_affinity import row_count
 
 _STATE = "VolumeRestrictions"
 _ONE_POD_ONLY = "ReadWriteOncePod"

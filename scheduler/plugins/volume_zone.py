@@ -13,11 +13,11 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.api import kinds
-from machinery.api.pb import core, storage
-from machinery.scheduling.volume_matching import WAIT_FOR_FIRST_CONSUMER, class_of
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import (
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core, storage
+from nominee.machinery.scheduling.volume_matching import WAIT_FOR_FIRST_CONSUMER, class_of
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.events import (
     UNEXPECTED_AFTER,
     ActionType,
     ClusterEvent,
@@ -26,7 +26,7 @@ from scheduler.framework.events import (
     QueueingHint,
     expect,
 )
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     FilterPlugin,
@@ -36,8 +36,8 @@ from scheduler.framework.interface import (
     Rows,
     Status,
 )
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 _STATE = "VolumeZone"
 _SEPARATOR = "__"  # between the zones of a volume that is in several

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from machinery.api.pb import policy
-from machinery.api.selectors import LabelSelector, SelectorError
-from scheduler.framework.types import PodInfo
-from scheduler.preemption.victim_groups import Victim
+from nominee.machinery.api.pb import policy
+from nominee.machinery.api.selectors import LabelSelector, SelectorError
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.preemption.victim_groups import Victim
 
 
 @dataclass(frozen=True, slots=True)

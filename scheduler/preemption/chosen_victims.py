@@ -10,7 +10,7 @@ from typing import Final
 
 from cachetools import LRUCache
 
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 PREEMPTORS_MAX: Final = 10_000  # the least recently used is dropped
 

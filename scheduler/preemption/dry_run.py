@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from machinery.features.gates import Version
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Candidate, Code, Handle, Status
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.preemption.budgets import Budget, violations
-from scheduler.preemption.importance import by_importance
-from scheduler.preemption.victim_groups import Victim, VictimGroups, single_victims
+from nominee.machinery.features.gates import Version
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import Candidate, Code, Handle, Status
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.preemption.budgets import Budget, violations
+from nominee.scheduler.preemption.importance import by_importance
+from nominee.scheduler.preemption.victim_groups import Victim, VictimGroups, single_victims
 
 FIRST_ONLY_SINCE = Version(1, 37)
 NO_VICTIMS = Status(Code.UnschedulableAndUnresolvable, ("No preemption victims found for incoming pod",))

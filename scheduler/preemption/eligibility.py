@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from machinery.api.objects import get_condition
-from machinery.api.pb import core
-from machinery.scheduling.priority import preempts
-from scheduler.framework.deferred_resize import ResizePreemption, Tracking, is_deferred_resize
-from scheduler.framework.interface import Code, Status
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import PodInfo
+from nominee.machinery.api.objects import get_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.scheduling.priority import preempts
+from nominee.scheduler.framework.deferred_resize import ResizePreemption, Tracking, is_deferred_resize
+from nominee.scheduler.framework.interface import Code, Status
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import PodInfo
 
 DISRUPTION_TARGET = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from machinery.api import kinds
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.deferred_resize import is_deferred_resize
-from scheduler.framework.interface import Candidate, Code, Handle, NodeStatuses, Status
-from scheduler.framework.types import PodInfo
-from scheduler.preemption.budgets import read_budgets
-from scheduler.preemption.dry_run import DryRun, dry_run
-from scheduler.preemption.eligibility import nominated_node, why_not_eligible
-from scheduler.preemption.review import PAUSED, REVIEW_KEY, CandidateReview
-from scheduler.preemption.selection import best_candidates
-from scheduler.preemption.victim_groups import VictimGroups
+from nominee.machinery.api import kinds
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.deferred_resize import is_deferred_resize
+from nominee.scheduler.framework.interface import Candidate, Code, Handle, NodeStatuses, Status
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.preemption.budgets import read_budgets
+from nominee.scheduler.preemption.dry_run import DryRun, dry_run
+from nominee.scheduler.preemption.eligibility import nominated_node, why_not_eligible
+from nominee.scheduler.preemption.review import PAUSED, REVIEW_KEY, CandidateReview
+from nominee.scheduler.preemption.selection import best_candidates
+from nominee.scheduler.preemption.victim_groups import VictimGroups
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 

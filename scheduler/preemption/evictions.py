@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from machinery.api import kinds
-from machinery.api.errors import FailpointError, StatusError, is_not_found
-from machinery.api.objects import ObjectKey, get_condition, set_condition
-from machinery.api.pb import core
-from machinery.features.gates import Version
-from machinery.patch.strategic_diff import diff_strategic
-from machinery.runtime.clock import to_time
-from machinery.wire import codec
-from scheduler.framework.interface import Candidate, Handle, Status
-from scheduler.framework.io_steps import Concurrently, Delete, Failpoint, IoSteps, Patch
-from scheduler.framework.types import PodInfo
-from scheduler.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import FailpointError, StatusError, is_not_found
+from nominee.machinery.api.objects import ObjectKey, get_condition, set_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Version
+from nominee.machinery.patch.strategic_diff import diff_strategic
+from nominee.machinery.runtime.clock import to_time
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.interface import Candidate, Handle, Status
+from nominee.scheduler.framework.io_steps import Concurrently, Delete, Failpoint, IoSteps, Patch
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 
 PARALLEL_MAX: Final = 16
 IN_MEMORY_SINCE: Final = Version(1, 36)

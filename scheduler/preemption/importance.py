@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from machinery.runtime.clock import from_time
-from scheduler.framework.types import PodInfo
-from scheduler.preemption.victim_groups import Victim
+from nominee.machinery.runtime.clock import from_time
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.preemption.victim_groups import Victim
 
 
 def start_seconds(pod: PodInfo, now: float) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from scheduler.framework.interface import Candidate, Code, Status
+from nominee.scheduler.framework.interface import Candidate, Code, Status
 
 REVIEW_KEY: Final = "preemption/candidate-review"
 PAUSED: Final = Status(Code.Error, ("extenders have not been asked about the candidates",))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from scheduler.framework.interface import Candidate
-from scheduler.preemption.importance import earliest_start_of_top
+from nominee.scheduler.framework.interface import Candidate
+from nominee.scheduler.preemption.importance import earliest_start_of_top
 
 # Added to every priority, so that more victims never weigh less than fewer.
 _PRIORITY_OFFSET = 1 << 31

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey
-from scheduler.framework.interface import Candidate, Handle
-from scheduler.framework.scheduling_groups import group_of
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey
+from nominee.scheduler.framework.interface import Candidate, Handle
+from nominee.scheduler.framework.scheduling_groups import group_of
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 WHOLE_GROUP: Final = "PodGroup"
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from machinery.api.objects import ObjectKey
-from machinery.runtime.backoff import ExponentialBackoff
-from scheduler.framework.types import QueuedPodInfo
-from scheduler.queue.keyed_heap import KeyedHeap
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.runtime.backoff import ExponentialBackoff
+from nominee.scheduler.framework.types import QueuedPodInfo
+from nominee.scheduler.queue.keyed_heap import KeyedHeap
 
 WINDOW_SECONDS: Final = (
     1.0  # ends of backoff are cut to it, so that pods of one window are ordered by priority

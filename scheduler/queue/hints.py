@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import Message
 
-from machinery.api.pb import core
-from scheduler.framework.events import (
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -23,7 +23,7 @@ from scheduler.framework.events import (
 )
 
 if TYPE_CHECKING:
-    from scheduler.framework.types import PodInfo, QueuedPodInfo
+    from nominee.scheduler.framework.types import PodInfo, QueuedPodInfo
 
 # The events of a plugin that registers none: all of them.
 EVERY_EVENT = (

@@ -14,8 +14,8 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from scheduler.framework.events import ClusterEvent
-from scheduler.framework.types import PodInfo
+from nominee.scheduler.framework.events import ClusterEvent
+from nominee.scheduler.framework.types import PodInfo
 
 EVENTS_MAX: Final = 100_000
 

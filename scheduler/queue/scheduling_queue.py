@@ -24,19 +24,19 @@ from typing import Any, Final
 
 from google.protobuf.message import Message
 
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core
-from scheduler.framework.events import ClusterEvent
-from scheduler.framework.interface import NominatingInfo, PreEnqueuePlugin, QueueSortPlugin, Status
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.plugin_status import run_pre_enqueue_plugin
-from scheduler.framework.types import PodInfo, QueuedPodInfo
-from scheduler.object_changes import is_pod_updated, pod_changes
-from scheduler.queue.backoff import Backoff, BackoffQueue
-from scheduler.queue.hints import HintMap, Strategy, nodes_of
-from scheduler.queue.in_flight import InFlight
-from scheduler.queue.keyed_heap import KeyedHeap
-from scheduler.queue.queue_events import (
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.events import ClusterEvent
+from nominee.scheduler.framework.interface import NominatingInfo, PreEnqueuePlugin, QueueSortPlugin, Status
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.plugin_status import run_pre_enqueue_plugin
+from nominee.scheduler.framework.types import PodInfo, QueuedPodInfo
+from nominee.scheduler.object_changes import is_pod_updated, pod_changes
+from nominee.scheduler.queue.backoff import Backoff, BackoffQueue
+from nominee.scheduler.queue.hints import HintMap, Strategy, nodes_of
+from nominee.scheduler.queue.in_flight import InFlight
+from nominee.scheduler.queue.keyed_heap import KeyedHeap
+from nominee.scheduler.queue.queue_events import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
     POD_POPPED,
@@ -47,7 +47,7 @@ from scheduler.queue.queue_events import (
     UNSCHEDULED_UPDATE,
     event_label,
 )
-from scheduler.queue.unschedulable import UnschedulablePods
+from nominee.scheduler.queue.unschedulable import UnschedulablePods
 
 FLUSH_UNSCHEDULABLE_PERIOD_SECONDS: Final = 30.0
 FLUSH_BACKOFF_PERIOD_SECONDS: Final = 1.0

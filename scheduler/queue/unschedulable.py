@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from machinery.api.objects import ObjectKey
-from scheduler.framework.types import QueuedPodInfo
+from nominee.machinery.api.objects import ObjectKey
+from nominee.scheduler.framework.types import QueuedPodInfo
 
 NO_REJECTOR: Final = ""  # stands for the rejector of pods that no plugin rejected
 

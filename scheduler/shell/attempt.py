@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduler.attempt_states import BindingPlan, Effect, Progress
-from scheduler.cycle import Scheduled
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.plugin_hooks import PluginHooks
-from scheduler.framework.runtime import Framework
-from scheduler.framework.types import PodInfo, QueuedPodInfo
-from scheduler.shell.recorder import ProfileRecorder
-from scheduler.shell.waiting_pods import WaitingPod
+from nominee.scheduler.attempt_states import BindingPlan, Effect, Progress
+from nominee.scheduler.cycle import Scheduled
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.plugin_hooks import PluginHooks
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.types import PodInfo, QueuedPodInfo
+from nominee.scheduler.shell.recorder import ProfileRecorder
+from nominee.scheduler.shell.waiting_pods import WaitingPod
 
 
 @dataclass(frozen=True, slots=True)

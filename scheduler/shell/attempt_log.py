@@ -9,12 +9,12 @@ from typing import Final, cast
 
 from cachetools import LRUCache
 
-from machinery.api.objects import ObjectKey
-from machinery.runtime.clock import rfc3339_micro
-from scheduler.cycle import Failed, Scheduled
-from scheduler.explanation import format as output
-from scheduler.framework.diagnosis import FitError
-from scheduler.framework.types import PodInfo
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.runtime.clock import rfc3339_micro
+from nominee.scheduler.cycle import Failed, Scheduled
+from nominee.scheduler.explanation import format as output
+from nominee.scheduler.framework.diagnosis import FitError
+from nominee.scheduler.framework.types import PodInfo
 
 PODS_MAX: Final = 2000  # those tried last
 ATTEMPTS_MAX: Final = 5  # of one pod

@@ -2,8 +2,8 @@
 
     nominate (only if the wait may be long) -> wait on Permit -> PreBind -> Bind -> PostBind
 
-`scheduler.attempt_states` says which of these steps follow each other; `BindingCycles` performs them. Any
-failure before Bind undoes the reservation and sends the pod back to the queue.
+`nominee.scheduler.attempt_states` says which of these steps follow each other; `BindingCycles` performs
+them. Any failure before Bind undoes the reservation and sends the pod back to the queue.
 Source: kube-scheduler 1.36, bindingCycle and handleBindingCycleError; KEP-5278, "The scheduler puts
 NominatedNodeName".
 """
@@ -18,24 +18,24 @@ from typing import Final
 import anyio
 import anyio.abc
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_retryable
-from machinery.client.api_client import retry_unavailable
-from machinery.runtime import logs
-from machinery.runtime.failpoints import FailpointError
-from scheduler.attempt_states import BindingPlan, Effect, Event, State, next_event
-from scheduler.cycle import Scheduled, failed_by
-from scheduler.event_handlers import ASSIGNED_POD_DELETE, assigned_copy
-from scheduler.extenders.wire import ExtenderError
-from scheduler.framework.interface import Code, NominatingInfo, NominatingMode, Status
-from scheduler.framework.status import is_success
-from scheduler.shell import steps
-from scheduler.shell.attempt import Attempt
-from scheduler.shell.binding_plugins import BindingPlugins
-from scheduler.shell.deps import SchedulerDeps
-from scheduler.shell.failure_handler import FailureHandler
-from scheduler.shell.features import SchedulerFeatures
-from scheduler.shell.waiting_pods import PreBinding
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_retryable
+from nominee.machinery.client.api_client import retry_unavailable
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.failpoints import FailpointError
+from nominee.scheduler.attempt_states import BindingPlan, Effect, Event, State, next_event
+from nominee.scheduler.cycle import Scheduled, failed_by
+from nominee.scheduler.event_handlers import ASSIGNED_POD_DELETE, assigned_copy
+from nominee.scheduler.extenders.wire import ExtenderError
+from nominee.scheduler.framework.interface import Code, NominatingInfo, NominatingMode, Status
+from nominee.scheduler.framework.status import is_success
+from nominee.scheduler.shell import steps
+from nominee.scheduler.shell.attempt import Attempt
+from nominee.scheduler.shell.binding_plugins import BindingPlugins
+from nominee.scheduler.shell.deps import SchedulerDeps
+from nominee.scheduler.shell.failure_handler import FailureHandler
+from nominee.scheduler.shell.features import SchedulerFeatures
+from nominee.scheduler.shell.waiting_pods import PreBinding
 
 CALLS_MAX: Final = 64  # bindings that ask the API server at the same time
 _log = logs.get()

@@ -9,13 +9,13 @@ from collections.abc import Awaitable
 
 import anyio
 
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.instrumentation import FAILED
-from scheduler.framework.interface import Code, PreBindPlugin, Status
-from scheduler.framework.plugin_status import failed_status
-from scheduler.framework.runtime import Framework
-from scheduler.framework.types import PodInfo
-from scheduler.shell.perform import Performer
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.instrumentation import FAILED
+from nominee.scheduler.framework.interface import Code, PreBindPlugin, Status
+from nominee.scheduler.framework.plugin_status import failed_status
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.shell.perform import Performer
 
 
 class BindingPlugins:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from machinery.api.objects import ObjectKey
-from machinery.process.serving import Serving
-from machinery.runtime import logs
-from machinery.runtime.clock import rfc3339_micro
-from scheduler.explanation import format as output
-from scheduler.explanation import verdict as verdicts
-from scheduler.explanation.document import pod_explanation
-from scheduler.framework.types import PodInfo, QueuedPodInfo
-from scheduler.shell.scheduler import Scheduler
-from scheduler.shell.wiring import Parts
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.process.serving import Serving
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import rfc3339_micro
+from nominee.scheduler.explanation import format as output
+from nominee.scheduler.explanation import verdict as verdicts
+from nominee.scheduler.explanation.document import pod_explanation
+from nominee.scheduler.framework.types import PodInfo, QueuedPodInfo
+from nominee.scheduler.shell.scheduler import Scheduler
+from nominee.scheduler.shell.wiring import Parts
 
 EXPLAINED_NODES: Final = 100  # named in an explanation unless the caller asks for another number
 EXPLAINED_NODES_MAX: Final = 10_000

@@ -8,24 +8,24 @@ from dataclasses import dataclass
 
 import anyio
 
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from machinery.runtime.clock import Clock
-from scheduler.deferred_resizes import DeferredResizes
-from scheduler.extenders.client import ExtenderClient
-from scheduler.framework.cache import Cache
-from scheduler.framework.runtime import Framework
-from scheduler.framework.scheduling_groups import SchedulingGroups
-from scheduler.queue.scheduling_queue import PrioritySchedulingQueue
-from scheduler.shell.attempt import AttemptHooks
-from scheduler.shell.attempt_log import AttemptLog
-from scheduler.shell.metrics import Metrics
-from scheduler.shell.perform import Performer
-from scheduler.shell.recorder import ProfileRecorder
-from scheduler.shell.simulator_annotations import ResultWriter
-from scheduler.shell.status_writer import StatusWriter
-from scheduler.shell.waiting_pods import WaitingPods
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.runtime.clock import Clock
+from nominee.scheduler.deferred_resizes import DeferredResizes
+from nominee.scheduler.extenders.client import ExtenderClient
+from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
+from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue
+from nominee.scheduler.shell.attempt import AttemptHooks
+from nominee.scheduler.shell.attempt_log import AttemptLog
+from nominee.scheduler.shell.metrics import Metrics
+from nominee.scheduler.shell.perform import Performer
+from nominee.scheduler.shell.recorder import ProfileRecorder
+from nominee.scheduler.shell.simulator_annotations import ResultWriter
+from nominee.scheduler.shell.status_writer import StatusWriter
+from nominee.scheduler.shell.waiting_pods import WaitingPods
 
 
 class QueueClock:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import anyio.abc
 
-from machinery.api.errors import StatusError
-from machinery.runtime import logs
-from machinery.runtime.failpoints import FailpointError
-from scheduler import cycle
-from scheduler.cycle import Failed
-from scheduler.framework.interface import PostFilterResult, Status
-from scheduler.framework.status import is_success
-from scheduler.shell.attempt import Attempt
-from scheduler.shell.deps import SchedulerDeps
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.failpoints import FailpointError
+from nominee.scheduler import cycle
+from nominee.scheduler.cycle import Failed
+from nominee.scheduler.framework.interface import PostFilterResult, Status
+from nominee.scheduler.framework.status import is_success
+from nominee.scheduler.shell.attempt import Attempt
+from nominee.scheduler.shell.deps import SchedulerDeps
 
 _log = logs.get()
 

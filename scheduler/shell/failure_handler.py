@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import anyio.abc
 
-from scheduler.cycle import Failed, Reason, nomination_after
-from scheduler.failure import is_recreated, requeue_failed
-from scheduler.framework.deferred_resize import Flavour
-from scheduler.shell.attempt import Attempt
-from scheduler.shell.deps import SchedulerDeps
-from scheduler.shell.features import SchedulerFeatures
+from nominee.scheduler.cycle import Failed, Reason, nomination_after
+from nominee.scheduler.failure import is_recreated, requeue_failed
+from nominee.scheduler.framework.deferred_resize import Flavour
+from nominee.scheduler.shell.attempt import Attempt
+from nominee.scheduler.shell.deps import SchedulerDeps
+from nominee.scheduler.shell.features import SchedulerFeatures
 
 
 class FailureHandler:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.features.gates import Gates, Version
-from scheduler.framework.deferred_resize import ALPHA, ResizePreemption
-from scheduler.framework.pod_requests import ResourceOptions
-from scheduler.framework.types import DEFAULT_OPTIONS
+from nominee.machinery.features.gates import Gates, Version
+from nominee.scheduler.framework.deferred_resize import ALPHA, ResizePreemption
+from nominee.scheduler.framework.pod_requests import ResourceOptions
+from nominee.scheduler.framework.types import DEFAULT_OPTIONS
 
 KEEPS_NOMINATIONS: Final = Version(1, 34)  # the one release in which a failure did not clear a nomination
 STOPS_PRE_BINDING_SINCE: Final = Version(1, 36)

@@ -10,24 +10,24 @@ from dataclasses import dataclass
 
 import anyio.abc
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.objects import ObjectKey, key_of
-from machinery.runtime.failpoints import FailpointError
-from scheduler import group_cycle
-from scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.runtime import Framework
-from scheduler.framework.scheduling_groups import group_of
-from scheduler.framework.types import QueuedPodInfo
-from scheduler.group_cycle import Verdict
-from scheduler.placements import Placement, PlacementError, topology_key
-from scheduler.placements import placements as placements_of
-from scheduler.shell import steps
-from scheduler.shell.attempt import Attempt
-from scheduler.shell.deps import SchedulerDeps
-from scheduler.shell.features import SchedulerFeatures
-from scheduler.shell.group_status import GroupConditions
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.runtime.failpoints import FailpointError
+from nominee.scheduler import group_cycle
+from nominee.scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.scheduling_groups import group_of
+from nominee.scheduler.framework.types import QueuedPodInfo
+from nominee.scheduler.group_cycle import Verdict
+from nominee.scheduler.placements import Placement, PlacementError, topology_key
+from nominee.scheduler.placements import placements as placements_of
+from nominee.scheduler.shell import steps
+from nominee.scheduler.shell.attempt import Attempt
+from nominee.scheduler.shell.deps import SchedulerDeps
+from nominee.scheduler.shell.features import SchedulerFeatures
+from nominee.scheduler.shell.group_status import GroupConditions
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,17 @@ from typing import Final
 
 from anyio.abc import TaskGroup
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import meta, workloads
-from machinery.client.api_client import Client, retry_unavailable
-from machinery.patch.strategic_diff import diff_strategic
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock, to_time
-from machinery.wire import codec
-from scheduler.framework.runtime import Framework
-from scheduler.group_cycle import Verdict
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import meta, workloads
+from nominee.machinery.client.api_client import Client, retry_unavailable
+from nominee.machinery.patch.strategic_diff import diff_strategic
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock, to_time
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.group_cycle import Verdict
 
 CONDITION: Final = "PodGroupScheduled"
 _log = logs.get()

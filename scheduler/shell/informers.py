@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import anyio
 
-from machinery.api import kinds
-from machinery.api.kinds import Kind
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from machinery.client.informer import Informer
-from machinery.runtime.clock import Clock
-from scheduler.event_handlers import EventHandlers
-from scheduler.framework.events import ActionType, EventResource
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.runtime.clock import Clock
+from nominee.scheduler.event_handlers import EventHandlers
+from nominee.scheduler.framework.events import ActionType, EventResource
 
 # A finished pod uses nothing any more: it is deleted for the scheduler (kube-scheduler's pod informer).
 NOT_FINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"

@@ -12,15 +12,20 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from machinery.api.pb import core
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock
-from scheduler.framework.events import ClusterEvent, QueueingHint
-from scheduler.framework.types import PodInfo
-from scheduler.queue.hints import AskHint, Registration, ask
-from scheduler.queue.queue_events import UNSCHEDULED_ADD, UNSCHEDULED_DELETE, UNSCHEDULED_UPDATE, event_label
-from scheduler.queue.scheduling_queue import PrioritySchedulingQueue
-from scheduler.shell.durations import Durations
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock
+from nominee.scheduler.framework.events import ClusterEvent, QueueingHint
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.queue.hints import AskHint, Registration, ask
+from nominee.scheduler.queue.queue_events import (
+    UNSCHEDULED_ADD,
+    UNSCHEDULED_DELETE,
+    UNSCHEDULED_UPDATE,
+    event_label,
+)
+from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue
+from nominee.scheduler.shell.durations import Durations
 
 HINT_ERROR: Final = "Error"
 _log = logs.get()

@@ -17,7 +17,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from scheduler.shell.durations import Durations
+from nominee.scheduler.shell.durations import Durations
 
 SAMPLED_EVERY: Final = 10  # attempts: how often each plugin is timed (upstream: one in ten, by chance)
 ATTEMPTS_LABEL_MAX: Final = 15

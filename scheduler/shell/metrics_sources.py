@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from scheduler.plugins.default_preemption import DefaultPreemption
-from scheduler.shell.deps import SchedulerDeps
-from scheduler.shell.metrics import (
+from nominee.scheduler.plugins.default_preemption import DefaultPreemption
+from nominee.scheduler.shell.deps import SchedulerDeps
+from nominee.scheduler.shell.metrics import (
     CACHE_SIZE,
     GOROUTINES,
     IN_FLIGHT_EVENTS,
@@ -18,8 +18,8 @@ from scheduler.shell.metrics import (
     Read,
     Values,
 )
-from scheduler.shell.scheduler import Scheduler
-from scheduler.shell.timing import PointTimer
+from nominee.scheduler.shell.scheduler import Scheduler
+from nominee.scheduler.shell.timing import PointTimer
 
 
 def read_sources(

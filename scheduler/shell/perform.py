@@ -1,4 +1,4 @@
-"""Perform the I/O that plugins ask for (`scheduler.framework.io_steps`)."""
+"""Perform the I/O that plugins ask for (`nominee.scheduler.framework.io_steps`)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 import anyio
 
-from machinery.client.api_client import Client, retry_unavailable
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock
-from scheduler.framework import io_steps
-from scheduler.framework.io_steps import ApiCall, IoStep, IoSteps
-from scheduler.shell import steps
+from nominee.machinery.client.api_client import Client, retry_unavailable
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock
+from nominee.scheduler.framework import io_steps
+from nominee.scheduler.framework.io_steps import ApiCall, IoStep, IoSteps
+from nominee.scheduler.shell import steps
 
 R = TypeVar("R")
 _log = logs.get()

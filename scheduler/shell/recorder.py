@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from machinery.events.recorder import EventRecorder
-from scheduler.pod_status import note as cut
+from nominee.machinery.events.recorder import EventRecorder
+from nominee.scheduler.pod_status import note as cut
 
 
 class ProfileRecorder:

@@ -8,21 +8,21 @@ from typing import Any
 
 import anyio
 
-from machinery.client.api_client import Client
-from machinery.client.leader_election import Timing
-from machinery.process.component import BadConfiguration, Process
-from machinery.process.leading import run_as_leader
-from scheduler.config import SchedulerConfig
-from scheduler.config_reading import plugin_folders, read_config, read_profiles
-from scheduler.framework.deferred_resize import ALPHA, ResizePreemption
-from scheduler.framework.interface import Plugin
-from scheduler.framework.profile import Profile
-from scheduler.plugin_loader import search_also
-from scheduler.plugins import registry
-from scheduler.shell import debug
-from scheduler.shell.features import RESIZE_PREEMPTION
-from scheduler.shell.metrics import Metrics
-from scheduler.shell.wiring import build
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.client.leader_election import Timing
+from nominee.machinery.process.component import BadConfiguration, Process
+from nominee.machinery.process.leading import run_as_leader
+from nominee.scheduler.config import SchedulerConfig
+from nominee.scheduler.config_reading import plugin_folders, read_config, read_profiles
+from nominee.scheduler.framework.deferred_resize import ALPHA, ResizePreemption
+from nominee.scheduler.framework.interface import Plugin
+from nominee.scheduler.framework.profile import Profile
+from nominee.scheduler.plugin_loader import search_also
+from nominee.scheduler.plugins import registry
+from nominee.scheduler.shell import debug
+from nominee.scheduler.shell.features import RESIZE_PREEMPTION
+from nominee.scheduler.shell.metrics import Metrics
+from nominee.scheduler.shell.wiring import build
 
 LAST_EVENTS_SECONDS_MAX = 1.0  # for events that are not written yet when the process is stopped
 

@@ -14,28 +14,31 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.runtime import logs
-from machinery.runtime.failpoints import FailpointError
-from scheduler import cycle, deferred_resizes
-from scheduler.attempt_states import Effect, Event, Progress
-from scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled
-from scheduler.extenders import search
-from scheduler.extenders.wire import ExtenderError
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.scheduling_groups import group_of
-from scheduler.framework.types import QueuedPodInfo
-from scheduler.queue.scheduling_queue import FLUSH_BACKOFF_PERIOD_SECONDS, FLUSH_UNSCHEDULABLE_PERIOD_SECONDS
-from scheduler.shell import steps
-from scheduler.shell.attempt import Attempt
-from scheduler.shell.binding import BindingCycles
-from scheduler.shell.deps import SchedulerDeps
-from scheduler.shell.evictions import Evictions
-from scheduler.shell.failure_handler import FailureHandler
-from scheduler.shell.features import SchedulerFeatures
-from scheduler.shell.group_scheduling import GroupScheduling
-from scheduler.shell.recorder import ProfileRecorder
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.failpoints import FailpointError
+from nominee.scheduler import cycle, deferred_resizes
+from nominee.scheduler.attempt_states import Effect, Event, Progress
+from nominee.scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled
+from nominee.scheduler.extenders import search
+from nominee.scheduler.extenders.wire import ExtenderError
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.scheduling_groups import group_of
+from nominee.scheduler.framework.types import QueuedPodInfo
+from nominee.scheduler.queue.scheduling_queue import (
+    FLUSH_BACKOFF_PERIOD_SECONDS,
+    FLUSH_UNSCHEDULABLE_PERIOD_SECONDS,
+)
+from nominee.scheduler.shell import steps
+from nominee.scheduler.shell.attempt import Attempt
+from nominee.scheduler.shell.binding import BindingCycles
+from nominee.scheduler.shell.deps import SchedulerDeps
+from nominee.scheduler.shell.evictions import Evictions
+from nominee.scheduler.shell.failure_handler import FailureHandler
+from nominee.scheduler.shell.features import SchedulerFeatures
+from nominee.scheduler.shell.group_scheduling import GroupScheduling
+from nominee.scheduler.shell.recorder import ProfileRecorder
 
 TASKS_MAX: Final = 20_000  # binding cycles that are not over; beyond it the loop waits
 TURN_SECONDS: Final = 0.0005

@@ -11,24 +11,32 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core
-from machinery.client.api_client import Client, retry_unavailable
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock
-from machinery.wire.scalars import format_duration
-from scheduler.framework.columns import Rows
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.instrumentation import PluginObserver, Verdicts
-from scheduler.framework.interface import NodeStatuses, PostFilterResult, PreFilterResult, Status
-from scheduler.framework.runtime import Framework
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.status import is_success
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.shell.attempt import Attempt
-from scheduler.simulator_results import PASSED, STATE_KEY, VICTIM, WAIT, Results, status_text, with_history
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client, retry_unavailable
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.wire.scalars import format_duration
+from nominee.scheduler.framework.columns import Rows
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.instrumentation import PluginObserver, Verdicts
+from nominee.scheduler.framework.interface import NodeStatuses, PostFilterResult, PreFilterResult, Status
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.status import is_success
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.shell.attempt import Attempt
+from nominee.scheduler.simulator_results import (
+    PASSED,
+    STATE_KEY,
+    VICTIM,
+    WAIT,
+    Results,
+    status_text,
+    with_history,
+)
 
 NANOS_PER_SECOND = 1_000_000_000
 _log = logs.get()

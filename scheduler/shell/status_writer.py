@@ -20,18 +20,18 @@ import anyio
 import anyio.abc
 from cachetools import LRUCache
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.objects import ObjectKey, resource_version_of
-from machinery.api.pb import core
-from machinery.client.api_client import Client, retry_unavailable
-from machinery.runtime import failpoints, logs
-from machinery.runtime.clock import Clock
-from scheduler.cycle import Failed
-from scheduler.framework.interface import NominatingInfo, NominatingMode
-from scheduler.pending_nominations import PendingNominations
-from scheduler.pod_status import status_patch
-from scheduler.shell import steps
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import ObjectKey, resource_version_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client, retry_unavailable
+from nominee.machinery.runtime import failpoints, logs
+from nominee.machinery.runtime.clock import Clock
+from nominee.scheduler.cycle import Failed
+from nominee.scheduler.framework.interface import NominatingInfo, NominatingMode
+from nominee.scheduler.pending_nominations import PendingNominations
+from nominee.scheduler.pod_status import status_patch
+from nominee.scheduler.shell import steps
 
 CALLS_MAX: Final = 64  # status writes at the same time
 ANSWERS_MAX: Final = 10_000

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from machinery.runtime import failpoints
-from scheduler.plugins import volume_binder
-from scheduler.plugins.dynamic_resources import plugin as dynamic_resources
-from scheduler.preemption import evictions
+from nominee.machinery.runtime import failpoints
+from nominee.scheduler.plugins import volume_binder
+from nominee.scheduler.plugins.dynamic_resources import plugin as dynamic_resources
+from nominee.scheduler.preemption import evictions
 
 CYCLE_BEFORE = failpoints.declare("scheduler.cycle.before")
 ASSUME_AFTER = failpoints.declare("scheduler.assume.after")

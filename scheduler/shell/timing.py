@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.framework.columns import Rows
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.instrumentation import PluginObserver, PointHook, PointHooks
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.columns import Rows
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.instrumentation import PluginObserver, PointHook, PointHooks
+from nominee.scheduler.framework.interface import (
     Code,
     FilterPlugin,
     NodeStatuses,
@@ -24,10 +24,10 @@ from scheduler.framework.interface import (
     PreFilterResult,
     Status,
 )
-from scheduler.framework.runtime import Framework
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.shell.durations import Durations, Series
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.shell.durations import Durations, Series
 
 SUCCESS: Final = Code.Success.name
 # Extension points as the metrics name them, by the fields of `PointHooks`.

@@ -11,10 +11,10 @@ from typing import Final
 
 import anyio
 
-from machinery.runtime.clock import Clock
-from machinery.wire.scalars import format_duration
-from scheduler.framework.interface import Code, Status
-from scheduler.framework.types import PodInfo
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.wire.scalars import format_duration
+from nominee.scheduler.framework.interface import Code, Status
+from nominee.scheduler.framework.types import PodInfo
 
 NANOS_PER_SECOND: Final = 1_000_000_000
 

@@ -12,49 +12,49 @@ from dataclasses import dataclass
 
 import anyio
 
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from machinery.events.series_recorder import SeriesRecorder
-from machinery.process.component import BadConfiguration, Process
-from scheduler.config import SchedulerConfig
-from scheduler.deferred_resizes import DeferredResizes
-from scheduler.event_handlers import EventHandlers
-from scheduler.extenders.client import ExtenderClient
-from scheduler.extenders.search import EXTENDER_NAME
-from scheduler.extenders.tls import TransportError
-from scheduler.framework.cache import Cache
-from scheduler.framework.deferred_resize import ALPHA, ResizePreemption
-from scheduler.framework.environment import Environment
-from scheduler.framework.events import ActionType, EventResource
-from scheduler.framework.instrumentation import hooks_of
-from scheduler.framework.interface import Plugin, Status
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.plugin_set import PluginConfigError
-from scheduler.framework.profile import ArgumentError, Profile
-from scheduler.framework.runtime import Framework
-from scheduler.framework.scheduling_groups import SchedulingGroups
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import PodInfo
-from scheduler.pending_nominations import PendingNominations
-from scheduler.queue.backoff import Backoff
-from scheduler.queue.hints import HintMap, build_hint_map
-from scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
-from scheduler.shell.attempt import AttemptHooks
-from scheduler.shell.attempt_log import AttemptLog
-from scheduler.shell.deps import PodActivator, ProfileParts, QueueClock, QueueSignal, SchedulerDeps
-from scheduler.shell.features import SchedulerFeatures
-from scheduler.shell.informers import Informers
-from scheduler.shell.measured_events import MeasuredQueue, timed_ask
-from scheduler.shell.metrics import SAMPLED_EVERY, Metrics
-from scheduler.shell.metrics_sources import read_sources
-from scheduler.shell.perform import Performer
-from scheduler.shell.recorder import ProfileRecorder
-from scheduler.shell.scheduler import Scheduler
-from scheduler.shell.simulator_annotations import ResultRecorder, ResultWriter
-from scheduler.shell.status_writer import CALLS_MAX, StatusWriter
-from scheduler.shell.timing import PluginTimer, PointTimer
-from scheduler.shell.waiting_pods import WaitingPods
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.events.series_recorder import SeriesRecorder
+from nominee.machinery.process.component import BadConfiguration, Process
+from nominee.scheduler.config import SchedulerConfig
+from nominee.scheduler.deferred_resizes import DeferredResizes
+from nominee.scheduler.event_handlers import EventHandlers
+from nominee.scheduler.extenders.client import ExtenderClient
+from nominee.scheduler.extenders.search import EXTENDER_NAME
+from nominee.scheduler.extenders.tls import TransportError
+from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.deferred_resize import ALPHA, ResizePreemption
+from nominee.scheduler.framework.environment import Environment
+from nominee.scheduler.framework.events import ActionType, EventResource
+from nominee.scheduler.framework.instrumentation import hooks_of
+from nominee.scheduler.framework.interface import Plugin, Status
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.plugin_set import PluginConfigError
+from nominee.scheduler.framework.profile import ArgumentError, Profile
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.pending_nominations import PendingNominations
+from nominee.scheduler.queue.backoff import Backoff
+from nominee.scheduler.queue.hints import HintMap, build_hint_map
+from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
+from nominee.scheduler.shell.attempt import AttemptHooks
+from nominee.scheduler.shell.attempt_log import AttemptLog
+from nominee.scheduler.shell.deps import PodActivator, ProfileParts, QueueClock, QueueSignal, SchedulerDeps
+from nominee.scheduler.shell.features import SchedulerFeatures
+from nominee.scheduler.shell.informers import Informers
+from nominee.scheduler.shell.measured_events import MeasuredQueue, timed_ask
+from nominee.scheduler.shell.metrics import SAMPLED_EVERY, Metrics
+from nominee.scheduler.shell.metrics_sources import read_sources
+from nominee.scheduler.shell.perform import Performer
+from nominee.scheduler.shell.recorder import ProfileRecorder
+from nominee.scheduler.shell.scheduler import Scheduler
+from nominee.scheduler.shell.simulator_annotations import ResultRecorder, ResultWriter
+from nominee.scheduler.shell.status_writer import CALLS_MAX, StatusWriter
+from nominee.scheduler.shell.timing import PluginTimer, PointTimer
+from nominee.scheduler.shell.waiting_pods import WaitingPods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,11 @@ import grpc.aio
 from aetcd import rpc
 from aetcd.rpc import rpc_pb2_grpc
 
-from machinery.client import transport
-from machinery.runtime.clock import Clock
-from simulation.etcd import transactions
-from simulation.etcd.store import Change, CompactedError, FutureRevisionError, Lease, Store
-from simulation.etcd.transactions import InvalidRequestError, LeaseNotFoundError
+from nominee.machinery.client import transport
+from nominee.machinery.runtime.clock import Clock
+from nominee.simulation.etcd import transactions
+from nominee.simulation.etcd.store import Change, CompactedError, FutureRevisionError, Lease, Store
+from nominee.simulation.etcd.transactions import InvalidRequestError, LeaseNotFoundError
 
 REQUEST_BYTES_MAX: Final = 1536 << 10
 _COMPACTED = "etcdserver: mvcc: required revision has been compacted"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aetcd import rpc
 
-from simulation.etcd.store import Store
+from nominee.simulation.etcd.store import Store
 
 _TARGETS = {
     rpc.Compare.VERSION: "version",

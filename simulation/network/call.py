@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 import grpc
 import grpc.aio
 
-from simulation.owner import OWNER, Owner
+from nominee.simulation.owner import OWNER, Owner
 
 if TYPE_CHECKING:
-    from simulation.network.network import Network
-    from simulation.network.server import SimulatedServer
+    from nominee.simulation.network.network import Network
+    from nominee.simulation.network.server import SimulatedServer
 
 MESSAGES_MAX: Final = 256
 """Messages that wait for a reader; then the writer waits, as with HTTP/2's flow control."""

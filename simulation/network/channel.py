@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from simulation.network.call import RESET, Call, Metadata, StreamCall, UnaryCall
+from nominee.simulation.network.call import RESET, Call, Metadata, StreamCall, UnaryCall
 
 if TYPE_CHECKING:
-    from simulation.network.network import Network
+    from nominee.simulation.network.network import Network
 
 Encode = Callable[[object], bytes]
 Decode = Callable[[bytes], object]

@@ -10,12 +10,12 @@ from typing import Final, TypeVarTuple, Unpack, cast
 import grpc
 import grpc.aio
 
-from simulation.loop import SimulatedLoop
-from simulation.network.call import RESET, Call
-from simulation.network.channel import SimulatedChannel
-from simulation.network.delays import Delays
-from simulation.network.server import SimulatedServer
-from simulation.owner import Owner, State
+from nominee.simulation.loop import SimulatedLoop
+from nominee.simulation.network.call import RESET, Call
+from nominee.simulation.network.channel import SimulatedChannel
+from nominee.simulation.network.delays import Delays
+from nominee.simulation.network.server import SimulatedServer
+from nominee.simulation.owner import Owner, State
 
 Ts = TypeVarTuple("Ts")
 RETRY_SECONDS: Final = 0.05

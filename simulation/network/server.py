@@ -11,11 +11,11 @@ import anyio
 import grpc
 import grpc.aio
 
-from simulation.network.call import RESET, Call, Metadata, Status, UnaryCall
-from simulation.owner import OWNER, Owner, State
+from nominee.simulation.network.call import RESET, Call, Metadata, Status, UnaryCall
+from nominee.simulation.owner import OWNER, Owner, State
 
 if TYPE_CHECKING:
-    from simulation.network.network import Network
+    from nominee.simulation.network.network import Network
 
 _STOPPED = Status(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
 _EXHAUSTED = Status(grpc.StatusCode.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!")

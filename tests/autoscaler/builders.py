@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from autoscaler.options import Compat, Options
-from autoscaler.planning import annotation_keys
-from autoscaler.planning.observation import ControllerKey
-from autoscaler.shell.ports import Counters
-from machinery.api.kinds import Kind
-from machinery.api.pb import core
-from machinery.runtime.clock import FakeClock, to_time
-from scheduler.framework.interface import Lister
+from nominee.autoscaler.options import Compat, Options
+from nominee.autoscaler.planning import annotation_keys
+from nominee.autoscaler.planning.observation import ControllerKey
+from nominee.autoscaler.shell.ports import Counters
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import FakeClock, to_time
+from nominee.scheduler.framework.interface import Lister
 from tests.autoscaler.harness import Harness
 from tests.autoscaler.world import GROUP_LABEL, World
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 
-from autoscaler.loop import run_once
-from autoscaler.options import Options
-from autoscaler.planning.dynamic_resources import Listers
-from autoscaler.result import LoopResult
-from autoscaler.shell.executor import Executor, Spawn
-from autoscaler.shell.ports import Counters
-from autoscaler.state import AutoscalerState
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
+from nominee.autoscaler.loop import run_once
+from nominee.autoscaler.options import Options
+from nominee.autoscaler.planning.dynamic_resources import Listers
+from nominee.autoscaler.result import LoopResult
+from nominee.autoscaler.shell.executor import Executor, Spawn
+from nominee.autoscaler.shell.ports import Counters
+from nominee.autoscaler.state import AutoscalerState
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
 from tests.autoscaler.world import World
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from autoscaler.options import Compat
-from autoscaler.result import LoopResult
-from machinery.runtime.clock import FakeClock
+from nominee.autoscaler.options import Compat
+from nominee.autoscaler.result import LoopResult
+from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, new_world, node, pod
 from tests.autoscaler.harness import Harness
 from tests.autoscaler.world import World

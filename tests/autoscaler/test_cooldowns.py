@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.options import Compat
-from autoscaler.result import ScaleDownResult
-from machinery.runtime.clock import FakeClock, to_time
+from nominee.autoscaler.options import Compat
+from nominee.autoscaler.result import ScaleDownResult
+from nominee.machinery.runtime.clock import FakeClock, to_time
 from tests.autoscaler.builders import Started, add_group, autoscaler, new_world, node, pod
 from tests.autoscaler.harness import Harness
 from tests.autoscaler.world import World

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from autoscaler.options import Compat
-from autoscaler.planning.device_utilization import device_utilization
-from autoscaler.planning.dynamic_resources import DynamicResources
-from autoscaler.planning.forkable_table import ForkableTable
-from machinery.api import kinds
-from machinery.api.kinds import Kind
-from machinery.api.objects import ObjectKey, key_of
-from machinery.api.pb import core, devices
-from machinery.runtime.clock import FakeClock
-from machinery.wire.codec import from_json
+from nominee.autoscaler.options import Compat
+from nominee.autoscaler.planning.device_utilization import device_utilization
+from nominee.autoscaler.planning.dynamic_resources import DynamicResources
+from nominee.autoscaler.planning.forkable_table import ForkableTable
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.api.pb import core, devices
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire.codec import from_json
 from tests.autoscaler.builders import autoscaler, new_world, node, pod
 from tests.autoscaler.harness import Harness
 from tests.autoscaler.world import World

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.planning.equivalence import equivalence_groups
-from machinery.api.pb import core
+from nominee.autoscaler.planning.equivalence import equivalence_groups
+from nominee.machinery.api.pb import core
 
 
 def _pod(name: str, *, volume: str = "", kind: str = "projected", cpu: str = "1") -> core.Pod:

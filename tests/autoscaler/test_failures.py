@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.options import Compat
-from autoscaler.planning.observation import CREATING, Instance
-from machinery.runtime.clock import FakeClock
+from nominee.autoscaler.options import Compat
+from nominee.autoscaler.planning.observation import CREATING, Instance
+from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, new_world, node, pod
 from tests.autoscaler.world import World
 

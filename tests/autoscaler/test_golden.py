@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.options import Compat
+from nominee.autoscaler.options import Compat
 from tests.autoscaler import golden
 from tests.support.recordings import read
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from autoscaler.options import Compat
-from autoscaler.planning.observation import CloudView
-from machinery.api.pb import core
-from machinery.runtime.clock import FakeClock
+from nominee.autoscaler.options import Compat
+from nominee.autoscaler.planning.observation import CloudView
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import Started, autoscaler, new_world, node, pod
 from tests.autoscaler.harness import Harness
 from tests.autoscaler.world import World

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.options import Compat
-from autoscaler.planning.scale_up import ScaleUpResult
-from machinery.runtime.clock import FakeClock
+from nominee.autoscaler.options import Compat
+from nominee.autoscaler.planning.scale_up import ScaleUpResult
+from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import Started, autoscaler, new_world, node, pod
 
 ALL = (Compat.V1_35, Compat.V1_36, Compat.FIXED)

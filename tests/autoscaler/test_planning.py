@@ -5,17 +5,17 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from autoscaler.actuation.eviction import EVICTION_RETRY_SECONDS
-from autoscaler.options import Compat, Options, Range, from_flags
-from autoscaler.planning import expander
-from autoscaler.planning.backoff import NodeGroupBackoff
-from autoscaler.planning.drainability import DrainContext, pods_to_move
-from autoscaler.planning.observation import ControllerKey
-from autoscaler.planning.pdb_tracker import RemainingPdbTracker
-from autoscaler.planning.scale_up import ScaleUpResult
-from machinery.api.pb import core, policy
-from machinery.features.gates import Version
-from machinery.runtime.clock import FakeClock
+from nominee.autoscaler.actuation.eviction import EVICTION_RETRY_SECONDS
+from nominee.autoscaler.options import Compat, Options, Range, from_flags
+from nominee.autoscaler.planning import expander
+from nominee.autoscaler.planning.backoff import NodeGroupBackoff
+from nominee.autoscaler.planning.drainability import DrainContext, pods_to_move
+from nominee.autoscaler.planning.observation import ControllerKey
+from nominee.autoscaler.planning.pdb_tracker import RemainingPdbTracker
+from nominee.autoscaler.planning.scale_up import ScaleUpResult
+from nominee.machinery.api.pb import core, policy
+from nominee.machinery.features.gates import Version
+from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import Started, autoscaler, new_world, node, pod
 
 NOW = FakeClock().now()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.options import Compat
-from autoscaler.planning.observation import CloudView
-from autoscaler.planning.scale_up import ScaleUpResult
-from autoscaler.result import ScaleDownResult
-from autoscaler.shell.ports import CloudError
-from autoscaler.steps.act_on_empty_cluster import NODES_NOT_READY_SECONDS
-from machinery.api.pb import core
-from machinery.runtime.clock import FakeClock
+from nominee.autoscaler.options import Compat
+from nominee.autoscaler.planning.observation import CloudView
+from nominee.autoscaler.planning.scale_up import ScaleUpResult
+from nominee.autoscaler.result import ScaleDownResult
+from nominee.autoscaler.shell.ports import CloudError
+from nominee.autoscaler.steps.act_on_empty_cluster import NODES_NOT_READY_SECONDS
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, new_world, node, pod
 
 STARTUP = "startup-taint.cluster-autoscaler.kubernetes.io/agent"

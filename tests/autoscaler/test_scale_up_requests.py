@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.options import Options
-from autoscaler.planning.scale_up_requests import (
+from nominee.autoscaler.options import Options
+from nominee.autoscaler.planning.scale_up_requests import (
     TRANSITIONS,
     Effect,
     Event,

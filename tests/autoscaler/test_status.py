@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 import yaml
 
-from autoscaler.options import Compat
-from autoscaler.planning.status import (
+from nominee.autoscaler.options import Compat
+from nominee.autoscaler.planning.status import (
     ERROR_CHARACTERS_MAX,
     ScaleDownCandidates,
     StatusBuilder,
     initializing,
     timestamp,
 )
-from machinery.runtime.clock import FakeClock, Moment, rfc3339
+from nominee.machinery.runtime.clock import FakeClock, Moment, rfc3339
 from tests.autoscaler.builders import add_group, autoscaler, new_world, node, pod
 from tests.autoscaler.harness import Harness
 from tests.autoscaler.world import World

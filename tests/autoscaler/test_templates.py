@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.options import Compat
-from autoscaler.planning.observation import DaemonSet
-from machinery.api.pb import apps, core
-from machinery.runtime.clock import FakeClock
+from nominee.autoscaler.options import Compat
+from nominee.autoscaler.planning.observation import DaemonSet
+from nominee.machinery.api.pb import apps, core
+from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, new_world, node, pod
 from tests.autoscaler.world import World
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.options import Compat
-from autoscaler.planning.utilization import Utilization
-from machinery.runtime.clock import FakeClock
+from nominee.autoscaler.options import Compat
+from nominee.autoscaler.planning.utilization import Utilization
+from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, new_world, node, pod
 
 

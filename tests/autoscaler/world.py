@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from autoscaler.planning import taints
-from autoscaler.planning.events import Event
-from autoscaler.planning.observation import (
+from nominee.autoscaler.planning import taints
+from nominee.autoscaler.planning.events import Event
+from nominee.autoscaler.planning.observation import (
     CloudView,
     ControllerKey,
     DaemonSet,
@@ -20,12 +20,12 @@ from autoscaler.planning.observation import (
     NodeGroup,
     Observation,
 )
-from autoscaler.shell.ports import CloudError
-from machinery.api import errors
-from machinery.api.pb import apps, core, policy
-from machinery.api.selectors import LabelSelector
-from machinery.runtime.clock import FakeClock
-from machinery.wire.codec import from_json
+from nominee.autoscaler.shell.ports import CloudError
+from nominee.machinery.api import errors
+from nominee.machinery.api.pb import apps, core, policy
+from nominee.machinery.api.selectors import LabelSelector
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire.codec import from_json
 
 GROUP_LABEL = "golden.test/node-group"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from machinery.api.pb import apps, coordination, core, policy, storage
-from machinery.runtime.clock import rfc3339, rfc3339_micro
-from machinery.wire import codec
+from nominee.machinery.api.pb import apps, coordination, core, policy, storage
+from nominee.machinery.runtime.clock import rfc3339, rfc3339_micro
+from nominee.machinery.wire import codec
 
 EPOCH = 1_700_000_000
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from controllers.shell.controller import Context, InformerSet, Recorders
-from machinery.client.api_client import Client
-from machinery.features import gates as versions
-from machinery.runtime import logs
-from machinery.runtime.clock import FakeClock
+from nominee.controllers.shell.controller import Context, InformerSet, Recorders
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.features import gates as versions
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import FakeClock
 from tests.support.fake_api import FakeApi
 
 

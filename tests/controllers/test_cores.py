@@ -14,12 +14,13 @@ def test_the_contract_names_every_module_outside_the_shells() -> None:
     contracts = config["tool"]["importlinter"]["contracts"]
     (contract,) = [each for each in contracts if each["name"] == CONTRACT]
     modules = {
-        ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
+        ".".join(("nominee", *path.relative_to(REPOSITORY).with_suffix("").parts))
         for path in (REPOSITORY / "controllers").rglob("*.py")
         if "shell" not in path.parts and path.stem not in ("__init__", "__main__")
     }
     shells = {
-        ".".join(path.relative_to(REPOSITORY).parts) for path in (REPOSITORY / "controllers").rglob("shell")
+        ".".join(("nominee", *path.relative_to(REPOSITORY).parts))
+        for path in (REPOSITORY / "controllers").rglob("shell")
     }
 
     assert set(contract["source_modules"]) == modules

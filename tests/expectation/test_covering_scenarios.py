@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.pb import core, scheduling
-from machinery.client.api_client import Client
-from machinery.wire import codec
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core, scheduling
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.wire import codec
 from tests.scheduler.e2e.objects import (
     CLAIM_VOLUMES,
     SELECTED_NODE,

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_already_exists
-from machinery.api.pb import storage
-from machinery.client.api_client import Client, retry_unavailable
-from machinery.wire import codec
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_already_exists
+from nominee.machinery.api.pb import storage
+from nominee.machinery.client.api_client import Client, retry_unavailable
+from nominee.machinery.wire import codec
 from tests.scheduler.e2e.objects import SELECTED_NODE, arm, claim, pod, pod_when
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually

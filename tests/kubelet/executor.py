@@ -10,17 +10,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubelet import events, instructions
-from kubelet.checkpoint import Checkpoint, decode, encode
-from kubelet.features import Features
-from kubelet.instructions import NodeInstruction, PodInstruction
-from kubelet.node.state import NodeSettings, NodeState
-from kubelet.runtime.emulated_runtime import EmulatedRuntime
-from kubelet.sync_loop import handle
-from machinery.api.pb import core
-from machinery.patch.strategic_merge import strategic_merge_patch
-from machinery.wire import presence
-from machinery.wire.codec import from_json, to_json
+from nominee.kubelet import events, instructions
+from nominee.kubelet.checkpoint import Checkpoint, decode, encode
+from nominee.kubelet.features import Features
+from nominee.kubelet.instructions import NodeInstruction, PodInstruction
+from nominee.kubelet.node.state import NodeSettings, NodeState
+from nominee.kubelet.runtime.emulated_runtime import EmulatedRuntime
+from nominee.kubelet.sync_loop import handle
+from nominee.machinery.api.pb import core
+from nominee.machinery.patch.strategic_merge import strategic_merge_patch
+from nominee.machinery.wire import presence
+from nominee.machinery.wire.codec import from_json, to_json
 
 NOW = 1_700_000_000.0
 SYNCS_MAX = 1_000

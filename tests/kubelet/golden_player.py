@@ -12,18 +12,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kubelet import events, instructions
-from kubelet.features import status_features
-from kubelet.instructions import NodeInstruction, PodInstruction, SyncCause
-from kubelet.node.state import NodeSettings
-from kubelet.options import Delays
-from kubelet.pods.record import PodRecord
-from kubelet.resources.pod_resources import PodResources, desired_resources
-from kubelet.runtime import sandbox as runtime
-from kubelet.status.resize_conditions import write_resize_conditions
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
-from machinery.wire import presence
+from nominee.kubelet import events, instructions
+from nominee.kubelet.features import status_features
+from nominee.kubelet.instructions import NodeInstruction, PodInstruction, SyncCause
+from nominee.kubelet.node.state import NodeSettings
+from nominee.kubelet.options import Delays
+from nominee.kubelet.pods.record import PodRecord
+from nominee.kubelet.resources.pod_resources import PodResources, desired_resources
+from nominee.kubelet.runtime import sandbox as runtime
+from nominee.kubelet.status.resize_conditions import write_resize_conditions
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.wire import presence
 from tests.kubelet.executor import Executor, name, uid
 from tests.support.recordings import Case
 

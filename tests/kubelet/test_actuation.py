@@ -6,11 +6,11 @@ from collections.abc import Collection
 
 import pytest
 
-from kubelet.resize.actuation import Call, ContainerResize, PodResize, ResizePlan, plan
-from kubelet.resize.cgroups import CPU_SHARES_MIN, PodCgroup, pod_cgroup
-from kubelet.resources.pod_resources import inherited_limits
-from kubelet.resources.requirements import Requirements
-from machinery.api.pb import core
+from nominee.kubelet.resize.actuation import Call, ContainerResize, PodResize, ResizePlan, plan
+from nominee.kubelet.resize.cgroups import CPU_SHARES_MIN, PodCgroup, pod_cgroup
+from nominee.kubelet.resources.pod_resources import inherited_limits
+from nominee.kubelet.resources.requirements import Requirements
+from nominee.machinery.api.pb import core
 
 MIB = 1 << 20
 

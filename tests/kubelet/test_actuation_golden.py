@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kubelet import events
-from kubelet.instructions import Actuate, PodInstruction, RuntimeCall
-from kubelet.node.state import NodeSettings
-from kubelet.pods.record import PodRecord
-from kubelet.pods.resize_step import container_resizes, plan_of
-from kubelet.resize import actuation, conditions
-from kubelet.resize.actuation import Call, RestartContainers
-from kubelet.resources.pod_resources import PodResources
-from kubelet.resources.requirements import Requirements
-from kubelet.runtime.sandbox import Container, PodSandbox
-from machinery.api.pb import core
+from nominee.kubelet import events
+from nominee.kubelet.instructions import Actuate, PodInstruction, RuntimeCall
+from nominee.kubelet.node.state import NodeSettings
+from nominee.kubelet.pods.record import PodRecord
+from nominee.kubelet.pods.resize_step import container_resizes, plan_of
+from nominee.kubelet.resize import actuation, conditions
+from nominee.kubelet.resize.actuation import Call, RestartContainers
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.resources.requirements import Requirements
+from nominee.kubelet.runtime.sandbox import Container, PodSandbox
+from nominee.machinery.api.pb import core
 from tests.kubelet.executor import NOW, Executor, uid
 from tests.support.recordings import Case, read
 

@@ -7,8 +7,8 @@ from ipaddress import ip_address, ip_network
 import pytest
 from click.testing import CliRunner
 
-from kubelet.__main__ import main
-from kubelet.node.addresses import (
+from nominee.kubelet.__main__ import main
+from nominee.kubelet.node.addresses import (
     CLOUD_NUMBERS,
     CLOUD_NUMBERS_FROM,
     LISTED_NODES_MAX,

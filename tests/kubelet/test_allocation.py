@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from kubelet.allocation import predicates
-from kubelet.pods.record import PodRecord
-from kubelet.pods.resize_step import is_actuated
-from kubelet.resources.pod_resources import PodResources
-from kubelet.resources.requirements import Requirements
-from machinery.api.pb import core, meta
+from nominee.kubelet.allocation import predicates
+from nominee.kubelet.pods.record import PodRecord
+from nominee.kubelet.pods.resize_step import is_actuated
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.resources.requirements import Requirements
+from nominee.machinery.api.pb import core, meta
 from tests.kubelet.golden_player import Player
 
 CAPACITY = {"cpu": "4", "memory": "4Gi", "pods": "3"}

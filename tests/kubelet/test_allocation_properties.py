@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kubelet.checkpoint import Checkpoint, decode, encode
+from nominee.kubelet.checkpoint import Checkpoint, decode, encode
 from tests.kubelet.golden_player import Player
 
 CAPACITY = {"cpu": "4", "memory": "4Gi", "pods": "6"}

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubelet.checkpoint import Checkpoint, CorruptCheckpointError, EncodedPods, decode, encode
-from kubelet.resources.pod_resources import PodResources
-from kubelet.resources.requirements import Requirements, ResourceList
-from kubelet.runtime import sandbox as runtime
-from kubelet.runtime.sandbox import PodSandbox
-from kubelet.shell.checkpoint_file import CheckpointFile
-from machinery.api.pb import core
+from nominee.kubelet.checkpoint import Checkpoint, CorruptCheckpointError, EncodedPods, decode, encode
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.resources.requirements import Requirements, ResourceList
+from nominee.kubelet.runtime import sandbox as runtime
+from nominee.kubelet.runtime.sandbox import PodSandbox
+from nominee.kubelet.shell.checkpoint_file import CheckpointFile
+from nominee.machinery.api.pb import core
 from tests.support.patience import PATIENCE_SECONDS
 
 SMALL = Requirements(ResourceList.of({"cpu": "100m", "memory": "64Mi"}), ResourceList.of({"cpu": "1"}))
@@ -120,7 +120,7 @@ def test_a_half_written_new_file_does_not_matter(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from kubelet.shell.checkpoint_file import CheckpointFile
+from nominee.kubelet.shell.checkpoint_file import CheckpointFile
 from tests.kubelet.test_checkpoint import checkpoint
 
 file = CheckpointFile(Path(sys.argv[1]), "node-0")

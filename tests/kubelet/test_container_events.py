@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubelet.pods.container_events import restarting, started, stopping
-from machinery.api.pb import core
-from machinery.features.gates import Version
-from machinery.wire import codec
+from nominee.kubelet.pods.container_events import restarting, started, stopping
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Version
+from nominee.machinery.wire import codec
 
 POD = codec.from_json(
     core.Pod,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from kubelet.features import status_features
-from kubelet.resources.pod_resources import desired_resources
-from kubelet.runtime import crash_loop
-from kubelet.runtime import sandbox as runtime
-from kubelet.runtime.adoption import adopt
-from kubelet.runtime.sandbox import PodSandbox
-from kubelet.status.pod_status import View, build
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
+from nominee.kubelet.features import status_features
+from nominee.kubelet.resources.pod_resources import desired_resources
+from nominee.kubelet.runtime import crash_loop
+from nominee.kubelet.runtime import sandbox as runtime
+from nominee.kubelet.runtime.adoption import adopt
+from nominee.kubelet.runtime.sandbox import PodSandbox
+from nominee.kubelet.status.pod_status import View, build
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
 
 KNOWN = status_features(Version(1, 36), Gates("kubelet", Version(1, 36)))
 NOW = 1_700_000_000.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubelet.pods.deadline import seconds_left
-from machinery.api.pb import core
+from nominee.kubelet.pods.deadline import seconds_left
+from nominee.machinery.api.pb import core
 
 TAKEN = 1_700_000_000.5
 

@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from kubelet.features import status_features
-from kubelet.pods import container_events
-from kubelet.resources.pod_resources import desired_resources
-from kubelet.runtime import sandbox as runtime
-from kubelet.runtime.adoption import adopt
-from kubelet.runtime.sandbox import PodSandbox
-from kubelet.status.pod_status import View, build
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
+from nominee.kubelet.features import status_features
+from nominee.kubelet.pods import container_events
+from nominee.kubelet.resources.pod_resources import desired_resources
+from nominee.kubelet.runtime import sandbox as runtime
+from nominee.kubelet.runtime.adoption import adopt
+from nominee.kubelet.runtime.sandbox import PodSandbox
+from nominee.kubelet.status.pod_status import View, build
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
 
 NOW = 1_700_000_000.0
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kubelet.instructions import Evaluated
-from kubelet.node.state import NodeSettings
-from kubelet.node.swap import LIMITED_SWAP, swap_predicate
-from machinery.api.pb import core
+from nominee.kubelet.instructions import Evaluated
+from nominee.kubelet.node.state import NodeSettings
+from nominee.kubelet.node.swap import LIMITED_SWAP, swap_predicate
+from nominee.machinery.api.pb import core
 from tests.kubelet.executor import Executor, container, new_pod, node_object, resized
 
 CRITICAL = 2_000_000_000

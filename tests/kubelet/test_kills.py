@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kubelet.instructions import Actuate, StartContainers, StopContainers
-from kubelet.resize.actuation import Call, RestartContainers
-from machinery.api.pb import core
-from machinery.wire.codec import to_json
+from nominee.kubelet.instructions import Actuate, StartContainers, StopContainers
+from nominee.kubelet.resize.actuation import Call, RestartContainers
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire.codec import to_json
 from tests.kubelet.executor import (
     Executor,
     KilledError,

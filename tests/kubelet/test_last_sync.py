@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from kubelet.features import status_features
-from kubelet.pods.last_sync import LastSync
-from kubelet.resources.pod_resources import desired_resources
-from kubelet.runtime import sandbox as runtime
-from kubelet.status.pod_status import View, build
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
-from machinery.wire import codec, presence
+from nominee.kubelet.features import status_features
+from nominee.kubelet.pods.last_sync import LastSync
+from nominee.kubelet.resources.pod_resources import desired_resources
+from nominee.kubelet.runtime import sandbox as runtime
+from nominee.kubelet.status.pod_status import View, build
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.wire import codec, presence
 
 NOW = 1_700_000_000.0
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kubelet.node.node_object import RUNTIME_VERSION, Identity, NodeFacts, new_node, write_status
-from kubelet.options import NodeShape
-from machinery.api.pb import core
-from machinery.features.gates import Version
+from nominee.kubelet.node.node_object import RUNTIME_VERSION, Identity, NodeFacts, new_node, write_status
+from nominee.kubelet.options import NodeShape
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Version
 
 NOW = 1_700_000_000.0
 GPU, FPGA = "example.com/gpu", "example.com/fpga"

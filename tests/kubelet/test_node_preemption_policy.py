@@ -9,14 +9,20 @@ from collections.abc import Callable
 
 import pytest
 
-from kubelet.events import NodeChanged
-from kubelet.features import Features, ResizePreemptionFlavour, StatusFeatures, features, status_features
-from kubelet.instructions import Evaluated
-from kubelet.node.state import NodeSettings
-from kubelet.resize.conditions import DEFERRED
-from machinery.api.objects import get_condition
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
+from nominee.kubelet.events import NodeChanged
+from nominee.kubelet.features import (
+    Features,
+    ResizePreemptionFlavour,
+    StatusFeatures,
+    features,
+    status_features,
+)
+from nominee.kubelet.instructions import Evaluated
+from nominee.kubelet.node.state import NodeSettings
+from nominee.kubelet.resize.conditions import DEFERRED
+from nominee.machinery.api.objects import get_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
 from tests.kubelet.executor import (
     Executor,
     container,

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from kubelet.features import features, status_features
-from kubelet.pods.record import Outcome
-from kubelet.resize.conditions import ResizeCondition
-from kubelet.resources.pod_resources import PodResources, desired_resources
-from kubelet.resources.requirements import Requirements, ResourceList
-from kubelet.runtime import sandbox as runtime
-from kubelet.status.pod_status import View, build
-from machinery.api import objects
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
+from nominee.kubelet.features import features, status_features
+from nominee.kubelet.pods.record import Outcome
+from nominee.kubelet.resize.conditions import ResizeCondition
+from nominee.kubelet.resources.pod_resources import PodResources, desired_resources
+from nominee.kubelet.resources.requirements import Requirements, ResourceList
+from nominee.kubelet.runtime import sandbox as runtime
+from nominee.kubelet.status.pod_status import View, build
+from nominee.machinery.api import objects
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
 
 NOW = 1_700_000_000.0
 ALPHA_RESIZE = {"InPlacePodVerticalScaling": True}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kubelet.allocation.admission import recover
-from kubelet.allocation.predicates import Failure
-from kubelet.allocation.preemption import NoVictimsError, Shortage
-from kubelet.node.state import NodeState
-from kubelet.pods.record import PodRecord
-from machinery.api.pb import core
+from nominee.kubelet.allocation.admission import recover
+from nominee.kubelet.allocation.predicates import Failure
+from nominee.kubelet.allocation.preemption import NoVictimsError, Shortage
+from nominee.kubelet.node.state import NodeState
+from nominee.kubelet.pods.record import PodRecord
+from nominee.machinery.api.pb import core
 from tests.kubelet.executor import name, uid
 from tests.support.recordings import Case, read
 

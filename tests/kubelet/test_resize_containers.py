@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from kubelet.features import Features
-from kubelet.instructions import Actuate, Evaluated, RecordEvent
-from kubelet.resize.actuation import Call, RestartContainers
-from machinery.api.pb import core
+from nominee.kubelet.features import Features
+from nominee.kubelet.instructions import Actuate, Evaluated, RecordEvent
+from nominee.kubelet.resize.actuation import Call, RestartContainers
+from nominee.machinery.api.pb import core
 from tests.kubelet.executor import Executor, container, new_pod, node_object, resized, uid
 
 

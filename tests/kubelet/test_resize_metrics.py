@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from prometheus_client import REGISTRY
 
-from kubelet.instructions import Actuated, Evaluated, ResizeRequested
-from kubelet.node.summary import memory_in_use
-from kubelet.resize.operations import operations
-from kubelet.resources.pod_resources import PodResources
-from kubelet.resources.requirements import Requirements
-from kubelet.shell import metrics
+from nominee.kubelet.instructions import Actuated, Evaluated, ResizeRequested
+from nominee.kubelet.node.summary import memory_in_use
+from nominee.kubelet.resize.operations import operations
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.resources.requirements import Requirements
+from nominee.kubelet.shell import metrics
 from tests.kubelet.executor import Executor, container, new_pod, node_object, resized, uid
 
 

@@ -6,15 +6,15 @@ import pytest
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubelet.node.cpu_time import CpuTime, Use
-from kubelet.resources.pod_resources import PodResources
-from kubelet.resources.requirements import Requirements
-from kubelet.runtime import sandbox as runtime
-from kubelet.runtime.sandbox import PodSandbox
-from kubelet.runtime.terminations import terminations
-from kubelet.shell import metrics
-from kubelet.shell.resource_metrics import ResourceMetrics
-from machinery.api.pb import core
+from nominee.kubelet.node.cpu_time import CpuTime, Use
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.resources.requirements import Requirements
+from nominee.kubelet.runtime import sandbox as runtime
+from nominee.kubelet.runtime.sandbox import PodSandbox
+from nominee.kubelet.runtime.terminations import terminations
+from nominee.kubelet.shell import metrics
+from nominee.kubelet.shell.resource_metrics import ResourceMetrics
+from nominee.machinery.api.pb import core
 from tests.kubelet.executor import container, new_pod
 
 _RESOURCES = PodResources((("c", Requirements.from_json({"requests": {"cpu": "500m", "memory": "1Ki"}})),))

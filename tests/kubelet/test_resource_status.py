@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from kubelet.features import status_features
-from kubelet.resources.pod_resources import PodResources, desired_resources
-from kubelet.resources.requirements import Requirements
-from kubelet.runtime import sandbox as runtime
-from kubelet.status.pod_status import View, build
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
-from machinery.wire import codec
+from nominee.kubelet.features import status_features
+from nominee.kubelet.resources.pod_resources import PodResources, desired_resources
+from nominee.kubelet.resources.requirements import Requirements
+from nominee.kubelet.runtime import sandbox as runtime
+from nominee.kubelet.status.pod_status import View, build
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.wire import codec
 
 NOW = 1_700_000_000.0
 CURRENT = Version(1, 36)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from kubelet.features import status_features
-from kubelet.options import Delays, exit_code, pre_stop_sleep, run_duration
-from kubelet.resources.pod_resources import desired_resources
-from kubelet.runtime import sandbox as runtime
-from kubelet.runtime.adoption import adopt
-from kubelet.shell.timers import Timers
-from kubelet.status.pod_status import View, build
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import FakeClock
+from nominee.kubelet.features import status_features
+from nominee.kubelet.options import Delays, exit_code, pre_stop_sleep, run_duration
+from nominee.kubelet.resources.pod_resources import desired_resources
+from nominee.kubelet.runtime import sandbox as runtime
+from nominee.kubelet.runtime.adoption import adopt
+from nominee.kubelet.shell.timers import Timers
+from nominee.kubelet.status.pod_status import View, build
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import FakeClock
 
 
 async def test_timers_call_in_order_of_time() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubelet import events
-from kubelet.allocation.stale_node import wants_fresh_node
-from machinery.api.pb import core
+from nominee.kubelet import events
+from nominee.kubelet.allocation.stale_node import wants_fresh_node
+from nominee.machinery.api.pb import core
 from tests.kubelet.executor import Executor, container, new_pod, node_object, resized
 
 SSD = {"disk": "ssd"}

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from kubelet.pods import states as pod_states
-from kubelet.pods.record import PodRecord
-from kubelet.pods.states import TRANSITIONS, State, Step, Trigger
-from kubelet.pods.sync import ON_SUCCESS
-from kubelet.pods.transitions import fire
-from kubelet.resize import states as resize_states
-from kubelet.resize.states import IN_PROGRESS, PENDING, Effect, Pending, Progress
-from kubelet.resize.states import Trigger as ResizeTrigger
-from kubelet.resize.transitions import Facts, move, pending_state, progress_state
-from kubelet.resources.pod_resources import PodResources
-from kubelet.transitions import LOG_LENGTH_MAX, UnknownTransitionError, diagram
+from nominee.kubelet.pods import states as pod_states
+from nominee.kubelet.pods.record import PodRecord
+from nominee.kubelet.pods.states import TRANSITIONS, State, Step, Trigger
+from nominee.kubelet.pods.sync import ON_SUCCESS
+from nominee.kubelet.pods.transitions import fire
+from nominee.kubelet.resize import states as resize_states
+from nominee.kubelet.resize.states import IN_PROGRESS, PENDING, Effect, Pending, Progress
+from nominee.kubelet.resize.states import Trigger as ResizeTrigger
+from nominee.kubelet.resize.transitions import Facts, move, pending_state, progress_state
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.transitions import LOG_LENGTH_MAX, UnknownTransitionError, diagram
 from tests.kubelet.executor import new_pod
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "design" / "016-kubelet-core.md"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubelet.instructions import RecordContainerEvents
-from kubelet.pods.sub_paths import problems
-from machinery.api.pb import core
-from machinery.wire import codec
+from nominee.kubelet.instructions import RecordContainerEvents
+from nominee.kubelet.pods.sub_paths import problems
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire import codec
 from tests.kubelet.executor import Executor, new_pod, node_object
 
 _ANNOTATION = {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['sub']"}}}

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kubelet.node.summary import summary
-from kubelet.resources.pod_resources import PodResources
-from kubelet.resources.requirements import Requirements
-from kubelet.runtime import sandbox as runtime
-from machinery.api.pb import core
-from machinery.wire import codec
+from nominee.kubelet.node.summary import summary
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.resources.requirements import Requirements
+from nominee.kubelet.runtime import sandbox as runtime
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire import codec
 
 
 def _pod(**annotations: str) -> core.Pod:

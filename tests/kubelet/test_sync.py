@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from kubelet import events, instructions
-from kubelet.features import Features
-from kubelet.instructions import Actuate, PodInstruction, RecordContainerEvents, SyncLater
-from kubelet.node.state import NodeSettings
-from kubelet.node.summary import memory_in_use
-from kubelet.options import Delays
-from kubelet.pods.record import PodRecord
-from kubelet.pods.states import State
-from kubelet.pods.sync import UnexpectedResultError
-from kubelet.resize.actuation import Call, RestartContainers
-from kubelet.runtime import sandbox as runtime
-from machinery.api import objects
-from machinery.api.pb import core
+from nominee.kubelet import events, instructions
+from nominee.kubelet.features import Features
+from nominee.kubelet.instructions import Actuate, PodInstruction, RecordContainerEvents, SyncLater
+from nominee.kubelet.node.state import NodeSettings
+from nominee.kubelet.node.summary import memory_in_use
+from nominee.kubelet.options import Delays
+from nominee.kubelet.pods.record import PodRecord
+from nominee.kubelet.pods.states import State
+from nominee.kubelet.pods.sync import UnexpectedResultError
+from nominee.kubelet.resize.actuation import Call, RestartContainers
+from nominee.kubelet.runtime import sandbox as runtime
+from nominee.machinery.api import objects
+from nominee.machinery.api.pb import core
 from tests.kubelet.executor import (
     Executor,
     calls,

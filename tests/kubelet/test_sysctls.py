@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kubelet.__main__ import main
-from kubelet.node.state import NodeSettings
-from kubelet.node.sysctls import SysctlAllowlist
-from kubelet.shell.metrics import rejection_label
-from machinery.api.pb import core
-from machinery.features.gates import Version
+from nominee.kubelet.__main__ import main
+from nominee.kubelet.node.state import NodeSettings
+from nominee.kubelet.node.sysctls import SysctlAllowlist
+from nominee.kubelet.shell.metrics import rejection_label
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Version
 from tests.kubelet.executor import Executor, container, new_pod, node_object
 
 _VERSION = Version(1, 36)

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from machinery.api.pb import core
-from machinery.client.api_client import Client
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
 from tests.support.cluster import Cluster
 from tests.support.patience import PATIENCE_SECONDS
 

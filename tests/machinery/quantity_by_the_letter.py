@@ -1,7 +1,8 @@
 """A second reading of `resource.Quantity` (apimachinery 1.36), step by step with int64s that wrap.
 
-Slow and plain on purpose: `machinery.resources.quantity` computes in whole numbers and knows at which edges
-upstream's machine arithmetic shows; here every step is done as the machine does it, and a test compares both.
+Slow and plain on purpose: `nominee.machinery.resources.quantity` computes in whole numbers and knows at
+which edges upstream's machine arithmetic shows; here every step is done as the machine does it, and a test
+compares both.
 """
 
 from __future__ import annotations

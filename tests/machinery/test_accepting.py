@@ -14,8 +14,8 @@ import anyio
 import anyio.abc
 import pytest
 
-from machinery.process import accepting
-from machinery.process.accepting import Acceptor
+from nominee.machinery.process import accepting
+from nominee.machinery.process.accepting import Acceptor
 from nominee.pki import Pki
 from tests.support.patience import PATIENCE_SECONDS
 

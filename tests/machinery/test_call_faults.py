@@ -12,10 +12,10 @@ import grpc
 import grpc.aio
 import pytest
 
-from machinery.runtime.action_chain import ActionError
-from machinery.runtime.call_faults import ACTIONS, FAULTS, Call, Faults, Stream, Verdict
-from machinery.runtime.clock import FakeClock
 from nominee.completion.candidates import FAULT_ACTIONS, FAULT_METHODS
+from nominee.machinery.runtime.action_chain import ActionError
+from nominee.machinery.runtime.call_faults import ACTIONS, FAULTS, Call, Faults, Stream, Verdict
+from nominee.machinery.runtime.clock import FakeClock
 from tests.support.patience import PATIENCE_SECONDS
 
 BIND = Call("apiserver", "Bind", "pods")
@@ -246,7 +246,11 @@ async def test_a_merging_stream_is_ended_when_its_rule_is_removed() -> None:
 
 
 def test_completion_offers_what_clients_declare() -> None:
-    for module in ("machinery.client.api_client", "apiserver.storage.channel", "autoscaler.shell.provider"):
+    for module in (
+        "nominee.machinery.client.api_client",
+        "nominee.apiserver.storage.channel",
+        "nominee.autoscaler.shell.provider",
+    ):
         importlib.import_module(module)
     assert FAULTS.servers() == {server: sorted(methods) for server, methods in FAULT_METHODS.items()}
     assert set(FAULT_ACTIONS) == {name for name, argument in ACTIONS.items() if argument == "none"}

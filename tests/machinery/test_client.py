@@ -9,13 +9,13 @@ from contextlib import aclosing
 import anyio
 import pytest
 
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.client import api_client as client_module
-from machinery.client.api_client import retry_unavailable
-from machinery.patch.patch_type import PatchType
-from machinery.runtime.clock import FakeClock
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client import api_client as client_module
+from nominee.machinery.client.api_client import retry_unavailable
+from nominee.machinery.patch.patch_type import PatchType
+from nominee.machinery.runtime.clock import FakeClock
 from tests.machinery.api_server import config_map, running
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machinery.api.pb import meta
-from machinery.runtime import clock
-from machinery.runtime.clock import FakeClock
+from nominee.machinery.api.pb import meta
+from nominee.machinery.runtime import clock
+from nominee.machinery.runtime.clock import FakeClock
 
 
 async def test_sleepers_wake_in_order_at_their_own_time() -> None:

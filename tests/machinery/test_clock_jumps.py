@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from machinery.api import kinds
-from machinery.api.objects import condition_is
-from machinery.api.pb import apps, coordination, core, meta
-from machinery.client.api_client import Client
-from machinery.runtime.clock import SystemClock, from_time
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import condition_is
+from nominee.machinery.api.pb import apps, coordination, core, meta
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.runtime.clock import SystemClock, from_time
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 

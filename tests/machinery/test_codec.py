@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machinery.api import kinds
-from machinery.api.pb import core, meta
-from machinery.wire import codec, envelope, scalars
-from machinery.wire.manifests import parse_manifests
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.wire import codec, envelope, scalars
+from nominee.machinery.wire.manifests import parse_manifests
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 VALUES = [

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.kinds import Kind
-from machinery.defaults import apply
-from machinery.features.gates import Gates, Version
-from machinery.wire import codec
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.defaults import apply
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.wire import codec
 
 CONTAINERS = [{"name": "c", "image": "i"}]
 

@@ -9,8 +9,8 @@ import grpc
 import grpc.aio
 import pytest
 
-from machinery.api import errors, kinds
-from machinery.api.errors import Cause, GroupKind, StatusError
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import Cause, GroupKind, StatusError
 from tests.support.patience import PATIENCE_SECONDS
 
 POD, PDB = kinds.POD, kinds.POD_DISRUPTION_BUDGET

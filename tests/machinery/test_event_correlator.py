@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from machinery.api.pb import core
-from machinery.events.correlator import Correlated, CorrelatorOptions, EventCorrelator
-from machinery.runtime.clock import from_time, to_time
+from nominee.machinery.api.pb import core
+from nominee.machinery.events.correlator import Correlated, CorrelatorOptions, EventCorrelator
+from nominee.machinery.runtime.clock import from_time, to_time
 
 START = 1_000_000.0
 

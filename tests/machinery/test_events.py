@@ -9,15 +9,15 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from machinery.api import errors
-from machinery.api.errors import StatusError
-from machinery.api.pb import core, events
-from machinery.client.api_client import Client
-from machinery.events.recorder import QUEUE_MAX, EventRecorder
-from machinery.events.series import SERIES_MAX, EventSeriesCache
-from machinery.events.series_recorder import NOTE_BYTES_MAX, SeriesRecorder
-from machinery.runtime.clock import FakeClock, from_time, to_micro_time
-from machinery.runtime.token_bucket import TokenBucket
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core, events
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.events.recorder import QUEUE_MAX, EventRecorder
+from nominee.machinery.events.series import SERIES_MAX, EventSeriesCache
+from nominee.machinery.events.series_recorder import NOTE_BYTES_MAX, SeriesRecorder
+from nominee.machinery.runtime.clock import FakeClock, from_time, to_micro_time
+from nominee.machinery.runtime.token_bucket import TokenBucket
 from tests.support.patience import PATIENCE_SECONDS
 
 LIMIT_SECONDS = PATIENCE_SECONDS

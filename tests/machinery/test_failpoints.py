@@ -11,9 +11,16 @@ import sys
 import anyio
 import pytest
 
-from machinery.api.errors import StatusError
-from machinery.runtime.clock import FakeClock
-from machinery.runtime.failpoints import ActionError, FailpointError, Registry, Term, parse, parse_list
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.runtime.failpoints import (
+    ActionError,
+    FailpointError,
+    Registry,
+    Term,
+    parse,
+    parse_list,
+)
 from tests.support.patience import PATIENCE_SECONDS
 
 
@@ -139,7 +146,7 @@ async def test_armed_before_it_is_declared() -> None:
 
 def test_crash_is_sigkill() -> None:
     script = (
-        "import anyio; from machinery.runtime import failpoints as f\n"
+        "import anyio; from nominee.machinery.runtime import failpoints as f\n"
         "p = f.declare('a.b'); f.arm('a.b', '1*off->crash')\n"
         "async def main():\n    await p.hit(); print('once', flush=True); await p.hit(); print('twice')\n"
         "anyio.run(main)"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.planning.snapshot import ClusterSnapshot
-from machinery.features import gates as features
-from machinery.features.gate_sentences import SENTENCES
-from machinery.features.gates import Gates
-from machinery.runtime.clock import FakeClock
+from nominee.autoscaler.planning.snapshot import ClusterSnapshot
+from nominee.machinery.features import gates as features
+from nominee.machinery.features.gate_sentences import SENTENCES
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import FakeClock
 
 ROOT = Path(__file__).parents[2]
 COMPONENTS = ("apiserver", "scheduler", "kubelet", "controllers")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.wire.schema import messages
+from nominee.machinery.wire.schema import messages
 
 
 @pytest.mark.parametrize(

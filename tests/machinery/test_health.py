@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import anyio
 import pytest
 
-from machinery.process import health
-from machinery.process.health import Health, TimedWork
-from machinery.runtime.clock import FakeClock
+from nominee.machinery.process import health
+from nominee.machinery.process.health import Health, TimedWork
+from nominee.machinery.runtime.clock import FakeClock
 
 
 def broken() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.printing.durations import human_duration
+from nominee.machinery.printing.durations import human_duration
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.client.api_client import Client, ListResult, WatchEvent
-from machinery.client.informer import Informer
-from machinery.runtime.clock import FakeClock
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client, ListResult, WatchEvent
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.runtime.clock import FakeClock
 from tests.support.patience import PATIENCE_SECONDS
 
 LIMIT_SECONDS = PATIENCE_SECONDS

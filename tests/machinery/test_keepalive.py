@@ -6,7 +6,7 @@ from pathlib import Path
 
 from grpc._cython import cygrpc  # type: ignore[attr-defined]  # not in its stubs
 
-from machinery.client.grpc_options import CHANNEL_OPTIONS, KEEPALIVE_MILLISECONDS, SERVER_OPTIONS
+from nominee.machinery.client.grpc_options import CHANNEL_OPTIONS, KEEPALIVE_MILLISECONDS, SERVER_OPTIONS
 
 
 def test_every_option_is_one_that_grpc_knows() -> None:

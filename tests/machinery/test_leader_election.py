@@ -10,10 +10,15 @@ from typing import Any
 import anyio
 import pytest
 
-from machinery.api import errors
-from machinery.api.pb import coordination
-from machinery.client.leader_election import UNRENEWED_SECONDS_MAX, LeaderElector, LeadershipLostError, Timing
-from machinery.runtime.clock import FakeClock
+from nominee.machinery.api import errors
+from nominee.machinery.api.pb import coordination
+from nominee.machinery.client.leader_election import (
+    UNRENEWED_SECONDS_MAX,
+    LeaderElector,
+    LeadershipLostError,
+    Timing,
+)
+from nominee.machinery.runtime.clock import FakeClock
 from tests.support.leases import LeaseServer
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -208,7 +213,7 @@ async def test_whose_lease_was_taken_stops() -> None:
 
 async def test_a_call_that_hangs_does_not_outlast_the_lease() -> None:
     """In real time, since it is the call that hangs, not the clock."""
-    from machinery.runtime.clock import SystemClock
+    from nominee.machinery.runtime.clock import SystemClock
 
     class Hanging(LeaseServer):
         async def update(self, lease: coordination.Lease) -> coordination.Lease:

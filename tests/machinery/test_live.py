@@ -7,14 +7,14 @@ import random
 import anyio
 import pytest
 
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.client.api_client import Client, retry_unavailable
-from machinery.client.informer import Informer
-from machinery.client.leader_election import LeaderElector, LeadershipLostError, Timing
-from machinery.events.correlating_recorder import CorrelatingRecorder
-from machinery.events.series_recorder import SeriesRecorder
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client, retry_unavailable
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.leader_election import LeaderElector, LeadershipLostError, Timing
+from nominee.machinery.events.correlating_recorder import CorrelatingRecorder
+from nominee.machinery.events.series_recorder import SeriesRecorder
 from tests.machinery.api_server import config_map, running
 from tests.support.cluster import Cluster
 from tests.support.etcd import skip_if_etcd_loses_writes

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import structlog
 
-from machinery.api.objects import ObjectKey
-from machinery.runtime import logs
-from machinery.runtime.clock import FakeClock
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import FakeClock
 from tests.support.patience import PATIENCE_SECONDS
 
 
@@ -68,7 +68,9 @@ def test_an_exception_keeps_its_traceback_and_the_standard_library_is_heard() ->
 
 
 def test_before_it_is_configured_only_warnings_are_written_and_not_to_standard_output() -> None:
-    script = "from machinery.runtime import logs; logs.get().info('a'); logs.get().warning('b', node='n1')"
+    script = (
+        "from nominee.machinery.runtime import logs; logs.get().info('a'); logs.get().warning('b', node='n1')"
+    )
     ran = subprocess.run(
         [sys.executable, "-c", script], check=True, timeout=PATIENCE_SECONDS, capture_output=True, text=True
     )
@@ -96,6 +98,7 @@ def test_lines_are_written_to_a_file_for_a_while(tmp_path: Path, capsys: pytest.
 
 def test_it_does_not_load_rich_and_does_not_forbid_it() -> None:
     script = (
-        "import sys; import machinery.runtime.logs; assert 'rich' not in sys.modules; import rich.console"
+        "import sys; import nominee.machinery.runtime.logs; assert 'rich' not in sys.modules; "
+        "import rich.console"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE_SECONDS)

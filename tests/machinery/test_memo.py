@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery.api.pb import core
-from machinery.runtime.memo import BYTES_MAX, ENTRIES_MAX, RESULT_BYTES_MAX, CachedChange, CachedRule
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.memo import BYTES_MAX, ENTRIES_MAX, RESULT_BYTES_MAX, CachedChange, CachedRule
 
 
 def _spec(image: str) -> core.PodSpec:

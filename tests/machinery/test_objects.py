@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api import objects
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import apps, core, meta
+from nominee.machinery.api import objects
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import apps, core, meta
 
 
 def pod_with(*conditions: core.PodCondition) -> core.Pod:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from machinery.process.option_types import Duration
+from nominee.machinery.process.option_types import Duration
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machinery.api.pb import apps, core, policy
-from machinery.patch.json_patch import PatchError, diff_strategic, merge_patch, strategic_merge_patch
-from machinery.patch.strategic_schema import Shape, root, rule
-from machinery.wire import codec
+from nominee.machinery.api.pb import apps, core, policy
+from nominee.machinery.patch.json_patch import PatchError, diff_strategic, merge_patch, strategic_merge_patch
+from nominee.machinery.patch.strategic_schema import Shape, root, rule
+from nominee.machinery.wire import codec
 from tests.support.recordings import read
 
 POD = "k8s.io.api.core.v1.Pod"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery.api.pb import core
-from machinery.printing.pods import pod_status, pod_summary
+from nominee.machinery.api.pb import core
+from nominee.machinery.printing.pods import pod_status, pod_summary
 
 NOW = 1_700_000_000.0
 

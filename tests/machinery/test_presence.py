@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from machinery.api.pb import core
-from machinery.wire import presence
-from machinery.wire.codec import from_json
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire import presence
+from nominee.machinery.wire.codec import from_json
 
 CONTAINER = {"name": "c", "image": "app", "resources": {"requests": {"cpu": "1"}}}
 POD = {

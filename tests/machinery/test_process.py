@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from machinery.process.component import Process, component_command
-from machinery.process.run_files import RunFile, is_alive
+from nominee.machinery.process.component import Process, component_command
+from nominee.machinery.process.run_files import RunFile, is_alive
 from tests.support.eventually import eventually_sync
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -22,8 +22,8 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 COMPONENT = """
 import sys, anyio, click
-from machinery.runtime import failpoints
-from machinery.process.component import BadConfiguration, Fatal, component_command
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.process.component import BadConfiguration, Fatal, component_command
 
 POINT = failpoints.declare("echo.step.before")
 
@@ -274,7 +274,7 @@ def test_nonsense_is_a_usage_error(
 
 
 def test_a_run_file_of_another_process_is_left_alone(tmp_path: Path) -> None:
-    from machinery.process import run_files
+    from nominee.machinery.process import run_files
 
     run_files.write(tmp_path, "x", {"name": "x", "component": "x", "pid": os.getppid()})
     run_files.remove(tmp_path, "x", os.getpid())

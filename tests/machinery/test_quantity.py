@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machinery.api.pb import resource
-from machinery.resources import quantity
-from machinery.resources.quantity import Format, Quantity, QuantityError
+from nominee.machinery.api.pb import resource
+from nominee.machinery.resources import quantity
+from nominee.machinery.resources.quantity import Format, Quantity, QuantityError
 from tests.support.recordings import read
 
 CASES = read("quantity.jsonl")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from machinery.resources.quantity import Format, Quantity, QuantityError
+from nominee.machinery.resources.quantity import Format, Quantity, QuantityError
 from tests.machinery import quantity_by_the_letter as letter
 from tests.machinery.quantity_by_the_letter import MAX, MIN, Letter, Refused
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machinery.api.pb import core
-from machinery.resources import pod_resources as resources
-from machinery.wire import codec
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources import pod_resources as resources
+from nominee.machinery.wire import codec
 
 
 def pod(spec: dict[str, Any], status: dict[str, Any] | None = None) -> core.Pod:

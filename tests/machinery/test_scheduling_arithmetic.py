@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from machinery.api.pb import core
-from machinery.api.selectors import SelectorError
-from machinery.resources import pod_resources as resources
-from machinery.resources import qos
-from machinery.scheduling import node_affinity, priority, taints
-from machinery.scheduling.node_affinity import NodeTerm, PreferredTerms, RequiredNodeAffinity
-from machinery.wire import codec
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.selectors import SelectorError
+from nominee.machinery.resources import pod_resources as resources
+from nominee.machinery.resources import qos
+from nominee.machinery.scheduling import node_affinity, priority, taints
+from nominee.machinery.scheduling.node_affinity import NodeTerm, PreferredTerms, RequiredNodeAffinity
+from nominee.machinery.wire import codec
 from tests.support.recordings import read
 
 SCHEDULING = [case for case in read("scheduler.jsonl") if not case["extra"].get("preEnqueue")]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machinery.api.pb import meta
-from machinery.api.selectors import FieldSelector, LabelSelector, Operator, Requirement, SelectorError
+from nominee.machinery.api.pb import meta
+from nominee.machinery.api.selectors import FieldSelector, LabelSelector, Operator, Requirement, SelectorError
 from tests.support.recordings import read
 
 HEADER, *LINES = read("api_list.jsonl")

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from machinery.process.serving import Serving
-from machinery.runtime import failpoints
+from nominee.machinery.process.serving import Serving
+from nominee.machinery.runtime import failpoints
 from tests.support.patience import PATIENCE_SECONDS
 
 TOKEN = "secret"

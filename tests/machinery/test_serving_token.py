@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from machinery.process import serving_token
-from machinery.process.serving_client import ServingPort
+from nominee.machinery.process import serving_token
+from nominee.machinery.process.serving_client import ServingPort
 from tests.support.patience import PATIENCE_SECONDS
 
 PROCESSES = 4
@@ -25,7 +25,7 @@ def test_it_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
 
 def test_processes_that_start_at_once_have_the_same(tmp_path: Path) -> None:
     script = (
-        "import sys; from machinery.process import serving_token; print(end='.', flush=True);"
+        "import sys; from nominee.machinery.process import serving_token; print(end='.', flush=True);"
         "sys.stdin.readline();"
         "print(serving_token.ensure(sys.argv[1]))"
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from google.protobuf.message import Message
 
-from machinery.api.pb import core, meta
-from machinery.wire.text_check import unreadable
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.wire.text_check import unreadable
 
 
 def quantity(text: str) -> core.Pod:

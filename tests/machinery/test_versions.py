@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machinery.features import gates as versions
-from machinery.features.gates import GateError, Gates, UnknownGateError, Version
+from nominee.machinery.features import gates as versions
+from nominee.machinery.features.gates import GateError, Gates, UnknownGateError, Version
 
 ALL_VERSIONS = [Version(1, minor) for minor in range(versions.OLDEST.minor, versions.NEWEST.minor + 1)]
 

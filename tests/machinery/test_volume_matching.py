@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from controllers.volumes.binding import ClaimView, best_match
-from machinery.api.pb import core
-from machinery.api.selectors import SelectorError
-from machinery.scheduling.volume_matching import BETA_STORAGE_CLASS, bound_copy
-from machinery.wire import codec
-from scheduler.plugins.volume_candidates import candidates
+from nominee.controllers.volumes.binding import ClaimView, best_match
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.selectors import SelectorError
+from nominee.machinery.scheduling.volume_matching import BETA_STORAGE_CLASS, bound_copy
+from nominee.machinery.wire import codec
+from nominee.scheduler.plugins.volume_candidates import candidates
 
 
 def claim(annotations: dict[str, str] | None = None, **spec: Any) -> core.PersistentVolumeClaim:

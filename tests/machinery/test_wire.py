@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from machinery.api.kinds import by_kind
-from machinery.wire import envelope, protos
+from nominee.machinery.api.kinds import by_kind
+from nominee.machinery.wire import envelope, protos
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PROTO = Path(__file__).parents[2] / "proto"
@@ -21,7 +21,9 @@ VALUES = [
 
 def test_the_proto_files_are_those_of_the_table() -> None:
     for path, text in protos.render().items():
-        assert (PROTO / path).read_text() == text, f"{path}: run `python -m machinery.wire.protos proto`"
+        assert (PROTO / path).read_text() == text, (
+            f"{path}: run `python -m nominee.machinery.wire.protos proto`"
+        )
 
 
 def test_there_are_golden_values() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from machinery.runtime.clock import FakeClock
-from machinery.runtime.work_queue import BACKOFF_MAX_SECONDS, WorkQueue
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.runtime.work_queue import BACKOFF_MAX_SECONDS, WorkQueue
 
 
 @pytest.fixture

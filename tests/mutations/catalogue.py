@@ -17,8 +17,8 @@ class Mutation:
     edits: tuple[Edit, ...]
 
 
-_BINDING = "apiserver.registry.pods.binding"
-_WORKER = "kubelet.shell.pod_worker:PodWorker"
+_BINDING = "nominee.apiserver.registry.pods.binding"
+_WORKER = "nominee.kubelet.shell.pod_worker:PodWorker"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -44,7 +44,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         title="the scheduler's cache keeps an assumed pod whose binding failed",
         module="scheduler",
         edits=(
-            Edit("scheduler.shell.binding:BindingCycles._unreserve", "deps.cache.forget_pod(pod)", "pass"),
+            Edit(
+                "nominee.scheduler.shell.binding:BindingCycles._unreserve",
+                "deps.cache.forget_pod(pod)",
+                "pass",
+            ),
         ),
     ),
     Mutation(
@@ -74,7 +78,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         module="scheduler",
         edits=(
             Edit(
-                "scheduler.preemption.eligibility:why_not_eligible",
+                "nominee.scheduler.preemption.eligibility:why_not_eligible",
                 "if other.priority < pod.priority and is_terminating_by_preemption(other.pod):",
                 "if False:",
             ),
@@ -86,7 +90,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         module="scheduler",
         edits=(
             Edit(
-                "machinery.client.reflector:Reflector._watch_once",
+                "nominee.machinery.client.reflector:Reflector._watch_once",
                 "resource_version=self.resource_version,",
                 "resource_version=str(int(self.resource_version) + bool(self.watches)),",
             ),
@@ -98,12 +102,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         module="autoscaler",
         edits=(
             Edit(
-                "autoscaler.planning.pods_by_schedulability:arrange_by_schedulability",
+                "nominee.autoscaler.planning.pods_by_schedulability:arrange_by_schedulability",
                 "pod.status.nominatedNodeName and options.compat is not Compat.V1_35",
                 "False",
             ),
             Edit(
-                "autoscaler.actuation.recheck:recheck",
+                "nominee.autoscaler.actuation.recheck:recheck",
                 "(nominated := _nominated_pod(options, fresh, node))",
                 '(nominated := "")',
             ),
@@ -115,7 +119,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         module="scheduler",
         edits=(
             Edit(
-                "scheduler.preemption.dry_run:_not_reprieved",
+                "nominee.scheduler.preemption.dry_run:_not_reprieved",
                 "for first in (True, False):",
                 "for first in (False, True):",
             ),
@@ -127,7 +131,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         module="scheduler",
         edits=(
             Edit(
-                "machinery.resources.pod_resources:_container_requests",
+                "nominee.machinery.resources.pod_resources:_container_requests",
                 "_raise_to(effective, _read(status.allocatedResources))",
                 "actual = _read(status.resources.requests)\n"
                 "    (_raise_to if actual == desired else _add)(effective, _read(status.allocatedResources))",
@@ -140,7 +144,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         module="scheduler",
         edits=(
             Edit(
-                "machinery.client.leader_election:LeaderElector._acquire",
+                "nominee.machinery.client.leader_election:LeaderElector._acquire",
                 "self._observed_at >= duration",
                 "self._observed_at >= duration / 8",
             ),
@@ -152,7 +156,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         module="scheduler",
         edits=(
             Edit(
-                "scheduler.event_handlers:EventHandlers._assigned_pod_deleted",
+                "nominee.scheduler.event_handlers:EventHandlers._assigned_pod_deleted",
                 "with self._reporting():\n        self._cache.remove_pod(self._pod_info(pod))",
                 "import asyncio\n"
                 "    asyncio.get_running_loop().call_later(0.2, self._cache.remove_pod, self._pod_info(pod))",
@@ -165,7 +169,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         module="controllers",
         edits=(
             Edit(
-                "controllers.endpoints.shell.own_slices:OwnSlices._gone",
+                "nominee.controllers.endpoints.shell.own_slices:OwnSlices._gone",
                 "not self._pending.is_own_deletion(_service_of(found), found)",
                 "not self._is_own(found)",
             ),

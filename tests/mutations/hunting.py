@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from machinery.runtime.clock import SystemClock
+from nominee.machinery.runtime.clock import SystemClock
 from tests.mutations.catalogue import Mutation
 from tests.mutations.hunts import HUNTS, SIMULATED_SECONDS_MAX, Hunt
 from tests.mutations.launch import SELF

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.runtime.clock import SystemClock
 from nominee.invariants.evidence import Acknowledged, Settings
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.verify.acknowledged import AcknowledgedWrites
 from nominee.verify.verification import Verification, verify
 from tests.nominee.invariants.histories import pod

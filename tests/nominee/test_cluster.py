@@ -333,7 +333,7 @@ def test_a_second_api_server_in_a_directory_is_refused(directory: Path) -> None:
     cluster = Cluster(directory, "--components", "etcd,apiserver")
     first = cluster.component("apiserver")
     second = subprocess.run(
-        [sys.executable, "-P", "-m", "apiserver", "--dir", str(directory), "--name", "second"],
+        [sys.executable, "-P", "-m", "nominee.apiserver", "--dir", str(directory), "--name", "second"],
         capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,

@@ -26,7 +26,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 IMPORT_ALL = """
 import importlib, pathlib, sys
-from machinery.runtime import failpoints
+from nominee.machinery.runtime import failpoints
 module = importlib.import_module(sys.argv[1])
 for path in pathlib.Path(module.__path__[0]).rglob("*.py"):
     parts = path.relative_to(module.__path__[0]).with_suffix("").parts

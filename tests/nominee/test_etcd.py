@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from machinery.process.run_files import RunFile, is_alive
 from nominee import etcd
 from nominee.etcd import EtcdAddresses, EtcdBinary, EtcdError
+from nominee.machinery.process.run_files import RunFile, is_alive
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_already_exists
-from machinery.client.api_client import connect, retry_unavailable
-from machinery.process.run_files import RunFile
-from machinery.process.serving_client import ServingPort, request
 from nominee.commands.leader import leading_port
 from nominee.etcd_leader import leader
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_already_exists
+from nominee.machinery.client.api_client import connect, retry_unavailable
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.process.serving_client import ServingPort, request
 from tests.machinery.api_server import config_map
 from tests.nominee.test_cluster import Cluster, directory
 from tests.support.etcd import skip_if_etcd_loses_writes

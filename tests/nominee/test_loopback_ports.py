@@ -18,12 +18,12 @@ from typing import Any
 import grpc
 import pytest
 from aetcd.rpc import KVStub, PutRequest, RangeRequest
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
-from machinery.process.serving_client import ServingPort, request
 from nominee.authority import Identity
 from nominee.etcd import SOCKET
+from nominee.machinery.process.serving_client import ServingPort, request
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 from nominee.pki import Pki
 from nominee.supervisor.directory import StateDirectory
 from tests.nominee.test_cli import nominee

@@ -26,9 +26,16 @@ from tests.support.patience import PATIENCE_SECONDS
 REPOSITORY = Path(__file__).parents[2]
 INSTALL_SECONDS_MAX = 600.0
 PACKAGES = (
-    *("machinery", "apiserver", "scheduler", "kubelet", "autoscaler", "controllers", "simulation", "nominee"),
+    "machinery",
+    "apiserver",
+    "scheduler",
+    "kubelet",
+    "autoscaler",
+    "controllers",
+    "simulation",
     "scenarios",
 )
+PROJECT = Path(__file__).parent / "user_project"
 GENERATED = ("k8s", "nominee_api", "clusterautoscaler", "gnostic", "nominee_cel")
 # What generated code must run with; the rest of the dependencies is as new as can be.
 OLDEST = ("protobuf", "grpcio", "googleapis-common-protos", "click")
@@ -78,7 +85,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     home = tmp_path_factory.mktemp("package")
     sources, dist = home / "sources", home / "dist"
     not_sources = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__", "tests")
-    shutil.copytree(REPOSITORY, sources, ignore=not_sources)
+    shutil.copytree(REPOSITORY, sources, ignore=not_sources, symlinks=True)
     make = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
     run(sys.executable, "-c", make, dist, directory=sources)
     (sdist,) = dist.glob("*.tar.gz")
@@ -93,19 +100,21 @@ def test_what_is_in_the_package(built: Built) -> None:
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         described = Parser().parsestr(wheel.read(metadata).decode())
     protos = {path.relative_to(REPOSITORY / "proto") for path in (REPOSITORY / "proto").rglob("*.proto")}
-    compiled = {f"{str(path.parent).replace('k8s.io', 'k8s/io')}/{path.stem}_pb2.py" for path in protos}
+    compiled = {
+        f"nominee/pb/{str(path.parent).replace('k8s.io', 'k8s/io')}/{path.stem}_pb2.py" for path in protos
+    }
     assert compiled <= names
-    for package in (*PACKAGES, *GENERATED):
-        assert f"{package}/py.typed" in names
+    assert "nominee/py.typed" in names
+    # `nominee/` has links to the packages, which rglob does not follow.
     sources = {
-        str(path.relative_to(REPOSITORY))
-        for package in PACKAGES
+        f"{prefix}{path.relative_to(REPOSITORY)}"
+        for prefix, package in (("", "nominee"), *(("nominee/", package) for package in PACKAGES))
         for path in (REPOSITORY / package).rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
     assert sources <= names
     tops = {name.partition("/")[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {*PACKAGES, *GENERATED}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"nominee"}
     assert described["License-Expression"] == "Apache-2.0"
     assert described["Requires-Python"] == ">=3.11"
     assert any(name.endswith("licenses/LICENSE") for name in names)
@@ -118,7 +127,7 @@ class Installed:
     """The package in an environment that has nothing else, and commands of it run in an empty folder."""
 
     def __init__(self, home: Path, wheel: Path) -> None:
-        self.venv, self.folder = home / "venv", home / "elsewhere"
+        self.home, self.venv, self.folder = home, home / "venv", home / "elsewhere"
         self.directory = home / "cluster"
         self.folder.mkdir()
         # What a shell has, and nothing of this environment.
@@ -141,6 +150,14 @@ class Installed:
             "--no-compile",
         )
         run(*pip, *requirements, directory=self.folder)
+
+    def site_packages(self) -> set[str]:
+        """Return what the package itself has put into site-packages, apart from its dist-info."""
+        list_files = (
+            "import importlib.metadata as m; print(*(f.parts[0] for f in m.files('nominee')), sep='\\n')"
+        )
+        tops = set(self("python", "-P", "-c", list_files).splitlines()) - {".."}  # ..: bin/nominee
+        return {top for top in tops if not top.endswith(".dist-info")}
 
     def __call__(self, *words: str | Path) -> str:
         return run(*words, directory=self.folder, environment=self._environment)
@@ -190,10 +207,14 @@ def test_an_installed_package_runs_a_cluster(installed: Installed) -> None:
 
     assert wait_until(lambda: healthy() == names, PATIENCE_SECONDS)
     installed.nominee("down")
+    assert installed.site_packages() == {"nominee"}
+    shutil.copytree(PROJECT, installed.folder, dirs_exist_ok=True)
+    assert installed("python", "check.py", installed.home / "check").splitlines() == ["node-0 node-0"]
 
     # The compiler of the wheel is the one of the oldest runtime, so that the whole range works.
     installed.install(*oldest_dependencies())
-    imported = installed("python", "-P", "-c", IMPORT_GENERATED, *GENERATED).split()
+    generated = [f"nominee.pb.{package}" for package in GENERATED]
+    imported = installed("python", "-P", "-c", IMPORT_GENERATED, *generated).split()
     assert {"generated_pb2", "api_pb2", "api_pb2_grpc", "externalgrpc_pb2_grpc"} <= set(imported)
     installed.nominee("up", "--detach", "--components", "etcd,apiserver,scheduler")
     assert "default" in installed.nominee("get", "namespaces", "-o", "name")

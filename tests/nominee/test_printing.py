@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery.api.kinds import NODE, POD
-from machinery.api.pb import core
+from nominee.machinery.api.kinds import NODE, POD
+from nominee.machinery.api.pb import core
 from nominee.printing import columns
 from nominee.printing.tables import aligned, table
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from machinery.process import run_files
-from machinery.process.run_files import RunFile
 from nominee import etcd_members, identities
 from nominee.components import UnknownComponentError, find_process
+from nominee.machinery.process import run_files
+from nominee.machinery.process.run_files import RunFile
 from nominee.options import OptionError, parse_replicas
 from nominee.plan import UpOptions, build
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from machinery.process import run_files
-from machinery.process.leading import MASTER_STATUS
 from nominee.command_group import nominee
+from nominee.machinery.process import run_files
+from nominee.machinery.process.leading import MASTER_STATUS
 from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import process_letter
 from tests.support.patience import PATIENCE_SECONDS

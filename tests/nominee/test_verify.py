@@ -11,13 +11,13 @@ from aetcd import rpc
 from click.testing import CliRunner
 from google.protobuf.message import Message
 
-from machinery.api import kinds
-from machinery.api.objects import key_of
-from machinery.runtime.clock import SystemClock
-from machinery.wire import envelope
 from nominee.history.etcd_observer import Coverage
 from nominee.history.history_file import HistoryWriter
 from nominee.invariants.table import CHECKERS
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import key_of
+from nominee.machinery.runtime.clock import SystemClock
+from nominee.machinery.wire import envelope
 from nominee.verify import command, report, verification
 from nominee.verify.verification import Verification
 from tests.nominee.invariants.histories import History, node, pod

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 
 import anyio
 
-from machinery.runtime.clock import FakeClock
 from nominee.invariants.check import Result
 from nominee.invariants.checker import Violation
+from nominee.machinery.runtime.clock import FakeClock
 from nominee.verify.verification import ATTEMPTS, settled
 
 CHECKPOINTS, BINDING = "checkpoints-match-status", "one-node-per-pod"

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import FakeClock
-from machinery.wire import codec
-from scheduler.framework.cache import Cache
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import (
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import (
     BindPlugin,
     ClusterEventWithHint,
     EnqueueExtensions,
@@ -26,12 +26,12 @@ from scheduler.framework.interface import (
     ReservePlugin,
     Status,
 )
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.profile import Enabled, Profile, expand_multi_point
-from scheduler.framework.runtime import Environment, Framework
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import PodInfo
-from scheduler.plugins import registry
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.profile import Enabled, Profile, expand_multi_point
+from nominee.scheduler.framework.runtime import Environment, Framework
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins import registry
 
 VERSION = Version(1, 36)
 

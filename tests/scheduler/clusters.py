@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from machinery.api.pb import core
-from machinery.wire import codec
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire import codec
 
 ZONES = ("a", "b", "c")
 _CPU = st.sampled_from(("0", "100m", "250m", "500m", "1", "2", "4"))

@@ -6,12 +6,12 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import FakeClock
 from nominee.explain.cluster import Cluster as World
 from nominee.explain.cluster import ObjectLister as ListLister
 from nominee.explain.cluster import build_cluster, options_of, read_object
-from scheduler.framework.profile import Profile
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.scheduler.framework.profile import Profile
 
 __all__ = [
     "GOLDEN_VERSION",

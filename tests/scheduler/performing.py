@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from machinery.client.api_client import Client
-from scheduler.framework.runtime import Framework
-from scheduler.shell.binding_plugins import BindingPlugins
-from scheduler.shell.perform import Performer
+from nominee.machinery.client.api_client import Client
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.shell.binding_plugins import BindingPlugins
+from nominee.scheduler.shell.perform import Performer
 
 
 def performer(framework: Framework) -> Performer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scheduler.explanation.format import NodeRejection, PodExplanation, Rejection
+from nominee.scheduler.explanation.format import NodeRejection, PodExplanation, Rejection
 
 _NOT_COMPARED = frozenset(
     {

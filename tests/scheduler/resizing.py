@@ -9,32 +9,32 @@ from typing import Any
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.kinds import Kind
-from machinery.api.objects import ObjectKey, key_of
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import FakeClock
-from machinery.wire import codec
-from scheduler import cycle, deferred_resizes
-from scheduler.cycle import Failed, Scheduled
-from scheduler.deferred_resizes import DeferredResizes
-from scheduler.event_handlers import EventHandlers
-from scheduler.failure import requeue_failed
-from scheduler.framework.cache import Cache
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.deferred_resize import ALPHA, Flavour, ResizePreemption
-from scheduler.framework.io_steps import Concurrently, Delete, IoSteps
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.pod_requests import ResourceOptions
-from scheduler.framework.profile import Enabled, Profile, expand_multi_point
-from scheduler.framework.runtime import Environment, Framework
-from scheduler.framework.scheduling_groups import SchedulingGroups
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import PodInfo
-from scheduler.plugins import registry
-from scheduler.queue.hints import build_hint_map
-from scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire import codec
+from nominee.scheduler import cycle, deferred_resizes
+from nominee.scheduler.cycle import Failed, Scheduled
+from nominee.scheduler.deferred_resizes import DeferredResizes
+from nominee.scheduler.event_handlers import EventHandlers
+from nominee.scheduler.failure import requeue_failed
+from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.deferred_resize import ALPHA, Flavour, ResizePreemption
+from nominee.scheduler.framework.io_steps import Concurrently, Delete, IoSteps
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.pod_requests import ResourceOptions
+from nominee.scheduler.framework.profile import Enabled, Profile, expand_multi_point
+from nominee.scheduler.framework.runtime import Environment, Framework
+from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins import registry
+from nominee.scheduler.queue.hints import build_hint_map
+from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
 
 GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 V1_37 = Version(1, 37)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.attempt_states import (
+from nominee.scheduler.attempt_states import (
     TRANSITIONS,
     BindingPlan,
     Effect,

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from scheduler import config, plugin_loader
-from scheduler.config import ConfigError, SchedulerConfig
-from scheduler.config_profiles import ProfileError, build_profile
-from scheduler.framework.interface import PermitPlugin, Plugin
-from scheduler.framework.profile import ExtensionPoint, Profile
-from scheduler.plugins import registry
+from nominee.scheduler import config, plugin_loader
+from nominee.scheduler.config import ConfigError, SchedulerConfig
+from nominee.scheduler.config_profiles import ProfileError, build_profile
+from nominee.scheduler.framework.interface import PermitPlugin, Plugin
+from nominee.scheduler.framework.profile import ExtensionPoint, Profile
+from nominee.scheduler.plugins import registry
 from tests.scheduler.builders import Scripted
 
 HEADER = {"apiVersion": config.API_VERSION, "kind": config.KIND}
@@ -263,7 +263,7 @@ def test_plugins_from_outside() -> None:
         ("tests.scheduler.builders:Nope", "Nope"),
         ("no.such.module:X", "No module named"),
         ("tests.scheduler.builders:node", "not a subclass"),
-        ("scheduler.framework.interface:FilterPlugin", "its class has no name"),
+        ("nominee.scheduler.framework.interface:FilterPlugin", "its class has no name"),
         ("tests.scheduler.queue.replay:PriorityOrder", 'a plugin named "PrioritySort" already exists'),
     ],
 )
@@ -273,7 +273,7 @@ def test_plugins_that_cannot_be_loaded(path: str, want: str) -> None:
 
 
 OUTSIDE = """
-from scheduler.framework.interface import FilterPlugin
+from nominee.scheduler.framework.interface import FilterPlugin
 
 class {name}(FilterPlugin):
     name = "{name}"

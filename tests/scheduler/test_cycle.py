@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from scheduler import cycle
-from scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled, nomination_after
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import (
+from nominee.scheduler import cycle
+from nominee.scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled, nomination_after
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import (
     Code,
     FilterPlugin,
     NominatingInfo,
@@ -18,7 +18,7 @@ from scheduler.framework.interface import (
     PostFilterResult,
     Status,
 )
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import Desk, Scripted, desk, node, pod
 
 NOMINATE_N1 = NominatingInfo(NominatingMode.Override, "n1")

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core
-from scheduler.framework.deferred_resize import Fit, ResizePreemption
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.deferred_resize import Fit, ResizePreemption
 from tests.scheduler.resizing import (
     FLAVOURS,
     HIGH,

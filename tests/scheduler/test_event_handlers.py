@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from machinery.api.pb import core
-from machinery.wire import codec
-from scheduler.event_handlers import EventHandlers
-from scheduler.framework.cache import Cache
-from scheduler.framework.events import ActionType, ClusterEvent
-from scheduler.framework.types import PodInfo
-from scheduler.object_changes import node_changes, pod_changes
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire import codec
+from nominee.scheduler.event_handlers import EventHandlers
+from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.events import ActionType, ClusterEvent
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.object_changes import node_changes, pod_changes
 from tests.support.recordings import read
 
 CASES = read("events.jsonl")

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from machinery.api.pb import core
-from machinery.features.gates import GateError, Gates
-from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from scheduler.framework.interface import EnqueueExtensions
-from scheduler.framework.types import PodInfo
-from scheduler.object_changes import node_changes, pod_changes
-from scheduler.plugins.registry import IN_TREE
-from scheduler.queue.hints import HintMap
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import GateError, Gates
+from nominee.scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from nominee.scheduler.framework.interface import EnqueueExtensions
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.object_changes import node_changes, pod_changes
+from nominee.scheduler.plugins.registry import IN_TREE
+from nominee.scheduler.queue.hints import HintMap
 from tests.scheduler.golden import GOLDEN_VERSION, World, build_world, read_object
 from tests.scheduler.queue.own_plugins import own_registrations
 from tests.support import golden_differences

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from scheduler.framework.algorithm import NoNodesError, find_feasible, pre_filter
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.diagnosis import FitError
-from scheduler.framework.interface import Code, Status
-from scheduler.framework.types import PodInfo
-from scheduler.plugins.default_preemption import DefaultPreemption
+from nominee.scheduler.framework.algorithm import NoNodesError, find_feasible, pre_filter
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.diagnosis import FitError
+from nominee.scheduler.framework.interface import Code, Status
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.default_preemption import DefaultPreemption
 from tests.scheduler.golden import World, build_world
 from tests.scheduler.recorded_verdicts import recorded
 from tests.support.recordings import read

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from google.protobuf.message import Message
 
-from machinery.api.pb import core, devices, storage
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from scheduler.framework.types import PodInfo
-from scheduler.plugins.inter_pod_affinity_hints import after_pod_change
+from nominee.machinery.api.pb import core, devices, storage
+from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.inter_pod_affinity_hints import after_pod_change
 from tests.scheduler.golden import build_world
 
 ADD, UPDATE, DELETE = ActionType.Add, ActionType.Update, ActionType.Delete

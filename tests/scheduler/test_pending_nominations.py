@@ -7,16 +7,16 @@ from typing import cast
 
 import pytest
 
-from machinery.api.pb import core
-from scheduler.event_handlers import EventHandlers
-from scheduler.failure import requeue_failed
-from scheduler.framework.cache import Cache
-from scheduler.framework.interface import Handle, NominatingInfo, NominatingMode
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.types import PodInfo
-from scheduler.pending_nominations import PendingNominations
-from scheduler.plugins.simple import PrioritySort
-from scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
+from nominee.machinery.api.pb import core
+from nominee.scheduler.event_handlers import EventHandlers
+from nominee.scheduler.failure import requeue_failed
+from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.interface import Handle, NominatingInfo, NominatingMode
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.pending_nominations import PendingNominations
+from nominee.scheduler.plugins.simple import PrioritySort
+from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
 from tests.scheduler.builders import pod
 
 UID = "uid-p"

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from machinery.api.objects import set_condition
-from machinery.api.pb import core
-from machinery.patch.strategic_diff import diff_strategic
-from machinery.patch.strategic_merge import strategic_merge_patch
-from machinery.runtime.clock import parse_rfc3339, to_time
-from machinery.wire import codec
-from scheduler.framework.interface import NominatingInfo, NominatingMode
-from scheduler.pod_status import note, status_patch
+from nominee.machinery.api.objects import set_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.patch.strategic_diff import diff_strategic
+from nominee.machinery.patch.strategic_merge import strategic_merge_patch
+from nominee.machinery.runtime.clock import parse_rfc3339, to_time
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.interface import NominatingInfo, NominatingMode
+from nominee.scheduler.pod_status import note, status_patch
 from tests.scheduler.builders import pod
 
 NOW = parse_rfc3339("2026-11-21T02:31:24Z")

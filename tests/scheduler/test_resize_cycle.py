@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.pb import policy, workloads
-from machinery.wire import codec
-from scheduler.framework.deferred_resize import Fit, ResizePreemption, Tracking
-from scheduler.framework.interface import Code, PreFilterPlugin, Status
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import policy, workloads
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.deferred_resize import Fit, ResizePreemption, Tracking
+from nominee.scheduler.framework.interface import Code, PreFilterPlugin, Status
 from tests.scheduler.resizing import (
     DISABLED,
     FITS,

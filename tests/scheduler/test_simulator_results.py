@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import json
 
-from scheduler.simulator_results import ANNOTATIONS_BYTES_MAX, HISTORY, PREFIX, Results, go_json, with_history
+from nominee.scheduler.simulator_results import (
+    ANNOTATIONS_BYTES_MAX,
+    HISTORY,
+    PREFIX,
+    Results,
+    go_json,
+    with_history,
+)
 
 
 def size(annotations: dict[str, str]) -> int:

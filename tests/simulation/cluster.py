@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import anyio
 
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from simulation.simulation import DIRECTORY, Simulation
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.simulation.simulation import DIRECTORY, Simulation
 
 NODES = 3
 NO_CONTROLLERS = "ServiceAccount,TaintNodesByCondition"

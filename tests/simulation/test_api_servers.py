@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-import scheduler.__main__
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.client.api_client import Client, connect
-from simulation.simulation import DIRECTORY, Simulation
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.client.api_client import Client, connect
+from nominee.scheduler.__main__ import main as scheduler
+from nominee.simulation.simulation import DIRECTORY, Simulation
 from tests.simulation.cluster import NO_CONTROLLERS, create_pods, start_one, wait_running
 
 
@@ -100,6 +100,6 @@ def test_a_component_that_loses_its_connections_goes_to_the_other_server() -> No
 
 @pytest.mark.parametrize("name", ["apiserver-x", "server-1", "apiserver-"])
 def test_a_name_that_is_no_api_server_is_refused(name: str) -> None:
-    ran = CliRunner().invoke(scheduler.__main__.main, ["--apiserver", name, "--check-options"])
+    ran = CliRunner().invoke(scheduler, ["--apiserver", name, "--check-options"])
     assert ran.exit_code == 2
     assert "write HOST:PORT, or a name such as apiserver-1" in ran.output

@@ -7,12 +7,12 @@ from functools import partial
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.client.api_client import retry_unavailable
-from machinery.runtime.clock import from_time
-from simulation.network.delays import Delays
-from simulation.simulation import DIRECTORY, Simulation
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.client.api_client import retry_unavailable
+from nominee.machinery.runtime.clock import from_time
+from nominee.simulation.network.delays import Delays
+from nominee.simulation.simulation import DIRECTORY, Simulation
 from tests.simulation.cluster import create_pods, start, start_one, wait_running
 
 VICTIMS = ("apiserver", "scheduler", "kubelet-0")

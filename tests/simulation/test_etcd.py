@@ -10,9 +10,9 @@ import pytest
 from aetcd import rpc
 from google.protobuf.message import Message
 
-from simulation.etcd import transactions
-from simulation.etcd.store import CompactedError, FutureRevisionError, Store
-from simulation.etcd.transactions import InvalidRequestError, LeaseNotFoundError
+from nominee.simulation.etcd import transactions
+from nominee.simulation.etcd.store import CompactedError, FutureRevisionError, Store
+from nominee.simulation.etcd.transactions import InvalidRequestError, LeaseNotFoundError
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS
 

@@ -12,9 +12,9 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from simulation import interrupts
-from simulation.loop import SimulatedLoop, SimulationError
-from simulation.owner import OWNER, Owner, State
+from nominee.simulation import interrupts
+from nominee.simulation.loop import SimulatedLoop, SimulationError
+from nominee.simulation.owner import OWNER, Owner, State
 
 
 def make() -> SimulatedLoop:
@@ -157,7 +157,7 @@ def test_ctrl_c_at_the_end_lets_the_tasks_end_first() -> None:
 
 
 def test_a_standstill_leaves_no_coroutine_that_never_began(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simulation.loop.STANDSTILL_CALLBACKS_MAX", 100)
+    monkeypatch.setattr("nominee.simulation.loop.STANDSTILL_CALLBACKS_MAX", 100)
     loop = make()
 
     async def spin() -> None:

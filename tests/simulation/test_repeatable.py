@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from simulation.simulation import Simulation
+from nominee.simulation.simulation import Simulation
 from tests.simulation.cluster import create_pods, start, wait_running
 from tests.support.patience import PATIENCE_SECONDS
 

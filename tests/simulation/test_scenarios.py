@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from machinery.api import kinds
 from nominee.history.history_file import HistoryReader
+from nominee.machinery.api import kinds
 from nominee.scenario.command import scenario as scenario_command
 from nominee.scenario.model import Scenario
 from nominee.scenario.reading import read_file
 from nominee.scenario.result import Outcome
 from nominee.scenario.simulate import simulate
-from simulation.simulation import Simulation
+from nominee.simulation.simulation import Simulation
 
 ROOT = Path(__file__).parents[2]
 STORY = ROOT / "scenarios" / "kep-5278-story-2-restart.yaml"

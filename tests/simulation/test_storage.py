@@ -8,11 +8,11 @@ from contextlib import aclosing
 import grpc.aio
 import pytest
 
-from apiserver.storage.etcd_storage import EtcdStorage
-from apiserver.storage.etcd_watch import Change, watch
-from apiserver.storage.interface import Compacted, KeyExists, RevisionMismatch, StorageUnavailable
-from machinery.client.etcd_channel import connect
-from simulation.simulation import ETCD_ADDRESS, Simulation
+from nominee.apiserver.storage.etcd_storage import EtcdStorage
+from nominee.apiserver.storage.etcd_watch import Change, watch
+from nominee.apiserver.storage.interface import Compacted, KeyExists, RevisionMismatch, StorageUnavailable
+from nominee.machinery.client.etcd_channel import connect
+from nominee.simulation.simulation import ETCD_ADDRESS, Simulation
 
 KEY = "/registry/pods/default/p"
 Play = Callable[[EtcdStorage, grpc.aio.Channel], Awaitable[None]]

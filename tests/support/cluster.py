@@ -24,11 +24,11 @@ from pathlib import Path
 
 import anyio
 
-from machinery.client.api_client import Client, connect
-from machinery.process.run_files import RunFile
-from machinery.process.serving_client import HttpAnswer, ServingPort, request
-from machinery.runtime.clock import SystemClock
 from nominee import identities
+from nominee.machinery.client.api_client import Client, connect
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.process.serving_client import HttpAnswer, ServingPort, request
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.pki import Pki
 from nominee.plan import AUTHORIZATION_MODE
 from nominee.supervisor.spec import ProcessSpec
@@ -40,7 +40,7 @@ STOP_SECONDS_MAX = PATIENCE_SECONDS
 WAIT_SECONDS_MAX = PATIENCE_SECONDS
 _LOG_LINES_PRINTED = 60
 _REPOSITORY = Path(__file__).resolve().parents[2]
-_MODULES = {"etcd": "nominee.etcd", "cloud": "autoscaler.cloud"}
+_MODULES = {"etcd": "nominee.etcd", "cloud": "nominee.autoscaler.cloud"}
 # Etcd last: the others say goodbye to the API server, and that to etcd.
 _STOP_LAST = ("apiserver", "etcd")
 
@@ -56,7 +56,7 @@ class Cluster:
 
     def arguments(self, name: str, *arguments: str, module: str = "") -> None:
         """Set the command line of a process; `module`: its package, where the name does not give it."""
-        own = module or _MODULES.get(name) or name.partition("-")[0]
+        own = module or _MODULES.get(name) or f"nominee.{name.partition('-')[0]}"
         command = [sys.executable, "-m", own, "--dir", str(self.directory)]
         if name != "etcd":
             command += ["--name", name]

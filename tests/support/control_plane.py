@@ -18,8 +18,8 @@ from pathlib import Path
 import grpc
 from aetcd.rpc import DeleteRangeRequest, KVStub, PutRequest, RangeRequest, RequestOp, TxnRequest
 
-from machinery.process.run_files import RunFile
-from machinery.process.serving_client import HttpError, ServingPort, request
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.process.serving_client import HttpError, ServingPort, request
 from tests.support.eventually import eventually_sync
 from tests.support.patience import PATIENCE_SECONDS
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from machinery.api.pb import core, devices
-from machinery.wire import codec
+from nominee.machinery.api.pb import core, devices
+from nominee.machinery.wire import codec
 
 DRIVER = "gpu.example.com"
 

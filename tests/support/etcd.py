@@ -24,8 +24,8 @@ import grpc
 import pytest
 from aetcd.rpc import DeleteRangeRequest, KVStub
 
-from machinery.runtime.clock import SystemClock
 from nominee import etcd as nominee_etcd
+from nominee.machinery.runtime.clock import SystemClock
 from tests.support.patience import PATIENCE_SECONDS
 
 START_SECONDS_MAX = PATIENCE_SECONDS

@@ -17,7 +17,7 @@ START_SECONDS_MAX = PATIENCE_SECONDS
 _NAMES = ("a", "b", "c")
 # Becomes etcd after asking to die with this process.
 _WRAPPER = (
-    "import os, sys; from machinery.process.parent_death import die_with_parent;"
+    "import os, sys; from nominee.machinery.process.parent_death import die_with_parent;"
     " die_with_parent(); os.execv(sys.argv[1], sys.argv[1:])"
 )
 

@@ -9,7 +9,7 @@ from typing import TypeVar, overload
 
 import anyio
 
-from machinery.runtime.clock import SystemClock
+from nominee.machinery.runtime.clock import SystemClock
 from tests.support.patience import PATIENCE_SECONDS
 
 T = TypeVar("T")

@@ -14,14 +14,14 @@ import anyio
 import anyio.lowlevel
 from google.protobuf.message import Message
 
-from machinery.api import errors, kinds
-from machinery.api.kinds import Kind
-from machinery.api.objects import ObjectKey, key_of, metadata_of
-from machinery.api.pb import core, events
-from machinery.client.api_client import ListResult, WatchEvent
-from machinery.patch.strategic_merge import strategic_merge_patch
-from machinery.runtime.clock import to_time
-from machinery.wire import codec
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import ObjectKey, key_of, metadata_of
+from nominee.machinery.api.pb import core, events
+from nominee.machinery.client.api_client import ListResult, WatchEvent
+from nominee.machinery.patch.strategic_merge import strategic_merge_patch
+from nominee.machinery.runtime.clock import to_time
+from nominee.machinery.wire import codec
 from tests.support.eventually import eventually
 
 M = TypeVar("M", bound=Message)
@@ -41,7 +41,7 @@ class Request(NamedTuple):
 
 @dataclass
 class FakeApi:
-    """Stands in for `machinery.client.api_client.Client`."""
+    """Stands in for `nominee.machinery.client.api_client.Client`."""
 
     clears_nomination: bool = True
     deletes_gracefully: bool = False  # deletion only sets the deletionTimestamp

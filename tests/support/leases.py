@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import coordination
-from machinery.client.api_client import Client
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import coordination
+from nominee.machinery.client.api_client import Client
 
 
 class LeaseServer:

@@ -7,11 +7,11 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from apiserver.cache.reads import Reads
-from apiserver.cache.watch_cache import WatchCache
-from apiserver.kinds.table import fields_of
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import (
+from nominee.apiserver.cache.reads import Reads
+from nominee.apiserver.cache.watch_cache import WatchCache
+from nominee.apiserver.kinds.table import fields_of
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import (
     NO_OPTIONS,
     DeleteResult,
     ListOptions,
@@ -21,20 +21,20 @@ from apiserver.objects.requests import (
     WriteOptions,
     WriteResult,
 )
-from apiserver.objects.watcher import Watcher
-from apiserver.storage.etcd_storage import EtcdStorage
-from apiserver.storage.interface import KeyExists, RevisionMismatch
-from machinery.api import errors
-from machinery.api.kinds import Kind
-from machinery.api.objects import metadata_of
-from machinery.api.pb import meta
-from machinery.wire import envelope
+from nominee.apiserver.objects.watcher import Watcher
+from nominee.apiserver.storage.etcd_storage import EtcdStorage
+from nominee.apiserver.storage.interface import KeyExists, RevisionMismatch
+from nominee.machinery.api import errors
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.api.pb import meta
+from nominee.machinery.wire import envelope
 
 AnyKind = Kind[Any]
 
 
 class PlainRegistry:
-    """`apiserver.objects.requests.RegistryAPI` over storage and cache, and nothing else."""
+    """`nominee.apiserver.objects.requests.RegistryAPI` over storage and cache, and nothing else."""
 
     def __init__(self, storage: EtcdStorage, cache: WatchCache) -> None:
         self._storage = storage

@@ -12,12 +12,12 @@ from urllib.parse import urlencode
 
 import anyio.to_thread
 
-from machinery.api import errors, kinds
-from machinery.api.kinds import AnyKind, Kind, M
-from machinery.api.objects import key_of
-from machinery.api.pb import meta
-from machinery.wire import codec
-from machinery.wire.scalars import Json
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.kinds import AnyKind, Kind, M
+from nominee.machinery.api.objects import key_of
+from nominee.machinery.api.pb import meta
+from nominee.machinery.wire import codec
+from nominee.machinery.wire.scalars import Json
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
 
 Document = dict[str, Json]

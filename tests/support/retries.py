@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_already_exists, is_conflict
-from machinery.api.kinds import M
-from machinery.api.objects import key_of
-from machinery.client.api_client import Client, retry_unavailable
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_already_exists, is_conflict
+from nominee.machinery.api.kinds import M
+from nominee.machinery.api.objects import key_of
+from nominee.machinery.client.api_client import Client, retry_unavailable
 
 T = TypeVar("T")
 

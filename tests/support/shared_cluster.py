@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from machinery.api import kinds
-from machinery.process.run_files import RunFile
+from nominee.machinery.api import kinds
+from nominee.machinery.process.run_files import RunFile
 from nominee.pki import Pki
 from nominee.plan import AUTHORIZATION_MODE
 from tests.support.cluster import Cluster

@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.client.api_client import Client
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
 from tests.support import retries
 
 

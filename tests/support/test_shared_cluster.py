@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.pb import core
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
 from tests.support.control_plane import NAMES
 from tests.support.shared_cluster import Place, SharedCluster
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import anyio
 
-from machinery.api import kinds
-from machinery.api.objects import get_condition, is_terminating
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from machinery.client.informer import Informer
-from machinery.patch.patch_type import PatchType
-from machinery.wire import manifests
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import get_condition, is_terminating
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.patch.patch_type import PatchType
+from nominee.machinery.wire import manifests
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS

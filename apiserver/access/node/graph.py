@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from apiserver.access.node.identity import NodeIdentity
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.access.node.identity import NodeIdentity
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
 
 Reference = tuple[str, str]
 """Resource and name, in the pod's own namespace."""

@@ -10,17 +10,17 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from apiserver.objects.requests import PatchKind
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.selectors import LabelSelector, SelectorError
-from machinery.runtime import logs
-from machinery.wire.codec import to_json
+from nominee.apiserver.objects.requests import PatchKind
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.selectors import LabelSelector, SelectorError
+from nominee.machinery.runtime import logs
+from nominee.machinery.wire.codec import to_json
 
 if TYPE_CHECKING:
-    from apiserver.cache.watch_cache import WatchCache
-    from apiserver.objects.requests import RegistryAPI
-    from machinery.runtime.clock import Clock
+    from nominee.apiserver.cache.watch_cache import WatchCache
+    from nominee.apiserver.objects.requests import RegistryAPI
+    from nominee.machinery.runtime.clock import Clock
 
 _log = logs.get()
 _AGAIN_SECONDS = 1.0

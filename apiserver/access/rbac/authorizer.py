@@ -13,12 +13,12 @@ from typing import Any, Protocol
 
 from cachetools import FIFOCache
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.authorizer import NO_OPINION, Decision, RulesFor
-from apiserver.access.rbac.role_index import RoleIndex
-from apiserver.access.user import User
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.authorizer import NO_OPINION, Decision, RulesFor
+from nominee.apiserver.access.rbac.role_index import RoleIndex
+from nominee.apiserver.access.user import User
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
 
 _VERDICTS_MAX = 50_000
 _KINDS = (kinds.ROLE, kinds.ROLE_BINDING, kinds.CLUSTER_ROLE, kinds.CLUSTER_ROLE_BINDING)

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from apiserver.access.rbac import aggregation
-from apiserver.access.rbac.bootstrap_policy import AUTOUPDATE, load
-from apiserver.access.rbac.rules import Rule, uncovered
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.access.rbac import aggregation
+from nominee.apiserver.access.rbac.bootstrap_policy import AUTOUPDATE, load
+from nominee.apiserver.access.rbac.rules import Rule, uncovered
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import AnyKind
 
 if TYPE_CHECKING:
-    from apiserver.cache.watch_cache import WatchCache
-    from apiserver.objects.requests import RegistryAPI
+    from nominee.apiserver.cache.watch_cache import WatchCache
+    from nominee.apiserver.objects.requests import RegistryAPI
 
 
 async def bootstrap(registry: RegistryAPI, cache: WatchCache) -> None:

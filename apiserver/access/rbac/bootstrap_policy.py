@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from machinery.api.pb import rbac
+from nominee.machinery.api.pb import rbac
 
 _PATH = Path(__file__).with_name("bootstrap_policy.txt")
 GROUP = "rbac.authorization.k8s.io"

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from apiserver.access.rbac.rules import Rule
-from apiserver.access.user import User
+from nominee.apiserver.access.rbac.rules import Rule
+from nominee.apiserver.access.user import User
 
 GROUP = "rbac.authorization.k8s.io"
 _ACCOUNT = "system:serviceaccount:"

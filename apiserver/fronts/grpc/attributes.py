@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nominee_api.v1 import api_pb2 as api
-
-from apiserver.access.access import named
-from apiserver.access.attributes import Attributes
-from apiserver.flow_control.controller import FlowControl
-from apiserver.objects.list_options import EXACT
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.access.access import named
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.flow_control.controller import FlowControl
+from nominee.apiserver.objects.list_options import EXACT
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.pb.nominee_api.v1 import api_pb2 as api
 
 COLLECTION_VERBS = ("list", "watch", "deletecollection")
 _LISTS = ("list", "deletecollection")

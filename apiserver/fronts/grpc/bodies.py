@@ -6,12 +6,12 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from machinery.api import errors
-from machinery.api.kinds import Kind
-from machinery.api.pb import core, meta
-from machinery.runtime.memo import CachedRule
-from machinery.wire import envelope
-from machinery.wire.text_check import unreadable
+from nominee.machinery.api import errors
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.runtime.memo import CachedRule
+from nominee.machinery.wire import envelope
+from nominee.machinery.wire.text_check import unreadable
 
 M = TypeVar("M", bound=Message)
 

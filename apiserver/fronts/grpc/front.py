@@ -14,16 +14,16 @@ from typing import Any
 import grpc
 import grpc.aio
 from google.protobuf.message import Message
-from nominee_api.v1 import api_pb2 as api
 
-from apiserver.chain.chain import chain
-from apiserver.chain.filters import Dependencies
-from apiserver.chain.request import Verb
-from apiserver.chain.results import Result
-from apiserver.fronts.grpc.request import Context, GrpcRequest, GrpcResult, ServerInfoRequest
-from apiserver.objects.requests import RegistryAPI
-from apiserver.storage.interface import Storage
-from machinery.api import errors
+from nominee.apiserver.chain.chain import chain
+from nominee.apiserver.chain.filters import Dependencies
+from nominee.apiserver.chain.request import Verb
+from nominee.apiserver.chain.results import Result
+from nominee.apiserver.fronts.grpc.request import Context, GrpcRequest, GrpcResult, ServerInfoRequest
+from nominee.apiserver.objects.requests import RegistryAPI
+from nominee.apiserver.storage.interface import Storage
+from nominee.machinery.api import errors
+from nominee.pb.nominee_api.v1 import api_pb2 as api
 
 SERVICE = "nominee.api.v1.API"
 _METHODS: Mapping[str, tuple[Verb, type[Message]]] = {

@@ -9,24 +9,23 @@ from typing import Any, TypeVar
 
 import grpc.aio
 from google.protobuf.message import DecodeError, Message
-from nominee_api.v1 import api_pb2 as api
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.authentication import Credentials
-from apiserver.access.impersonation import PREFIX as IMPERSONATE
-from apiserver.access.impersonation import Headers
-from apiserver.chain import problems, request_options
-from apiserver.chain.filters import Dependencies
-from apiserver.chain.request import WRITES, ApiRequest, OwnHandler, Verb
-from apiserver.chain.results import OwnResult, Result
-from apiserver.chain.reviews import review
-from apiserver.chain.watch_stream import send_batches
-from apiserver.flow_control.controller import FlowControl
-from apiserver.fronts.grpc import attributes as grpc_attributes
-from apiserver.fronts.grpc import bodies
-from apiserver.objects import served
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import (
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.authentication import Credentials
+from nominee.apiserver.access.impersonation import PREFIX as IMPERSONATE
+from nominee.apiserver.access.impersonation import Headers
+from nominee.apiserver.chain import problems, request_options
+from nominee.apiserver.chain.filters import Dependencies
+from nominee.apiserver.chain.request import WRITES, ApiRequest, OwnHandler, Verb
+from nominee.apiserver.chain.results import OwnResult, Result
+from nominee.apiserver.chain.reviews import review
+from nominee.apiserver.chain.watch_stream import send_batches
+from nominee.apiserver.flow_control.controller import FlowControl
+from nominee.apiserver.fronts.grpc import attributes as grpc_attributes
+from nominee.apiserver.fronts.grpc import bodies
+from nominee.apiserver.objects import served
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import (
     DeleteResult,
     ListOptions,
     ListPage,
@@ -36,12 +35,13 @@ from apiserver.objects.requests import (
     WriteOptions,
     WriteResult,
 )
-from apiserver.objects.watcher import Watcher, WatchEvent
-from machinery.api import errors
-from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
-from machinery.api.pb import meta
-from machinery.wire import access_review
+from nominee.apiserver.objects.watcher import Watcher, WatchEvent
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import meta
+from nominee.machinery.wire import access_review
+from nominee.pb.nominee_api.v1 import api_pb2 as api
 
 Context = grpc.aio.ServicerContext[Any, Any]
 M = TypeVar("M", bound=Message)

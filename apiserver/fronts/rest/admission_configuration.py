@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from apiserver.chain import problems
-from apiserver.fronts.rest import answers
-from apiserver.fronts.rest.discovery import Virtual
-from apiserver.fronts.rest.http import Answer, Request
-from apiserver.fronts.rest.media import OBJECTS, PROTOBUF, negotiate
-from apiserver.fronts.rest.target import Target
-from machinery.api import errors
-from machinery.api.errors import GroupResource, StatusError
-from machinery.api.pb import meta
+from nominee.apiserver.chain import problems
+from nominee.apiserver.fronts.rest import answers
+from nominee.apiserver.fronts.rest.discovery import Virtual
+from nominee.apiserver.fronts.rest.http import Answer, Request
+from nominee.apiserver.fronts.rest.media import OBJECTS, PROTOBUF, negotiate
+from nominee.apiserver.fronts.rest.target import Target
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import GroupResource, StatusError
+from nominee.machinery.api.pb import meta
 
 GROUP: Final = "admissionregistration.k8s.io"
 

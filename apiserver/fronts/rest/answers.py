@@ -12,13 +12,13 @@ from typing import Any
 import anyio.lowlevel
 from google.protobuf.message import Message
 
-from apiserver.fronts.rest import text
-from apiserver.fronts.rest.media import PARTIAL, PARTIAL_LIST, PROTOBUF, YAML, Media
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import ListPage
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import meta
-from machinery.wire import codec, envelope
+from nominee.apiserver.fronts.rest import text
+from nominee.apiserver.fronts.rest.media import PARTIAL, PARTIAL_LIST, PROTOBUF, YAML, Media
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import ListPage
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import meta
+from nominee.machinery.wire import codec, envelope
 
 PIECE = 50
 """Objects that are encoded before other tasks run."""

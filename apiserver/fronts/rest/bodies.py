@@ -13,20 +13,26 @@ from typing import Any
 from google.protobuf.message import DecodeError as ProtobufError
 from google.protobuf.message import Message
 
-from apiserver.chain import problems
-from apiserver.fronts.rest.http import parse_int64
-from apiserver.fronts.rest.media import JSON, OBJECTS, PROTOBUF, YAML, content_type
-from apiserver.registry.patching import mark_reset
-from apiserver.schema import body_type, go_errors, version_fields
-from apiserver.schema.documents import Document, SyntaxProblem, parse_json, parse_yaml, strict_problems
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import meta
-from machinery.features.gates import Version
-from machinery.wire import codec, envelope
-from machinery.wire.scalars import json_type
-from machinery.wire.text_check import unreadable
+from nominee.apiserver.chain import problems
+from nominee.apiserver.fronts.rest.http import parse_int64
+from nominee.apiserver.fronts.rest.media import JSON, OBJECTS, PROTOBUF, YAML, content_type
+from nominee.apiserver.registry.patching import mark_reset
+from nominee.apiserver.schema import body_type, go_errors, version_fields
+from nominee.apiserver.schema.documents import (
+    Document,
+    SyntaxProblem,
+    parse_json,
+    parse_yaml,
+    strict_problems,
+)
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import meta
+from nominee.machinery.features.gates import Version
+from nominee.machinery.wire import codec, envelope
+from nominee.machinery.wire.scalars import json_type
+from nominee.machinery.wire.text_check import unreadable
 
 _SUMMARY_LENGTH_MAX = 30
 _TYPE_META = (

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import anyio
 
-from apiserver.chain import problems
-from apiserver.fronts.rest import tables
-from apiserver.fronts.rest.components import NAMES, ComponentSource
-from apiserver.fronts.rest.http import Answer, Request
-from apiserver.fronts.rest.media import OBJECTS, PARTIAL, PARTIAL_LIST, STREAMS, TABLE, negotiate
-from apiserver.fronts.rest.responses import Encoder
-from apiserver.fronts.rest.target import Target
-from apiserver.kinds.core.component_statuses import COMPONENT_STATUS, HEALTHY
-from apiserver.objects.cached_object import CachedObject, unstored
-from apiserver.objects.list_options import parse_selectors, predicate_of
-from apiserver.objects.requests import ListPage
-from apiserver.objects.selectable_fields import METADATA
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
+from nominee.apiserver.chain import problems
+from nominee.apiserver.fronts.rest import tables
+from nominee.apiserver.fronts.rest.components import NAMES, ComponentSource
+from nominee.apiserver.fronts.rest.http import Answer, Request
+from nominee.apiserver.fronts.rest.media import OBJECTS, PARTIAL, PARTIAL_LIST, STREAMS, TABLE, negotiate
+from nominee.apiserver.fronts.rest.responses import Encoder
+from nominee.apiserver.fronts.rest.target import Target
+from nominee.apiserver.kinds.core.component_statuses import COMPONENT_STATUS, HEALTHY
+from nominee.apiserver.objects.cached_object import CachedObject, unstored
+from nominee.apiserver.objects.list_options import parse_selectors, predicate_of
+from nominee.apiserver.objects.requests import ListPage
+from nominee.apiserver.objects.selectable_fields import METADATA
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
 
 
 async def answer(request: Request, target: Target, source: ComponentSource, now: float) -> Answer:

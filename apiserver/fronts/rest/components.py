@@ -14,9 +14,9 @@ from typing import Final, Protocol
 import anyio
 import anyio.to_thread
 
-from machinery.process.health import Health
-from machinery.process.run_files import RunFile
-from machinery.process.serving_client import HttpError, ServingPort, request
+from nominee.machinery.process.health import Health
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.process.serving_client import HttpError, ServingPort, request
 
 ETCD: Final = "etcd-0"
 PROCESSES: Final = {"controller-manager": "controllers", "scheduler": "scheduler"}

@@ -6,9 +6,9 @@ Source: kube-apiserver 1.36, endpoints/filters (request_deadline.go), handlers (
 
 from __future__ import annotations
 
-from apiserver.fronts.rest.http import Request
-from machinery.api import errors
-from machinery.wire.scalars import parse_seconds
+from nominee.apiserver.fronts.rest.http import Request
+from nominee.machinery.api import errors
+from nominee.machinery.wire.scalars import parse_seconds
 
 REQUEST_SECONDS_MAX = 60.0
 """The limit of every request, kube-apiserver's `--request-timeout`."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apiserver.fronts.rest import discovery
-from apiserver.fronts.rest.target import Target
-from apiserver.kinds.table import rules_of
-from machinery.features.gates import Version
+from nominee.apiserver.fronts.rest import discovery
+from nominee.apiserver.fronts.rest.target import Target
+from nominee.apiserver.kinds.table import rules_of
+from nominee.machinery.features.gates import Version
 
 
 def warnings(target: Target | None, version: Version) -> Iterator[str]:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from apiserver.chain.handlers import TABLE
-from apiserver.fronts.rest import text
-from apiserver.objects import served
-from apiserver.registry.collection import is_deletable
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.chain.handlers import TABLE
+from nominee.apiserver.fronts.rest import text
+from nominee.apiserver.objects import served
+from nominee.apiserver.registry.collection import is_deletable
+from nominee.machinery.api.kinds import AnyKind
 
 _READ_VERBS = ["get", "list", "watch"]
 _PROXY_VERBS = ["create", "delete", "get", "patch", "update"]

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from apiserver.access.service_accounts import ServiceAccountTokens
-from apiserver.chain.chain import chain
-from apiserver.chain.filters import Dependencies
-from apiserver.chain.request import ClientGone
-from apiserver.fronts.rest.components import ComponentSource
-from apiserver.fronts.rest.http import Answer, Message, Receive, Request, Send
-from apiserver.fronts.rest.kubelets import UsageSource
-from apiserver.fronts.rest.meta_paths import MetaPaths
-from apiserver.fronts.rest.node_proxy import NodeSource
-from apiserver.fronts.rest.own_handlers import OwnHandlers
-from apiserver.fronts.rest.request import RestRequest
-from apiserver.fronts.rest.target import parse
-from machinery.features.gates import Version
-from machinery.process.health import TEXT, Health
+from nominee.apiserver.access.service_accounts import ServiceAccountTokens
+from nominee.apiserver.chain.chain import chain
+from nominee.apiserver.chain.filters import Dependencies
+from nominee.apiserver.chain.request import ClientGone
+from nominee.apiserver.fronts.rest.components import ComponentSource
+from nominee.apiserver.fronts.rest.http import Answer, Message, Receive, Request, Send
+from nominee.apiserver.fronts.rest.kubelets import UsageSource
+from nominee.apiserver.fronts.rest.meta_paths import MetaPaths
+from nominee.apiserver.fronts.rest.node_proxy import NodeSource
+from nominee.apiserver.fronts.rest.own_handlers import OwnHandlers
+from nominee.apiserver.fronts.rest.request import RestRequest
+from nominee.apiserver.fronts.rest.target import parse
+from nominee.machinery.features.gates import Version
+from nominee.machinery.process.health import TEXT, Health
 
 
 @dataclass(frozen=True, slots=True)

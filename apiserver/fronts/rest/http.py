@@ -10,12 +10,12 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qs
 
-from apiserver.chain import problems
-from apiserver.chain.request import ClientGone
-from apiserver.chain.results import OwnResult
-from apiserver.fronts.rest import compression
-from apiserver.fronts.rest.media import JSON
-from machinery.api import errors
+from nominee.apiserver.chain import problems
+from nominee.apiserver.chain.request import ClientGone
+from nominee.apiserver.chain.results import OwnResult
+from nominee.apiserver.fronts.rest import compression
+from nominee.apiserver.fronts.rest.media import JSON
+from nominee.machinery.api import errors
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

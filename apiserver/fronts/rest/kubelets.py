@@ -16,10 +16,10 @@ from urllib.parse import quote
 import anyio
 import anyio.to_thread
 
-from machinery.process.run_files import RunFile
-from machinery.process.serving_client import ServingPort, request
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.process.serving_client import ServingPort, request
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock
 
 FRESH_SECONDS = 2.0
 TIMEOUT_SECONDS = 5.0

@@ -6,17 +6,17 @@ import platform
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from apiserver.chain import problems
-from apiserver.fronts.rest import answers, discovery, text
-from apiserver.fronts.rest.http import Answer, Request
-from apiserver.fronts.rest.media import DISCOVERY, JSON, OBJECTS, PROTOBUF, negotiate
-from machinery.api.pb import meta
-from machinery.features.gates import Version
-from machinery.process.health import ENDPOINTS, HEADERS, SLIS_PATH, TEXT, Health
-from machinery.wire import codec
+from nominee.apiserver.chain import problems
+from nominee.apiserver.fronts.rest import answers, discovery, text
+from nominee.apiserver.fronts.rest.http import Answer, Request
+from nominee.apiserver.fronts.rest.media import DISCOVERY, JSON, OBJECTS, PROTOBUF, negotiate
+from nominee.machinery.api.pb import meta
+from nominee.machinery.features.gates import Version
+from nominee.machinery.process.health import ENDPOINTS, HEADERS, SLIS_PATH, TEXT, Health
+from nominee.machinery.wire import codec
 
 if TYPE_CHECKING:
-    from apiserver.access.service_accounts import ServiceAccountTokens
+    from nominee.apiserver.access.service_accounts import ServiceAccountTokens
 
 _METRICS = "/metrics"
 _OPENID = ("/.well-known/openid-configuration", "/openid/v1/jwks")
@@ -79,7 +79,7 @@ class MetaPaths:
         """
         path = request.path.rstrip("/") or "/"
         if path.startswith("/openapi"):
-            from apiserver.fronts.rest.openapi import answer
+            from nominee.apiserver.fronts.rest.openapi import answer
 
             return answer(request, self._version)
         if path in ("/", "/index.html"):
@@ -120,7 +120,7 @@ class MetaPaths:
         return Answer(body, content_type=CONTENT_TYPE_LATEST)
 
     def _openid(self, accounts: ServiceAccountTokens, path: str) -> Answer:
-        from apiserver.fronts.rest import openid
+        from nominee.apiserver.fronts.rest import openid
 
         if path == openid.KEYS_PATH:
             return openid.keys(accounts)

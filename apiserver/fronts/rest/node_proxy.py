@@ -12,13 +12,13 @@ from __future__ import annotations
 from typing import Protocol
 from urllib.parse import quote
 
-from apiserver.chain.proxy_names import proxied_name_and_port
-from apiserver.fronts.rest.http import Answer, Request
-from apiserver.fronts.rest.kubelets import Fetched
-from apiserver.fronts.rest.target import Target
-from apiserver.objects.requests import RegistryAPI
-from machinery.api import errors, kinds
-from machinery.process.health import HEADERS, TEXT
+from nominee.apiserver.chain.proxy_names import proxied_name_and_port
+from nominee.apiserver.fronts.rest.http import Answer, Request
+from nominee.apiserver.fronts.rest.kubelets import Fetched
+from nominee.apiserver.fronts.rest.target import Target
+from nominee.apiserver.objects.requests import RegistryAPI
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.process.health import HEADERS, TEXT
 
 KUBELET_PORT = "10250"
 

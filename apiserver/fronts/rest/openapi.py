@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from apiserver.chain import problems
-from apiserver.fronts.rest import discovery, openapi_protobuf
-from apiserver.fronts.rest.http import Answer, Request
-from apiserver.fronts.rest.media import JSON, accepted
-from apiserver.schema import schema_files as schemas
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
-from machinery.features.gates import Version
+from nominee.apiserver.chain import problems
+from nominee.apiserver.fronts.rest import discovery, openapi_protobuf
+from nominee.apiserver.fronts.rest.http import Answer, Request
+from nominee.apiserver.fronts.rest.media import JSON, accepted
+from nominee.apiserver.schema import schema_files as schemas
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.features.gates import Version
 
 _REFERENCE = "#/$defs/"
 _DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"

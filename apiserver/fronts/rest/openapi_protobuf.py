@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gnostic.openapiv2 import openapiv2_pb2 as v2
+from nominee.pb.gnostic.openapiv2 import openapiv2_pb2 as v2
 
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 ACCEPTED = frozenset({MEDIA_TYPE, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"})

@@ -5,9 +5,9 @@ Source: kube-apiserver 1.36, pkg/routes/openidmetadata.go, pkg/serviceaccount/op
 
 from __future__ import annotations
 
-from apiserver.access.service_accounts import ISSUER, ServiceAccountTokens
-from apiserver.fronts.rest import text
-from apiserver.fronts.rest.http import Answer
+from nominee.apiserver.access.service_accounts import ISSUER, ServiceAccountTokens
+from nominee.apiserver.fronts.rest import text
+from nominee.apiserver.fronts.rest.http import Answer
 
 KEYS_PATH = "/openid/v1/jwks"
 _CACHED = {"cache-control": "public, max-age=3600"}

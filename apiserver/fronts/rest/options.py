@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from apiserver.chain import request_options
-from apiserver.fronts.rest.http import Request, parse_int64
-from apiserver.objects.list_options import parse_selectors
-from apiserver.objects.requests import ListOptions, WatchOptions, WriteOptions
+from nominee.apiserver.chain import request_options
+from nominee.apiserver.fronts.rest.http import Request, parse_int64
+from nominee.apiserver.objects.list_options import parse_selectors
+from nominee.apiserver.objects.requests import ListOptions, WatchOptions, WriteOptions
 
 
 def list_options(request: Request) -> ListOptions:

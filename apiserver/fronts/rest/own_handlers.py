@@ -9,36 +9,35 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from k8s.io.api.authentication.v1 import generated_pb2 as authentication
-from k8s.io.api.authorization.v1 import generated_pb2 as authorization
-
-from apiserver.access.access import OPEN, Access
-from apiserver.chain import problems
-from apiserver.chain.handlers import BINDING
-from apiserver.chain.request import OwnHandler
-from apiserver.chain.results import Result
-from apiserver.chain.reviews import review
-from apiserver.fronts.rest import (
+from nominee.apiserver.access.access import OPEN, Access
+from nominee.apiserver.chain import problems
+from nominee.apiserver.chain.handlers import BINDING
+from nominee.apiserver.chain.request import OwnHandler
+from nominee.apiserver.chain.results import Result
+from nominee.apiserver.chain.reviews import review
+from nominee.apiserver.fronts.rest import (
     admission_configuration,
     component_statuses,
     discovery,
     meta_paths,
     node_proxy,
 )
-from apiserver.fronts.rest.components import ComponentSource
-from apiserver.fronts.rest.discovery import Virtual
-from apiserver.fronts.rest.http import Answer
-from apiserver.fronts.rest.kubelets import UsageSource
-from apiserver.fronts.rest.meta_paths import MetaPaths
-from apiserver.fronts.rest.node_proxy import NodeSource
-from apiserver.fronts.rest.request import RestRequest
-from apiserver.fronts.rest.target import Target
-from apiserver.kinds.strategy import read_only
-from apiserver.objects.requests import RegistryAPI
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind, Kind
-from machinery.process.health import HEADERS, NOT_FOUND, TEXT
-from machinery.runtime.clock import Clock
+from nominee.apiserver.fronts.rest.components import ComponentSource
+from nominee.apiserver.fronts.rest.discovery import Virtual
+from nominee.apiserver.fronts.rest.http import Answer
+from nominee.apiserver.fronts.rest.kubelets import UsageSource
+from nominee.apiserver.fronts.rest.meta_paths import MetaPaths
+from nominee.apiserver.fronts.rest.node_proxy import NodeSource
+from nominee.apiserver.fronts.rest.request import RestRequest
+from nominee.apiserver.fronts.rest.target import Target
+from nominee.apiserver.kinds.strategy import read_only
+from nominee.apiserver.objects.requests import RegistryAPI
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind, Kind
+from nominee.machinery.process.health import HEADERS, NOT_FOUND, TEXT
+from nominee.machinery.runtime.clock import Clock
+from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication
+from nominee.pb.k8s.io.api.authorization.v1 import generated_pb2 as authorization
 
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 _OF_COLLECTIONS = frozenset({"GET", "POST", "DELETE"})
@@ -95,7 +94,7 @@ class OwnHandlers:
             return _not_found(request.http.path)
         found = discovery.virtual(target.group, target.version, target.resource)
         if found is not None and found.group == "metrics.k8s.io" and self.usage is not None:
-            from apiserver.fronts.rest.resource_metrics import ResourceMetrics
+            from nominee.apiserver.fronts.rest.resource_metrics import ResourceMetrics
 
             return await ResourceMetrics(registry, self.usage).answer(request.http, target)
         if found is not None and found.kind == "ComponentStatus" and self.components is not None:

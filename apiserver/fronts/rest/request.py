@@ -10,14 +10,14 @@ from typing import TypeVar
 import anyio
 from google.protobuf.message import Message
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.authentication import Credentials
-from apiserver.access.impersonation import Headers
-from apiserver.chain import problems
-from apiserver.chain.request import ApiRequest, OwnHandler
-from apiserver.chain.results import Result
-from apiserver.flow_control.controller import FlowControl, TooManyRequests
-from apiserver.fronts.rest import (
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.authentication import Credentials
+from nominee.apiserver.access.impersonation import Headers
+from nominee.apiserver.chain import problems
+from nominee.apiserver.chain.request import ApiRequest, OwnHandler
+from nominee.apiserver.chain.results import Result
+from nominee.apiserver.flow_control.controller import FlowControl, TooManyRequests
+from nominee.apiserver.fronts.rest import (
     answers,
     bodies,
     compression,
@@ -30,13 +30,22 @@ from apiserver.fronts.rest import (
     tables,
     watching,
 )
-from apiserver.fronts.rest.http import Answer, Send
-from apiserver.fronts.rest.http import Message as AsgiMessage
-from apiserver.fronts.rest.http import Request as HttpRequest
-from apiserver.fronts.rest.media import JSON, OBJECTS, PARTIAL, PARTIAL_LIST, STREAMS, TABLE, YAML, Media
-from apiserver.fronts.rest.responses import Encoder
-from apiserver.fronts.rest.target import Target
-from apiserver.objects.requests import (
+from nominee.apiserver.fronts.rest.http import Answer, Send
+from nominee.apiserver.fronts.rest.http import Message as AsgiMessage
+from nominee.apiserver.fronts.rest.http import Request as HttpRequest
+from nominee.apiserver.fronts.rest.media import (
+    JSON,
+    OBJECTS,
+    PARTIAL,
+    PARTIAL_LIST,
+    STREAMS,
+    TABLE,
+    YAML,
+    Media,
+)
+from nominee.apiserver.fronts.rest.responses import Encoder
+from nominee.apiserver.fronts.rest.target import Target
+from nominee.apiserver.objects.requests import (
     DeleteResult,
     ListOptions,
     ListPage,
@@ -45,13 +54,13 @@ from apiserver.objects.requests import (
     WriteOptions,
     WriteResult,
 )
-from apiserver.objects.watcher import Watcher
-from apiserver.schema import large_bodies
-from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
-from machinery.api.pb import meta
-from machinery.features.gates import Version
-from machinery.runtime.clock import Clock
+from nominee.apiserver.objects.watcher import Watcher
+from nominee.apiserver.schema import large_bodies
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import meta
+from nominee.machinery.features.gates import Version
+from nominee.machinery.runtime.clock import Clock
 
 M = TypeVar("M", bound=Message)
 _PATCHES = {

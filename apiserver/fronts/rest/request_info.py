@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from apiserver.access.access import named
-from apiserver.access.attributes import Attributes
-from apiserver.access.authentication import Credentials
-from apiserver.access.impersonation import PREFIX, Headers
-from apiserver.chain.request import Verb
-from apiserver.fronts.rest.http import Request
-from apiserver.fronts.rest.target import Target
+from nominee.apiserver.access.access import named
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.authentication import Credentials
+from nominee.apiserver.access.impersonation import PREFIX, Headers
+from nominee.apiserver.chain.request import Verb
+from nominee.apiserver.fronts.rest.http import Request
+from nominee.apiserver.fronts.rest.target import Target
 
 PEER_CERTIFICATE = "peer_certificate"
 _IMPERSONATE = PREFIX.encode()

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from k8s.io.metrics.pkg.apis.metrics.v1beta1 import generated_pb2 as metrics
-
-from apiserver.chain import problems
-from apiserver.fronts.rest import answers
-from apiserver.fronts.rest.http import Answer, Request
-from apiserver.fronts.rest.kubelets import UsageSnapshot, UsageSource, Used
-from apiserver.fronts.rest.media import OBJECTS, PROTOBUF, Media, negotiate
-from apiserver.fronts.rest.target import Target
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import ListOptions, RegistryAPI
-from machinery.api import errors, kinds
-from machinery.api.errors import GroupResource, StatusError
-from machinery.runtime.clock import to_time
-from machinery.wire import codec
+from nominee.apiserver.chain import problems
+from nominee.apiserver.fronts.rest import answers
+from nominee.apiserver.fronts.rest.http import Answer, Request
+from nominee.apiserver.fronts.rest.kubelets import UsageSnapshot, UsageSource, Used
+from nominee.apiserver.fronts.rest.media import OBJECTS, PROTOBUF, Media, negotiate
+from nominee.apiserver.fronts.rest.target import Target
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import ListOptions, RegistryAPI
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import GroupResource, StatusError
+from nominee.machinery.runtime.clock import to_time
+from nominee.machinery.wire import codec
+from nominee.pb.k8s.io.metrics.pkg.apis.metrics.v1beta1 import generated_pb2 as metrics
 
 GROUP: Final = "metrics.k8s.io"
 VERSION: Final = "v1beta1"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from apiserver.chain.results import Result
-from apiserver.fronts.rest import answers, tables
-from apiserver.fronts.rest.http import Answer, Request
-from apiserver.fronts.rest.media import JSON, TABLE, Media
-from apiserver.kinds.rules import DeleteResponse
-from apiserver.kinds.table import rules_of
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import DeleteResult, ListPage, WriteResult
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import meta
+from nominee.apiserver.chain.results import Result
+from nominee.apiserver.fronts.rest import answers, tables
+from nominee.apiserver.fronts.rest.http import Answer, Request
+from nominee.apiserver.fronts.rest.media import JSON, TABLE, Media
+from nominee.apiserver.kinds.rules import DeleteResponse
+from nominee.apiserver.kinds.table import rules_of
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import DeleteResult, ListPage, WriteResult
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import meta
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 import anyio
 import anyio.abc
 
-from apiserver.fronts.open_files import connection_limits
-from machinery.process.http_server import HttpServer
+from nominee.apiserver.fronts.open_files import connection_limits
+from nominee.machinery.process.http_server import HttpServer
 
 GRACE_SECONDS = 1
 KEEP_ALIVE_SECONDS = 120

@@ -1,7 +1,7 @@
 """Objects as Tables: what kubectl prints.
 
-The columns of each kind are beside its other rules, in `apiserver.kinds`. Source: kube-apiserver 1.36,
-endpoints/handlers/response.go and pkg/printers.
+The columns of each kind are beside its other rules, in `nominee.apiserver.kinds`. Source: kube-apiserver
+1.36, endpoints/handlers/response.go and pkg/printers.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 
 import anyio.lowlevel
 
-from apiserver.fronts.rest import answers, text
-from apiserver.fronts.rest.media import Media
-from apiserver.kinds.autoscaling import scales
-from apiserver.kinds.conversion import as_stored
-from apiserver.kinds.core import component_statuses
-from apiserver.kinds.table import rules_of
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import ListPage
-from apiserver.printing.columns import Column, Columns, Row
-from apiserver.schema import descriptions
-from machinery.api import errors
-from machinery.api.kinds import AnyKind
-from machinery.wire import codec
+from nominee.apiserver.fronts.rest import answers, text
+from nominee.apiserver.fronts.rest.media import Media
+from nominee.apiserver.kinds.autoscaling import scales
+from nominee.apiserver.kinds.conversion import as_stored
+from nominee.apiserver.kinds.core import component_statuses
+from nominee.apiserver.kinds.table import rules_of
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import ListPage
+from nominee.apiserver.printing.columns import Column, Columns, Row
+from nominee.apiserver.schema import descriptions
+from nominee.machinery.api import errors
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.wire import codec
 
 _META = "meta.k8s.io"
 _UNSTORED: Mapping[AnyKind, Columns[Any]] = {

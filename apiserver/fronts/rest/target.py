@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from apiserver.objects import served
-from machinery.api.kinds import AnyKind
+from nominee.apiserver.objects import served
+from nominee.machinery.api.kinds import AnyKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from machinery.api.pb import runtime
-from machinery.wire import presence
-from machinery.wire.envelope import MAGIC
+from nominee.machinery.api.pb import runtime
+from nominee.machinery.wire import presence
+from nominee.machinery.wire.envelope import MAGIC
 
 _ESCAPES = (
     ("<", "\\u003c"),
@@ -39,7 +39,7 @@ def dump_bytes(document: Any, *, pretty: bool = False) -> bytes:
 
 def dump_yaml(document: Any) -> bytes:
     """Return YAML with sorted keys."""
-    from machinery.wire import manifests
+    from nominee.machinery.wire import manifests
 
     return manifests.dump_yaml(document).encode()
 

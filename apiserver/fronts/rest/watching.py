@@ -12,14 +12,14 @@ from typing import Any
 
 import anyio
 
-from apiserver.chain.watch_stream import send_batches
-from apiserver.fronts.rest import answers, tables, text
-from apiserver.fronts.rest.media import PARTIAL, PARTIAL_LIST, PROTOBUF, TABLE, Media
-from apiserver.objects.watcher import EventType, Watcher, WatchEvent
-from machinery.api.errors import StatusError
-from machinery.api.pb import meta
-from machinery.runtime.clock import Clock
-from machinery.wire import codec, presence
+from nominee.apiserver.chain.watch_stream import send_batches
+from nominee.apiserver.fronts.rest import answers, tables, text
+from nominee.apiserver.fronts.rest.media import PARTIAL, PARTIAL_LIST, PROTOBUF, TABLE, Media
+from nominee.apiserver.objects.watcher import EventType, Watcher, WatchEvent
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import meta
+from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.wire import codec, presence
 
 SEND_SECONDS_MAX = 60.0
 """The limit for a client to read sent data; after it the connection is dropped."""

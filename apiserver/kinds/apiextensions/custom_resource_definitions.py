@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import KindRules, Unvalidated
-from apiserver.kinds.strategy import ReadOnlyStrategy
-from apiserver.printing.columns import NAME_AND_CREATION
-from machinery.api import kinds
+from nominee.apiserver.kinds.rules import KindRules, Unvalidated
+from nominee.apiserver.kinds.strategy import ReadOnlyStrategy
+from nominee.apiserver.printing.columns import NAME_AND_CREATION
+from nominee.machinery.api import kinds
 
 RULES = KindRules(
     kind=kinds.CUSTOM_RESOURCE_DEFINITION,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.printing.cells import NONE, age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import field, metadata
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.objects import controller_of
-from machinery.api.pb import apps
-from machinery.wire import codec
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.printing.cells import NONE, age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import field, metadata
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.objects import controller_of
+from nominee.machinery.api.pb import apps
+from nominee.machinery.wire import codec
 
 
 class ControllerRevisionStrategy(Strategy[apps.ControllerRevision]):

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.simple_strategy import SimpleStatusStrategy
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.printing.cells import age, containers, labels
-from apiserver.printing.columns import AGE, CONTAINERS, NAME, Cell, Column, Columns, Row, wide
-from apiserver.validation import field, metadata
-from apiserver.validation.go_dump import dump
-from apiserver.validation.int_or_percent import int_or_percent, is_zero, shown
-from apiserver.validation.pods import options as pod_options
-from apiserver.validation.pods import templates
-from apiserver.validation.pods.options import PodOptions
-from apiserver.validation.pods.warnings import workload_warnings
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import apps
-from machinery.api.selectors import parse_int64, shown_label_selector
-from machinery.wire import codec
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.printing.cells import age, containers, labels
+from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cell, Column, Columns, Row, wide
+from nominee.apiserver.validation import field, metadata
+from nominee.apiserver.validation.go_dump import dump
+from nominee.apiserver.validation.int_or_percent import int_or_percent, is_zero, shown
+from nominee.apiserver.validation.pods import options as pod_options
+from nominee.apiserver.validation.pods import templates
+from nominee.apiserver.validation.pods.options import PodOptions
+from nominee.apiserver.validation.pods.warnings import workload_warnings
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import apps
+from nominee.machinery.api.selectors import parse_int64, shown_label_selector
+from nominee.machinery.wire import codec
 
 _TYPES = ("RollingUpdate", "OnDelete")
 _COUNTS = (

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.kinds.apps.replicas import drop_terminating_replicas, immutable_selector, workload
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep
-from apiserver.printing.cells import age, containers
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
-from apiserver.validation import field
-from apiserver.validation import metadata as metadata_rules
-from apiserver.validation.int_or_percent import int_or_percent, is_zero, shown
-from apiserver.validation.pods import options as pod_options
-from apiserver.validation.pods.options import PodOptions
-from apiserver.validation.pods.warnings import workload_warnings
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import apps
-from machinery.api.selectors import shown_label_selector
+from nominee.apiserver.kinds.apps.replicas import drop_terminating_replicas, immutable_selector, workload
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep
+from nominee.apiserver.printing.cells import age, containers
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation import metadata as metadata_rules
+from nominee.apiserver.validation.int_or_percent import int_or_percent, is_zero, shown
+from nominee.apiserver.validation.pods import options as pod_options
+from nominee.apiserver.validation.pods.options import PodOptions
+from nominee.apiserver.validation.pods.warnings import workload_warnings
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import apps
+from nominee.machinery.api.selectors import shown_label_selector
 
 _TYPES = ("Recreate", "RollingUpdate")
 

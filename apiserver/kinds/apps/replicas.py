@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from apiserver.validation import field
-from apiserver.validation.pods import templates
-from apiserver.validation.pods.options import PodOptions
-from apiserver.validation.selectors import label_selector
-from machinery.api.errors import Cause
-from machinery.api.pb import apps, meta
-from machinery.api.selectors import LabelSelector, SelectorError
-from machinery.features.gates import Gates
-from machinery.wire import codec
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.pods import templates
+from nominee.apiserver.validation.pods.options import PodOptions
+from nominee.apiserver.validation.selectors import label_selector
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import apps, meta
+from nominee.machinery.api.selectors import LabelSelector, SelectorError
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.wire import codec
 
 _Status = apps.ReplicaSetStatus | apps.DeploymentStatus
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.simple_strategy import SimpleStrategy
-from apiserver.printing.cells import age, containers
-from apiserver.printing.columns import AGE, CONTAINERS, NAME, Column, Columns, Row
-from apiserver.validation import field
-from apiserver.validation.go_dump import dump
-from apiserver.validation.int_or_percent import int_or_percent, is_zero
-from apiserver.validation.pods import templates
-from apiserver.validation.pods.warnings import workload_warnings
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import apps
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.printing.cells import age, containers
+from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Column, Columns, Row
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.go_dump import dump
+from nominee.apiserver.validation.int_or_percent import int_or_percent, is_zero
+from nominee.apiserver.validation.pods import templates
+from nominee.apiserver.validation.pods.warnings import workload_warnings
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import apps
 
 _RETENTION = ("Retain", "Delete")
 _MUTABLE = ("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from google.protobuf.message import Message
-from k8s.io.api.autoscaling.v1 import generated_pb2 as v1
 
-from apiserver.objects.cached_object import CachedObject
-from apiserver.validation.go_dump import dump
-from machinery.api.kinds import HORIZONTAL_POD_AUTOSCALER_V1
-from machinery.api.pb import autoscaling as v2
-from machinery.wire import codec, envelope
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.validation.go_dump import dump
+from nominee.machinery.api.kinds import HORIZONTAL_POD_AUTOSCALER_V1
+from nominee.machinery.api.pb import autoscaling as v2
+from nominee.machinery.wire import codec, envelope
+from nominee.pb.k8s.io.api.autoscaling.v1 import generated_pb2 as v1
 
 M = TypeVar("M", bound=Message)
 _PREFIX = "autoscaling.alpha.kubernetes.io/"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.kinds.autoscaling import conversion, validation
-from apiserver.kinds.rules import Conversion, KindRules
-from apiserver.kinds.simple_strategy import SimpleStrategy
-from apiserver.printing.cells import UNKNOWN, UNSET, age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from machinery.api import kinds
-from machinery.api.pb import autoscaling
+from nominee.apiserver.kinds.autoscaling import conversion, validation
+from nominee.apiserver.kinds.rules import Conversion, KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.printing.cells import UNKNOWN, UNSET, age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import autoscaling
 
 _SPEC = "horizontalpodautoscalerspec-autoscaling-v2"
 # The field of a metric that its type names.

@@ -1,14 +1,14 @@
 """Scales: the scale subresource of workloads as autoscaling/v1 shows it.
 
-A Scale is not stored: `apiserver.registry.scale` makes it of its workload.
+A Scale is not stored: `nominee.apiserver.registry.scale` makes it of its workload.
 """
 
 from __future__ import annotations
 
-from apiserver.printing.cells import age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from machinery.api.kinds import Kind
-from machinery.api.pb import autoscaling_v1
+from nominee.apiserver.printing.cells import age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import autoscaling_v1
 
 
 def _row(obj: autoscaling_v1.Scale, now: float) -> Row:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from apiserver.validation import field, names
-from apiserver.validation.quantities import NOT_NEGATIVE
-from machinery.api.errors import Cause
-from machinery.api.pb import autoscaling, resource
-from machinery.resources.quantity import Quantity
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.quantities import NOT_NEGATIVE
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import autoscaling, resource
+from nominee.machinery.resources.quantity import Quantity
 
 _LEAST_REPLICAS = 1
 _WINDOW_SECONDS_MAX = 3600

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from apiserver.kinds.batch import cron_schedule
-from apiserver.kinds.batch.jobs import specs as job_specs
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from apiserver.printing.cells import NONE, UNSET, age, containers, since
-from apiserver.printing.columns import AGE, CONTAINERS, NAME, Cell, Column, Columns, Row, wide
-from apiserver.validation import field, metadata
-from apiserver.validation.pods import options as pod_options
-from apiserver.validation.pods import warnings as pod_warnings
-from apiserver.validation.pods.options import PodOptions
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import batch
-from machinery.api.selectors import shown_label_selector
-from machinery.wire import codec
+from nominee.apiserver.kinds.batch import cron_schedule
+from nominee.apiserver.kinds.batch.jobs import specs as job_specs
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from nominee.apiserver.printing.cells import NONE, UNSET, age, containers, since
+from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cell, Column, Columns, Row, wide
+from nominee.apiserver.validation import field, metadata
+from nominee.apiserver.validation.pods import options as pod_options
+from nominee.apiserver.validation.pods import warnings as pod_warnings
+from nominee.apiserver.validation.pods.options import PodOptions
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import batch
+from nominee.machinery.api.selectors import shown_label_selector
+from nominee.machinery.wire import codec
 
 # A Job's name is the CronJob's and eleven characters more, and makes a label of 63.
 _NAME_BYTES_MAX = 52

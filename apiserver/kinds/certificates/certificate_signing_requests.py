@@ -6,16 +6,16 @@ kube-apiserver 1.36, registry/certificates/certificates/strategy.go and pkg/apis
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, Strategy, keep
-from apiserver.objects.selectable_fields import selectable
-from apiserver.printing.cells import NONE, age, or_none
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import field, metadata, names
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import certificates, meta
-from machinery.printing.durations import human_duration
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, Strategy, keep
+from nominee.apiserver.objects.selectable_fields import selectable
+from nominee.apiserver.printing.cells import NONE, age, or_none
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import field, metadata, names
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import certificates, meta
+from nominee.machinery.printing.durations import human_duration
 
 APPROVED, DENIED, FAILED = "Approved", "Denied", "Failed"
 _PERMANENT = (APPROVED, DENIED, FAILED)

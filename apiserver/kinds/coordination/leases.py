@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.printing.cells import age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import field
-from apiserver.validation import metadata as metadata_rules
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import coordination
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.printing.cells import age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation import metadata as metadata_rules
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import coordination
 
 _NOT_POSITIVE = "must be greater than 0"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from apiserver.printing.columns import NAME, Column, Columns, Row
-from machinery.api.kinds import Kind
-from machinery.api.pb import core
+from nominee.apiserver.printing.columns import NAME, Column, Columns, Row
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import core
 
 HEALTHY: Final = "Healthy"
 COMPONENT_STATUS: Final = Kind(

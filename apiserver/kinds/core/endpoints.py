@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from apiserver.kinds.rules import Deprecation, KindRules
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.printing.cells import NONE, age, few
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import addresses, field, metadata, names
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import core
-from machinery.features.gates import Version
+from nominee.apiserver.kinds.rules import Deprecation, KindRules
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.printing.cells import NONE, age, few
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import addresses, field, metadata, names
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Version
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 

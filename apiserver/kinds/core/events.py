@@ -5,15 +5,15 @@ Source: kube-apiserver 1.36, registry/core/event and pkg/apis/core/validation/ev
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.objects.selectable_fields import selectable
-from apiserver.printing.cells import since
-from apiserver.printing.columns import Column, Columns, Row, wide
-from apiserver.validation import field, names
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import core, meta
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.objects.selectable_fields import selectable
+from nominee.apiserver.printing.cells import since
+from nominee.apiserver.printing.columns import Column, Columns, Row, wide
+from nominee.apiserver.validation import field, names
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core, meta
 
 _NOTE_BYTES_MAX = 1024
 _TEXT_BYTES_MAX = 128

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.simple_strategy import SimpleStrategy
-from apiserver.printing.columns import NAME_AND_CREATION
-from apiserver.validation import field, names, quantities
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import core
-from machinery.resources.quantity import Quantity
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.printing.columns import NAME_AND_CREATION
+from nominee.apiserver.validation import field, names, quantities
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.quantity import Quantity
 
 _TYPES = frozenset({"Pod", "Container", "PersistentVolumeClaim"})
 _PARTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")

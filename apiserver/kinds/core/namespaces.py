@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from apiserver.kinds.rules import DeleteResponse, KindRules
-from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep
-from apiserver.objects.selectable_fields import selectable
-from apiserver.printing.cells import age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import field, metadata, names
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep
+from nominee.apiserver.objects.selectable_fields import selectable
+from nominee.apiserver.printing.cells import age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import field, metadata, names
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 CONTENT_FINALIZER = "kubernetes"
 """In spec.finalizers: what is in the namespace is still to be deleted."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from apiserver.objects.selectable_fields import bool_text, selectable
-from apiserver.printing.cells import NONE, UNKNOWN, age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
-from apiserver.validation import addresses, declarative, field, metadata, names, quantities
-from apiserver.validation.scheduling_terms import label_name, taint_effect
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import core
-from machinery.wire.scalars import format_time
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from nominee.apiserver.objects.selectable_fields import bool_text, selectable
+from nominee.apiserver.printing.cells import NONE, UNKNOWN, age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.apiserver.validation import addresses, declarative, field, metadata, names, quantities
+from nominee.apiserver.validation.scheduling_terms import label_name, taint_effect
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire.scalars import format_time
 
 PREEMPTION_POLICY_OWNERS_MAX = 20
 _PREEMPTION_GATE = "InPlacePodVerticalScalingSchedulerPreemption"

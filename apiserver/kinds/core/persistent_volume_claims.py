@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from apiserver.kinds.rules import DeleteResponse, KindRules
-from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from apiserver.printing.cells import UNSET, age, shown_access_modes, shown_attributes_class
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
-from apiserver.validation import claims, field, metadata, names, quantities
-from apiserver.validation import metadata as metadata_rules
-from apiserver.validation.equality import same
-from apiserver.validation.pods import warnings as pod_warnings
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import core
-from machinery.resources.quantity import Quantity
+from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from nominee.apiserver.printing.cells import UNSET, age, shown_access_modes, shown_attributes_class
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.apiserver.validation import claims, field, metadata, names, quantities
+from nominee.apiserver.validation import metadata as metadata_rules
+from nominee.apiserver.validation.equality import same
+from nominee.apiserver.validation.pods import warnings as pod_warnings
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.quantity import Quantity
 
 _CLAIM_IMMUTABLE = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound"

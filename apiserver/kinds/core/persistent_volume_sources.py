@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from apiserver.validation import device_names, field, names, paths
-from apiserver.validation.pods.volume_sources import MORE, SOURCES, iscsi, needed, needs, storage_os
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.validation import device_names, field, names, paths
+from nominee.apiserver.validation.pods.volume_sources import MORE, SOURCES, iscsi, needed, needs, storage_os
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 _SECRETS = (
     "controllerPublishSecretRef",

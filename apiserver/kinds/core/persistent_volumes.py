@@ -5,21 +5,21 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 
-from apiserver.kinds.core.persistent_volume_sources import persistent_source
-from apiserver.kinds.rules import DeleteResponse, KindRules
-from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from apiserver.printing.cells import UNSET, age, shown_access_modes, shown_attributes_class
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
-from apiserver.validation import claims, field, metadata, quantities
-from apiserver.validation.claims import VOLUME_MODES, access_modes, class_name
-from apiserver.validation.equality import same
-from apiserver.validation.go_dump import dump
-from apiserver.validation.pods import warnings as pod_warnings
-from apiserver.validation.scheduling_terms import node_selector
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import core
-from machinery.resources.quantity import Quantity
+from nominee.apiserver.kinds.core.persistent_volume_sources import persistent_source
+from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from nominee.apiserver.printing.cells import UNSET, age, shown_access_modes, shown_attributes_class
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.apiserver.validation import claims, field, metadata, quantities
+from nominee.apiserver.validation.claims import VOLUME_MODES, access_modes, class_name
+from nominee.apiserver.validation.equality import same
+from nominee.apiserver.validation.go_dump import dump
+from nominee.apiserver.validation.pods import warnings as pod_warnings
+from nominee.apiserver.validation.scheduling_terms import node_selector
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.quantity import Quantity
 
 _RECLAIM = ("Delete", "Recycle", "Retain")
 _GA_LABELS = {

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.kinds.rules import DeleteResponse, KindRules
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.printing.cells import containers, labels
-from apiserver.printing.columns import NAME, Column, Columns, Row
-from apiserver.validation import metadata
-from apiserver.validation.equality import same
-from apiserver.validation.pods import options as pod_options
-from apiserver.validation.pods import templates
-from apiserver.validation.pods import warnings as pod_warnings
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.printing.cells import containers, labels
+from nominee.apiserver.printing.columns import NAME, Column, Columns, Row
+from nominee.apiserver.validation import metadata
+from nominee.apiserver.validation.equality import same
+from nominee.apiserver.validation.pods import options as pod_options
+from nominee.apiserver.validation.pods import templates
+from nominee.apiserver.validation.pods import warnings as pod_warnings
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 _IMAGES = "Images referenced by each container in the template."
 _CONTAINERS = "Names of each container in the template."

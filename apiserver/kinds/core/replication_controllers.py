@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.simple_strategy import SimpleStatusStrategy
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.objects.selectable_fields import metadata_fields, selectable
-from apiserver.printing.cells import age, containers, labels
-from apiserver.printing.columns import AGE, CONTAINERS, NAME, Cell, Column, Columns, Row, wide
-from apiserver.validation import field, metadata
-from apiserver.validation.pods import options as pod_options
-from apiserver.validation.pods import templates
-from apiserver.validation.pods.options import PodOptions
-from apiserver.validation.pods.warnings import workload_warnings
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.objects.selectable_fields import metadata_fields, selectable
+from nominee.apiserver.printing.cells import age, containers, labels
+from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cell, Column, Columns, Row, wide
+from nominee.apiserver.validation import field, metadata
+from nominee.apiserver.validation.pods import options as pod_options
+from nominee.apiserver.validation.pods import templates
+from nominee.apiserver.validation.pods.options import PodOptions
+from nominee.apiserver.validation.pods.warnings import workload_warnings
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 _COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
 

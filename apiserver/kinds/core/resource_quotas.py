@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import DeleteResponse, KindRules
-from apiserver.kinds.simple_strategy import SimpleStrategy
-from apiserver.printing.cells import age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import field, quantities
-from apiserver.validation.go_dump import dump
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.printing.cells import age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import field, quantities
+from nominee.apiserver.validation.go_dump import dump
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 _COMPUTE = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
 _POD_RESOURCES = _COMPUTE | {"pods"}

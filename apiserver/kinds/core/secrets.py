@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.simple_strategy import SimpleStrategy
-from apiserver.objects.selectable_fields import metadata_fields, selectable
-from apiserver.printing.cells import age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import field, names
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.objects.selectable_fields import metadata_fields, selectable
+from nominee.apiserver.printing.cells import age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import field, names
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 _SIZE_BYTES_MAX = 1024 * 1024
 _ACCOUNT = "kubernetes.io/service-account.name"
@@ -59,7 +59,7 @@ def _of_type(obj: core.Secret) -> list[Cause]:
 
 
 def _go_problem(data: bytes) -> str:
-    from apiserver.schema.documents import json_problem
+    from nominee.apiserver.schema.documents import json_problem
 
     return json_problem(data.decode(errors="replace"))
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.kinds.rules import DeleteResponse, KindRules, Unvalidated
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.printing.columns import NAME_AND_AGE
-from apiserver.validation import metadata
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.kinds.rules import DeleteResponse, KindRules, Unvalidated
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.printing.columns import NAME_AND_AGE
+from nominee.apiserver.validation import metadata
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 _ENFORCE_ANNOTATION = "kubernetes.io/enforce-mountable-secrets"
 

@@ -1,1 +1,3 @@
-"""The kinds of the API group discovery: a module for each, with its `RULES`; see `apiserver.kinds`."""
+"""The kinds of the API group discovery: a module for each, with its `RULES`; see
+`nominee.apiserver.kinds`.
+"""

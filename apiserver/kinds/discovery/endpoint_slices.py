@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.simple_strategy import SimpleStrategy
-from apiserver.kinds.strategy import Environment
-from apiserver.printing.cells import UNSET, age, few
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import addresses, field, names
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import discovery
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.kinds.strategy import Environment
+from nominee.apiserver.printing.cells import UNSET, age, few
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import addresses, field, names
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import discovery
 
 _TYPES = ("FQDN", "IPv4", "IPv6")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")

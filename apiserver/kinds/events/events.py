@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from google.protobuf.message import Message
 
-from apiserver.kinds.core import events as core_events
-from apiserver.kinds.core.events import EventStrategy, is_set, validate
-from apiserver.kinds.rules import Conversion, KindRules
-from apiserver.kinds.strategy import Environment
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.selectable_fields import SelectableFields
-from apiserver.validation import field, metadata, names
-from apiserver.validation.go_dump import dump
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.kinds import EVENTS_EVENT
-from machinery.api.pb import core, events
-from machinery.wire import envelope
+from nominee.apiserver.kinds.core import events as core_events
+from nominee.apiserver.kinds.core.events import EventStrategy, is_set, validate
+from nominee.apiserver.kinds.rules import Conversion, KindRules
+from nominee.apiserver.kinds.strategy import Environment
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.selectable_fields import SelectableFields
+from nominee.apiserver.validation import field, metadata, names
+from nominee.apiserver.validation.go_dump import dump
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.kinds import EVENTS_EVENT
+from nominee.machinery.api.pb import core, events
+from nominee.machinery.wire import envelope
 
 _SAME = (
     "metadata",

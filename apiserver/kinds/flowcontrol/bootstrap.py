@@ -8,8 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.kinds.flowcontrol.shared import ALL, BY_NAMESPACE, BY_USER, EXEMPT, LIMITED, QUEUE, REJECT
-from machinery.api.pb import flowcontrol
+from nominee.apiserver.kinds.flowcontrol.shared import (
+    ALL,
+    BY_NAMESPACE,
+    BY_USER,
+    EXEMPT,
+    LIMITED,
+    QUEUE,
+    REJECT,
+)
+from nominee.machinery.api.pb import flowcontrol
 
 AUTO_UPDATE = "apf.kubernetes.io/autoupdate-spec"
 MASTERS, NODES = "system:masters", "system:nodes"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.kinds.flowcontrol import bootstrap
-from apiserver.kinds.flowcontrol.shared import conditions, fixed, validate_status
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.simple_strategy import SimpleStrategy
-from apiserver.printing.cells import NONE, age
-from apiserver.printing.columns import AGE, NAME, Cell, Column, Columns, Row
-from apiserver.validation import field, names
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import flowcontrol
+from nominee.apiserver.kinds.flowcontrol import bootstrap
+from nominee.apiserver.kinds.flowcontrol.shared import conditions, fixed, validate_status
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.printing.cells import NONE, age
+from nominee.apiserver.printing.columns import AGE, NAME, Cell, Column, Columns, Row
+from nominee.apiserver.validation import field, names
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import flowcontrol
 
 _ALL = "*"
 _PRECEDENCE_MAX = 10_000

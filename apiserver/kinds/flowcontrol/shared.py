@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from apiserver.validation import field
-from machinery.api.errors import Cause
-from machinery.api.pb import flowcontrol
-from machinery.defaults import flow_control as defaults
+from nominee.apiserver.validation import field
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import flowcontrol
+from nominee.machinery.defaults import flow_control as defaults
 
 ALL = "*"
 EXEMPT, LIMITED = "Exempt", "Limited"

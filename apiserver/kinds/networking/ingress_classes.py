@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.printing.cells import NONE, age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import field, metadata, names, paths
-from apiserver.validation.typed_references import typed_reference
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import core, networking
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.printing.cells import NONE, age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import field, metadata, names, paths
+from nominee.apiserver.validation.typed_references import typed_reference
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core, networking
 
 _CONTROLLER_BYTES_MAX = 250
 _SCOPES = ("Cluster", "Namespace")

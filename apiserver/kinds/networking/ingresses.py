@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from apiserver.printing.cells import NONE, age, balancer_addresses
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import addresses, field, metadata, names
-from apiserver.validation.typed_references import typed_reference
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import networking
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from nominee.apiserver.printing.cells import NONE, age, balancer_addresses
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import addresses, field, metadata, names
+from nominee.apiserver.validation.typed_references import typed_reference
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import networking
 
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")

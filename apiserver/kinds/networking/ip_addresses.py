@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.printing.cells import NONE, age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import addresses, field, metadata, names
-from apiserver.validation.go_dump import dump
-from apiserver.validation.typed_references import segment
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import networking
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.printing.cells import NONE, age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import addresses, field, metadata, names
+from nominee.apiserver.validation.go_dump import dump
+from nominee.apiserver.validation.typed_references import segment
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import networking
 
 
 class IPAddressStrategy(Strategy[networking.IPAddress]):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.printing.cells import age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import addresses, field, metadata
-from apiserver.validation.selectors import label_selector
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import networking
-from machinery.api.selectors import shown_label_selector
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.printing.cells import age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import addresses, field, metadata
+from nominee.apiserver.validation.selectors import label_selector
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import networking
+from nominee.machinery.api.selectors import shown_label_selector
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _TYPES = ("Ingress", "Egress")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep_metadata
-from apiserver.printing.cells import age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import addresses, field, metadata
-from apiserver.validation.go_dump import dump
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import networking
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep_metadata
+from nominee.apiserver.printing.cells import age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import addresses, field, metadata
+from nominee.apiserver.validation.go_dump import dump
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import networking
 
 _RANGES_MAX = 2
 _PATH = "spec.cidrs"

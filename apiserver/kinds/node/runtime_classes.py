@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.simple_strategy import SimpleStrategy
-from apiserver.printing.cells import age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import field, metadata, names, quantities, scheduling_terms
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import node
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.printing.cells import age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import field, metadata, names, quantities, scheduling_terms
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import node
 
 
 def _validate(obj: node.RuntimeClass) -> list[Cause]:

@@ -1,1 +1,1 @@
-"""The kinds of the API group policy: a module for each, with its `RULES`; see `apiserver.kinds`."""
+"""The kinds of the API group policy: a module for each, with its `RULES`; see `nominee.apiserver.kinds`."""

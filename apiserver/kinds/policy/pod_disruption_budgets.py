@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from apiserver.printing.cells import age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import conditions, field
-from apiserver.validation.int_or_percent import int_or_percent, shown
-from apiserver.validation.selectors import label_selector
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import policy
-from machinery.wire import codec
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from nominee.apiserver.printing.cells import age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import conditions, field
+from nominee.apiserver.validation.int_or_percent import int_or_percent, shown
+from nominee.apiserver.validation.selectors import label_selector
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import policy
+from nominee.machinery.wire import codec
 
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.printing.cells import age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
-from apiserver.validation import field, metadata, names
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import rbac
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.printing.cells import age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.apiserver.validation import field, metadata, names
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import rbac
 
 _GROUP = "rbac.authorization.k8s.io"
 _KINDS = ("ServiceAccount", "User", "Group")

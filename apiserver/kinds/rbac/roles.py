@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.printing.columns import NAME_AND_CREATION
-from apiserver.validation import field, metadata, names, selectors
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import rbac
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.printing.columns import NAME_AND_CREATION
+from nominee.apiserver.validation import field, metadata, names, selectors
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import rbac
 
 Role = rbac.Role | rbac.ClusterRole
 

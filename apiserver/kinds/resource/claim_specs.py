@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from apiserver.kinds.resource import device_terms
-from apiserver.validation import device_names, field, lists
-from machinery.api.errors import Cause
-from machinery.api.pb import devices
+from nominee.apiserver.kinds.resource import device_terms
+from nominee.apiserver.validation import device_names, field, lists
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import devices
 
 _REQUESTS_MAX = 32
 _CONSTRAINTS_MAX = 32

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from apiserver.kinds.resource import device_terms
-from apiserver.kinds.resource.claim_specs import (
+from nominee.apiserver.kinds.resource import device_terms
+from nominee.apiserver.kinds.resource.claim_specs import (
     Requests,
     request_names,
     request_reference,
     request_references,
 )
-from apiserver.validation import conditions, device_names, field, go_dump, lists
-from apiserver.validation.scheduling_terms import node_selector
-from machinery.api.errors import Cause
-from machinery.api.pb import devices
+from nominee.apiserver.validation import conditions, device_names, field, go_dump, lists
+from nominee.apiserver.validation.scheduling_terms import node_selector
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import devices
 
 _RESERVATIONS_MAX = 256
 _RESULTS_MAX = 32

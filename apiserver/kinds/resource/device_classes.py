@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.resource import device_terms
-from apiserver.kinds.rules import DeleteResponse, KindRules
-from apiserver.kinds.simple_strategy import SimpleStrategy
-from apiserver.printing.columns import NAME_AND_AGE
-from apiserver.validation import field, lists
-from apiserver.validation.quantities import is_extended
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import devices
+from nominee.apiserver.kinds.resource import device_terms
+from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.printing.columns import NAME_AND_AGE
+from nominee.apiserver.validation import field, lists
+from nominee.apiserver.validation.quantities import is_extended
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import devices
 
 
 def _validate(obj: devices.DeviceClass) -> list[Cause]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from apiserver.validation import device_names, field, lists, names
-from machinery.api.errors import Cause
-from machinery.api.pb import devices
-from machinery.cel.device_selector import compile_selector
-from machinery.cel.errors import CompileError, CostError
+from nominee.apiserver.validation import device_names, field, lists, names
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import devices
+from nominee.machinery.cel.device_selector import compile_selector
+from nominee.machinery.cel.errors import CompileError, CostError
 
 SELECTORS_MAX = 32
 CONFIG_MAX = 32

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.resource.claim_specs import claim_spec
-from apiserver.kinds.rules import DeleteResponse, KindRules
-from apiserver.kinds.simple_strategy import SimpleStrategy
-from apiserver.printing.columns import NAME_AND_AGE
-from apiserver.validation import field, go_dump, metadata
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import devices
+from nominee.apiserver.kinds.resource.claim_specs import claim_spec
+from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.printing.columns import NAME_AND_AGE
+from nominee.apiserver.validation import field, go_dump, metadata
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import devices
 
 
 def _validate(obj: devices.ResourceClaimTemplate) -> list[Cause]:

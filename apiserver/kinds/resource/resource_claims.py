@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.resource import claim_status
-from apiserver.kinds.resource.claim_specs import claim_spec
-from apiserver.kinds.rules import DeleteResponse, KindRules
-from apiserver.kinds.simple_strategy import SimpleStatusStrategy, SimpleStrategy
-from apiserver.kinds.strategy import Environment
-from apiserver.printing.cells import age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import field, go_dump
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import devices
+from nominee.apiserver.kinds.resource import claim_status
+from nominee.apiserver.kinds.resource.claim_specs import claim_spec
+from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy, SimpleStrategy
+from nominee.apiserver.kinds.strategy import Environment
+from nominee.apiserver.printing.cells import age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import field, go_dump
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import devices
 
 
 class ResourceClaimStatusStrategy(SimpleStatusStrategy[devices.ResourceClaim]):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 
-from apiserver.kinds.resource import device_terms
-from apiserver.kinds.rules import DeleteResponse, KindRules
-from apiserver.kinds.simple_strategy import SimpleStrategy
-from apiserver.objects.selectable_fields import selectable
-from apiserver.printing.cells import UNSET, age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import device_names, field, lists
-from apiserver.validation.scheduling_terms import node_selector
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import devices
+from nominee.apiserver.kinds.resource import device_terms
+from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.objects.selectable_fields import selectable
+from nominee.apiserver.printing.cells import UNSET, age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import device_names, field, lists
+from nominee.apiserver.validation.scheduling_terms import node_selector
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import devices
 
 _DEVICES_MAX = 128
 _DEVICES_MAX_ADVANCED = 64

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from apiserver.validation import declarative, field
-from machinery.api.errors import Cause
-from machinery.api.pb import workloads
-from machinery.features.gates import Gates
+from nominee.apiserver.validation import declarative, field
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import workloads
+from nominee.machinery.features.gates import Gates
 
 _CLAIMS_MAX = 4
 _CONSTRAINTS_MAX = 1

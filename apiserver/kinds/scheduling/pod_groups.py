@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.scheduling import pod_group_terms
-from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep_metadata
-from apiserver.printing.columns import NAME_AND_CREATION
-from apiserver.validation import conditions, declarative, field, metadata
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import workloads
-from machinery.features.gates import Gates
-from machinery.wire import codec
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.scheduling import pod_group_terms
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep_metadata
+from nominee.apiserver.printing.columns import NAME_AND_CREATION
+from nominee.apiserver.validation import conditions, declarative, field, metadata
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import workloads
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.wire import codec
 
 _FIELDS = ("podGroupTemplateRef", *pod_group_terms.checks())
 

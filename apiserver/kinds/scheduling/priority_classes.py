@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.printing.cells import age
-from apiserver.printing.columns import AGE, NAME, Cell, Column, Columns, Row
-from apiserver.validation import field, metadata
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import scheduling
-from machinery.scheduling.priority import HIGHEST_USER_DEFINABLE, SYSTEM_CLASSES
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.printing.cells import age
+from nominee.apiserver.printing.columns import AGE, NAME, Cell, Column, Columns, Row
+from nominee.apiserver.validation import field, metadata
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import scheduling
+from nominee.machinery.scheduling.priority import HIGHEST_USER_DEFINABLE, SYSTEM_CLASSES
 
 _SYSTEM_PREFIX = "system-"
 _POLICIES = ("Never", "PreemptLowerPriority")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.scheduling import pod_group_terms
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.printing.columns import NAME_AND_CREATION
-from apiserver.validation import declarative, field, metadata
-from apiserver.validation.typed_references import segment
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import workloads
-from machinery.features.gates import Gates
-from machinery.wire import codec
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.scheduling import pod_group_terms
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.printing.columns import NAME_AND_CREATION
+from nominee.apiserver.validation import declarative, field, metadata
+from nominee.apiserver.validation.typed_references import segment
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import workloads
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.wire import codec
 
 _TEMPLATES_MAX = 8
 

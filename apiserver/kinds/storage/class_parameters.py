@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from apiserver.validation import field, names
-from machinery.api.errors import Cause
+from nominee.apiserver.validation import field, names
+from nominee.machinery.api.errors import Cause
 
 _PARAMETERS_MAX = 512
 _PARAMETERS_BYTES_MAX = 256 * 1024

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import DeleteResponse, KindRules
-from apiserver.kinds.simple_strategy import SimpleStrategy
-from apiserver.printing.cells import NONE, UNSET, age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import device_names, field
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import storage
+from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.printing.cells import NONE, UNSET, age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import device_names, field
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import storage
 
 _EXPIRATION_SECONDS_MIN, _EXPIRATION_SECONDS_MAX = 600, 2**32
 _UPDATE_PERIOD_SECONDS_MIN = 10

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.simple_strategy import SimpleStrategy
-from apiserver.printing.cells import UNSET
-from apiserver.printing.columns import NAME, Column, Columns, Row
-from apiserver.validation import field, names
-from apiserver.validation.go_dump import dump
-from apiserver.validation.selectors import label_selector
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.pb import storage
-from machinery.resources.quantity import Quantity
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.printing.cells import UNSET
+from nominee.apiserver.printing.columns import NAME, Column, Columns, Row
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.go_dump import dump
+from nominee.apiserver.validation.selectors import label_selector
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import storage
+from nominee.machinery.resources.quantity import Quantity
 
 
 def _validate(obj: storage.CSIStorageCapacity) -> list[Cause]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from apiserver.kinds.rules import DeleteResponse, KindRules
-from apiserver.kinds.storage.class_parameters import parameters, provisioner
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.printing.cells import age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
-from apiserver.validation import field, names
-from apiserver.validation import metadata as metadata_rules
-from apiserver.validation.pods import warnings as pod_warnings
-from machinery.api import kinds
-from machinery.api.default_class import DEFAULT_STORAGE_CLASS, is_default
-from machinery.api.errors import Cause
-from machinery.api.pb import core, storage
+from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.kinds.storage.class_parameters import parameters, provisioner
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.printing.cells import age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation import metadata as metadata_rules
+from nominee.apiserver.validation.pods import warnings as pod_warnings
+from nominee.machinery.api import kinds
+from nominee.machinery.api.default_class import DEFAULT_STORAGE_CLASS, is_default
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core, storage
 
 _BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.kinds.strategy import Environment
-from apiserver.objects.cached_object import CachedObject
-from apiserver.registry.store import Preconditions, Store
-from apiserver.validation import field
-from machinery.api import errors
-from machinery.api.errors import GroupResource, StatusError
-from machinery.api.kinds import POD
-from machinery.api.objects import set_condition
-from machinery.api.pb import core
-from machinery.features.gates import Version
-from machinery.wire import presence
+from nominee.apiserver.kinds.strategy import Environment
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.registry.store import Preconditions, Store
+from nominee.apiserver.validation import field
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import GroupResource, StatusError
+from nominee.machinery.api.kinds import POD
+from nominee.machinery.api.objects import set_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Version
+from nominee.machinery.wire import presence
 
 _RESOURCE = GroupResource("", "pods/binding")
 _LABELS_SINCE = Version(1, 35)

@@ -5,10 +5,10 @@ Source: kube-apiserver 1.36, checkAndDecrement.
 
 from __future__ import annotations
 
-from machinery.api import errors
-from machinery.api.errors import Cause, GroupResource, StatusError
-from machinery.api.objects import get_condition
-from machinery.api.pb import meta, policy
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import Cause, GroupResource, StatusError
+from nominee.machinery.api.objects import get_condition
+from nominee.machinery.api.pb import meta, policy
 
 DISRUPTED_PODS_MAX = 2000
 RETRY_AFTER_SECONDS = 10

@@ -12,19 +12,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from apiserver.kinds.strategy import Environment, Strategy
-from apiserver.objects.cached_object import CachedObject
-from apiserver.registry.deletion import Deletion, check_preconditions
-from apiserver.registry.pods import budget
-from apiserver.registry.store import Store
-from apiserver.validation import field
-from machinery.api import errors
-from machinery.api.errors import GroupKind, StatusError
-from machinery.api.kinds import POD, POD_DISRUPTION_BUDGET
-from machinery.api.objects import condition_is, set_condition
-from machinery.api.pb import core, meta, policy
-from machinery.api.selectors import LabelSelector, SelectorError
-from machinery.runtime.clock import Clock
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.registry.deletion import Deletion, check_preconditions
+from nominee.apiserver.registry.pods import budget
+from nominee.apiserver.registry.store import Store
+from nominee.apiserver.validation import field
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import GroupKind, StatusError
+from nominee.machinery.api.kinds import POD, POD_DISRUPTION_BUDGET
+from nominee.machinery.api.objects import condition_is, set_condition
+from nominee.machinery.api.pb import core, meta, policy
+from nominee.machinery.api.selectors import LabelSelector, SelectorError
+from nominee.machinery.runtime.clock import Clock
 
 TRIES_MAX = 20
 RETRY_SECONDS = 0.5

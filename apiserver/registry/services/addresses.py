@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from machinery.api.pb import core, networking
+from nominee.machinery.api.pb import core, networking
 
 MANAGED_BY = "ipallocator.k8s.io"
 FAMILY_LABEL, MANAGED_BY_LABEL = "ipaddress.kubernetes.io/ip-family", "ipaddress.kubernetes.io/managed-by"

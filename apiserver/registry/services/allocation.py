@@ -19,20 +19,20 @@ from typing import Protocol
 
 import anyio
 
-from apiserver.kinds.core.services import carry_over, families
-from apiserver.kinds.core.services import validation as validation
-from apiserver.objects.cached_object import CachedObject
-from apiserver.registry.services import addresses, node_ports
-from apiserver.registry.services.addresses import AddressRange
-from apiserver.registry.services.node_ports import PortChange, PortRange
-from apiserver.registry.services.port_store import PortStore
-from apiserver.storage.interface import StorageError
-from apiserver.validation import field as fields
-from machinery.api import errors
-from machinery.api.errors import StatusError
-from machinery.api.kinds import SERVICE
-from machinery.api.pb import core, networking
-from machinery.runtime import failpoints, logs
+from nominee.apiserver.kinds.core.services import carry_over, families
+from nominee.apiserver.kinds.core.services import validation as validation
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.registry.services import addresses, node_ports
+from nominee.apiserver.registry.services.addresses import AddressRange
+from nominee.apiserver.registry.services.node_ports import PortChange, PortRange
+from nominee.apiserver.registry.services.port_store import PortStore
+from nominee.apiserver.storage.interface import StorageError
+from nominee.apiserver.validation import field as fields
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import SERVICE
+from nominee.machinery.api.pb import core, networking
+from nominee.machinery.runtime import failpoints, logs
 
 DEFAULT_ADDRESSES = ipaddress.IPv4Network("10.0.0.0/24")
 """The default of `--service-cluster-ip-range`: the ServiceCIDR `kubernetes`."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import ipaddress
 
-from apiserver.objects.requests import RegistryAPI
-from apiserver.registry.services.addresses import READY
-from apiserver.registry.services.allocation import DEFAULT_ADDRESSES
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import networking
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock, to_time
+from nominee.apiserver.objects.requests import RegistryAPI
+from nominee.apiserver.registry.services.addresses import READY
+from nominee.apiserver.registry.services.allocation import DEFAULT_ADDRESSES
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import networking
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock, to_time
 
 NAME = "kubernetes"
 MESSAGE = "Kubernetes default Service CIDR is ready"

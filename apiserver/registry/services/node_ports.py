@@ -13,12 +13,12 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from apiserver.kinds.core.services import validation as validation
-from apiserver.registry.services.addresses import static_part
-from apiserver.validation import field as fields
-from machinery.api import errors
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.kinds.core.services import validation as validation
+from nominee.apiserver.registry.services.addresses import static_part
+from nominee.apiserver.validation import field as fields
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 _STATIC_MIN, _STATIC_MAX, _STATIC_SHARE = 16, 128, 32
 _ON_NODES = ("NodePort", "LoadBalancer")

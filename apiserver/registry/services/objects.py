@@ -6,22 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from apiserver.access.user import ADMIN, CURRENT
-from apiserver.objects.cached_object import CachedObject
-from apiserver.registry.services import addresses
-from apiserver.registry.services.addresses import AddressRange
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import meta, networking
+from nominee.apiserver.access.user import ADMIN, CURRENT
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.registry.services import addresses
+from nominee.apiserver.registry.services.addresses import AddressRange
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import meta, networking
 
 if TYPE_CHECKING:
-    from apiserver.objects.requests import RegistryAPI
-    from apiserver.registry.reading import Cache
-    from apiserver.registry.store import Store
+    from nominee.apiserver.objects.requests import RegistryAPI
+    from nominee.apiserver.registry.reading import Cache
+    from nominee.apiserver.registry.store import Store
 
 
 class ServerObjects:
-    """Implements `apiserver.registry.services.allocation.Objects`."""
+    """Implements `nominee.apiserver.registry.services.allocation.Objects`."""
 
     def __init__(self, registry: RegistryAPI, store: Store, cache: Cache | None) -> None:
         self._registry = registry

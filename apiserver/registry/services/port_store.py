@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 
 import anyio
 
-from apiserver.registry.services.node_ports import PortChange, PortRange, TakenPorts
-from apiserver.storage.interface import KeyExists, RevisionMismatch, Storage
-from machinery.api import errors
-from machinery.api.kinds import Kind
-from machinery.api.pb import core, meta
-from machinery.wire import envelope, presence
+from nominee.apiserver.registry.services.node_ports import PortChange, PortRange, TakenPorts
+from nominee.apiserver.storage.interface import KeyExists, RevisionMismatch, Storage
+from nominee.machinery.api import errors
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.wire import envelope, presence
 
 KEY = "/registry/ranges/servicenodeports"
 _KIND = Kind("", "v1", "RangeAllocation", "rangeallocations", core.RangeAllocation, meta.Status)

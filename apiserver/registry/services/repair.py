@@ -12,18 +12,18 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from apiserver.objects.cached_object import CachedObject
-from apiserver.registry.services import addresses, node_ports
-from apiserver.registry.services.allocation import Objects
-from apiserver.registry.services.node_ports import TakenPorts
-from apiserver.registry.services.port_store import PortStore
-from apiserver.registry.store import Store
-from apiserver.storage.interface import StorageError
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core, networking
-from machinery.runtime import logs
-from machinery.runtime.clock import Clock
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.registry.services import addresses, node_ports
+from nominee.apiserver.registry.services.allocation import Objects
+from nominee.apiserver.registry.services.node_ports import TakenPorts
+from nominee.apiserver.registry.services.port_store import PortStore
+from nominee.apiserver.registry.store import Store
+from nominee.apiserver.storage.interface import StorageError
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core, networking
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import Clock
 
 REPAIR_SECONDS = 60.0
 GRACE_SECONDS = 60.0

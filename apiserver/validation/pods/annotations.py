@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from apiserver.validation import field, paths
-from apiserver.validation.pods.every_container import every_container, named_security_contexts
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.validation import field, paths
+from nominee.apiserver.validation.pods.every_container import every_container, named_security_contexts
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

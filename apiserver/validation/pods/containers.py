@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.validation import addresses, field, names, quantities
-from apiserver.validation.pods import environment, handlers, security, volumes
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.validation import addresses, field, names, quantities
+from nominee.apiserver.validation.pods import environment, handlers, security, volumes
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from apiserver.validation import addresses, field, names
-from machinery.api.errors import Cause
-from machinery.api.names import regex_problem
-from machinery.api.pb import core
+from nominee.apiserver.validation import addresses, field, names
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.names import regex_problem
+from nominee.machinery.api.pb import core
 
 _SERVERS_MAX = 3
 _SEARCHES_MAX = 32

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from apiserver.validation import field, names
-from machinery.api.errors import Cause
-from machinery.api.pb import core
-from machinery.resources.quantity import Quantity
+from nominee.apiserver.validation import field, names
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.quantity import Quantity
 
 _VARIABLE_PROBLEM = (
     "a valid environment variable name must consist only of printable ASCII characters other than '='"

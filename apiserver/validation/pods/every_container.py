@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from machinery.api.pb import core
+from nominee.machinery.api.pb import core
 
 Container = core.Container | core.EphemeralContainerCommon
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from apiserver.validation import addresses, field
-from machinery.api.errors import Cause
-from machinery.api.names import regex_problem
-from machinery.api.pb import core
+from nominee.apiserver.validation import addresses, field
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.names import regex_problem
+from nominee.machinery.api.pb import core
 
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _SCHEMES = ("HTTP", "HTTPS")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from machinery.api.pb import core
-from machinery.features.gates import Gates
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates
 
 NUMERIC_OPERATORS = ("Lt", "Gt")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from apiserver.validation import field, quantities
-from machinery.api.errors import Cause
-from machinery.api.pb import core
-from machinery.defaults.pod import container_requests
-from machinery.resources.quantity import Quantity
+from nominee.apiserver.validation import field, quantities
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
+from nominee.machinery.defaults.pod import container_requests
+from nominee.machinery.resources.quantity import Quantity
 
 
 def pod_resources(path: str, spec: core.PodSpec) -> list[Cause]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from apiserver.validation import field, go_dump, paths
-from apiserver.validation.pods import sysctls, windows
-from apiserver.validation.pods.every_container import security_contexts
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.validation import field, go_dump, paths
+from nominee.apiserver.validation.pods import sysctls, windows
+from nominee.apiserver.validation.pods.every_container import security_contexts
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 _ID_MAX = 2**31 - 1
 _ID_PROBLEM = f"must be between 0 and {_ID_MAX}, inclusive"

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from apiserver.validation import field, names, quantities, scheduling_terms
-from apiserver.validation.metadata import validate_labels
-from apiserver.validation.pods import (
+from nominee.apiserver.validation import field, names, quantities, scheduling_terms
+from nominee.apiserver.validation.metadata import validate_labels
+from nominee.apiserver.validation.pods import (
     containers,
     dns,
     security,
     volumes,
     windows,
 )
-from apiserver.validation.pods import (
+from nominee.apiserver.validation.pods import (
     resources as pod_resources,
 )
-from apiserver.validation.pods.options import PodOptions
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.validation.pods.options import PodOptions
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 INT32_MAX = 2**31 - 1
 # What Linux has room for.

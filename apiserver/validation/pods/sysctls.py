@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from apiserver.validation import field
-from machinery.api.errors import Cause
-from machinery.api.pb import core
-from machinery.api.sysctls import dotted, namespace_of
+from nominee.apiserver.validation import field
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.sysctls import dotted, namespace_of
 
 _LENGTH_MAX = 253
 _PATTERN = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from apiserver.validation import field, metadata
-from apiserver.validation.pods import annotations as pod_annotations
-from apiserver.validation.pods.options import PodOptions
-from apiserver.validation.pods.spec import pod_spec
-from apiserver.validation.selectors import label_selector
-from machinery.api.errors import Cause
-from machinery.api.pb import core, meta
-from machinery.api.selectors import LabelSelector, SelectorError
-from machinery.wire import codec
+from nominee.apiserver.validation import field, metadata
+from nominee.apiserver.validation.pods import annotations as pod_annotations
+from nominee.apiserver.validation.pods.options import PodOptions
+from nominee.apiserver.validation.pods.spec import pod_spec
+from nominee.apiserver.validation.selectors import label_selector
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.api.selectors import LabelSelector, SelectorError
+from nominee.machinery.wire import codec
 
 _DEFAULT_OPTIONS = PodOptions()
 _MISMATCH = "`selector` does not match template `labels`"

@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from apiserver.validation import device_names, field, go_dump, names, paths
-from apiserver.validation.claims import claim_template
-from apiserver.validation.pods import environment
-from apiserver.validation.selectors import label_selector
-from machinery.api.errors import Cause
-from machinery.api.pb import core
-from machinery.resources.quantity import Quantity
+from nominee.apiserver.validation import device_names, field, go_dump, names, paths
+from nominee.apiserver.validation.claims import claim_template
+from nominee.apiserver.validation.pods import environment
+from nominee.apiserver.validation.selectors import label_selector
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.quantity import Quantity
 
 MORE = "may not specify more than 1 volume type"
 _HOST_PATH_TYPES = (

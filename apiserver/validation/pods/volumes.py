@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from apiserver.validation import field, names, paths
-from apiserver.validation.pods.volume_sources import volume_source
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.validation import field, names, paths
+from nominee.apiserver.validation.pods.volume_sources import volume_source
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _READ_ONLY = ("Disabled", "Enabled", "IfPossible")

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
 
-from apiserver.validation import addresses, names
-from apiserver.validation.field import quoted
-from apiserver.validation.pods.every_container import Container, containers_with_paths
-from machinery.api.pb import core, meta, resource
-from machinery.resources.quantity import Quantity
-from machinery.runtime.memo import CachedRule
+from nominee.apiserver.validation import addresses, names
+from nominee.apiserver.validation.field import quoted
+from nominee.apiserver.validation.pods.every_container import Container, containers_with_paths
+from nominee.machinery.api.pb import core, meta, resource
+from nominee.machinery.resources.quantity import Quantity
+from nominee.machinery.runtime.memo import CachedRule
 
 _DEPRECATED_LABELS = {
     "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from apiserver.validation import field, names
-from apiserver.validation.pods.every_container import containers_with_paths, security_contexts
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.pods.every_container import containers_with_paths, security_contexts
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 _CREDENTIAL_KIB_MAX = 64
 _DOMAIN_LENGTH_MAX = 256

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from controllers.certificates.requests import Subresource, approved, parse, permissions, waits_for_approval
-from controllers.shell.controller import Context, Controller
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import certificates
-from machinery.runtime import failpoints
+from nominee.controllers.certificates.requests import (
+    Subresource,
+    approved,
+    parse,
+    permissions,
+    waits_for_approval,
+)
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import certificates
+from nominee.machinery.runtime import failpoints
 
 if TYPE_CHECKING:
-    from k8s.io.api.authorization.v1 import generated_pb2 as authorization
+    from nominee.pb.k8s.io.api.authorization.v1 import generated_pb2 as authorization
 
 APPROVE_BEFORE = failpoints.declare("controllers.certificates.approve.before")
 REFUSED_SECONDS: Final = 30.0
@@ -52,7 +58,7 @@ class Approver(Controller):
 def _review(
     spec: certificates.CertificateSigningRequestSpec, subresource: Subresource
 ) -> authorization.SubjectAccessReviewSpec:
-    from k8s.io.api.authorization.v1 import generated_pb2 as authorization
+    from nominee.pb.k8s.io.api.authorization.v1 import generated_pb2 as authorization
 
     review = authorization.SubjectAccessReviewSpec(user=spec.username, uid=spec.uid, groups=spec.groups)
     for name, values in spec.extra.items():

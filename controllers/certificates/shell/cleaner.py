@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from controllers.certificates.cleaning import is_garbage
-from controllers.certificates.signing import end_of
-from controllers.shell.controller import Context, Runner
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_not_found
+from nominee.controllers.certificates.cleaning import is_garbage
+from nominee.controllers.certificates.signing import end_of
+from nominee.controllers.shell.controller import Context, Runner
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
 
 PERIOD_SECONDS: Final = 3600.0
 

@@ -8,13 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from controllers.certificates.requests import failed, parse, problem, waits_for_certificate
-from controllers.certificates.signing import Authority, SigningError, lifetime, moment, sign
-from controllers.shell.controller import Context, Controller
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import certificates
-from machinery.runtime import failpoints
+from nominee.controllers.certificates.requests import failed, parse, problem, waits_for_certificate
+from nominee.controllers.certificates.signing import Authority, SigningError, lifetime, moment, sign
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import certificates
+from nominee.machinery.runtime import failpoints
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes

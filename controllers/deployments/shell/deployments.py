@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controllers.deployments import progress, rollout
-from controllers.deployments.rollout import (
+from nominee.controllers.deployments import progress, rollout
+from nominee.controllers.deployments.rollout import (
     Action,
     CreateSet,
     DeleteSet,
@@ -13,17 +13,17 @@ from controllers.deployments.rollout import (
     UpdateDeployment,
     UpdateSet,
 )
-from controllers.deployments.sets import ClaimedSets, claim
-from controllers.planned_events import PlannedEvent
-from controllers.shell.controller import Context, Controller, namespace_ends
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_already_exists, is_not_found
-from machinery.api.objects import ObjectKey, controller_of, owner_reference
-from machinery.api.pb import apps, core
-from machinery.api.selectors import LabelSelector
-from machinery.patch.patch_type import PatchType
-from machinery.runtime import failpoints
-from machinery.wire.codec import to_json
+from nominee.controllers.deployments.sets import ClaimedSets, claim
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.shell.controller import Context, Controller, namespace_ends
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_already_exists, is_not_found
+from nominee.machinery.api.objects import ObjectKey, controller_of, owner_reference
+from nominee.machinery.api.pb import apps, core
+from nominee.machinery.api.selectors import LabelSelector
+from nominee.machinery.patch.patch_type import PatchType
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.wire.codec import to_json
 
 CREATE_BEFORE = failpoints.declare("controllers.deployment.create.before")
 CREATE_AFTER = failpoints.declare("controllers.deployment.create.after")

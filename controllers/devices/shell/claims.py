@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from controllers.devices import reservations, templates
-from controllers.finalizers import without_finalizer
-from controllers.planned_events import PlannedEvent
-from controllers.shell.controller import Context, Worker
-from machinery.api import kinds
-from machinery.api.claim_templates import claim_from
-from machinery.api.errors import StatusError, is_not_found
-from machinery.api.objects import ObjectKey, is_controlled_by, key_of
-from machinery.api.pb import core, devices
+from nominee.controllers.devices import reservations, templates
+from nominee.controllers.finalizers import without_finalizer
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.shell.controller import Context, Worker
+from nominee.machinery.api import kinds
+from nominee.machinery.api.claim_templates import claim_from
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.objects import ObjectKey, is_controlled_by, key_of
+from nominee.machinery.api.pb import core, devices
 
 Claim = devices.ResourceClaim
 

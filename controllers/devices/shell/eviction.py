@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from cachetools import FIFOCache
 
-from controllers.devices import reservations, taints, templates
-from controllers.planned_events import PlannedEvent
-from controllers.shell.controller import Context, Controller
-from controllers.shell.disruption_target import disrupt
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core, devices
-from machinery.runtime import failpoints
-from machinery.runtime.clock import to_time
+from nominee.controllers.devices import reservations, taints, templates
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.controllers.shell.disruption_target import disrupt
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core, devices
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import to_time
 
 EVICT_BEFORE = failpoints.declare("controllers.device_taint_eviction.before")
 FIRST_SEEN_MAX = 10_000

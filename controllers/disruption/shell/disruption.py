@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controllers.disruption.budget import (
+from nominee.controllers.disruption.budget import (
     Scale,
     SyncError,
     budget_events,
@@ -19,12 +19,12 @@ from controllers.disruption.budget import (
     status_of,
     without_stale_disruption,
 )
-from controllers.shell.controller import Context, Controller
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey, controller_of
-from machinery.api.pb import core, policy
-from machinery.runtime.clock import to_time
-from machinery.wire.codec import to_json
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey, controller_of
+from nominee.machinery.api.pb import core, policy
+from nominee.machinery.runtime.clock import to_time
+from nominee.machinery.wire.codec import to_json
 
 
 class Disruption(Controller):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from controllers.endpoints.pending_writes import PendingWrites
-from controllers.endpoints.pods import has_endpoints
-from controllers.endpoints.shell.members import ServicePods
-from controllers.endpoints.subsets import CONTROLLER, MANAGED_BY_LABEL, desired
-from controllers.endpoints.trigger_time import TriggerTimes
-from controllers.planned_events import PlannedEvent
-from controllers.shell.controller import Context, Controller, namespace_ends
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_not_found
-from machinery.api.objects import ObjectKey, key_of
-from machinery.api.pb import core
-from machinery.runtime import failpoints
+from nominee.controllers.endpoints.pending_writes import PendingWrites
+from nominee.controllers.endpoints.pods import has_endpoints
+from nominee.controllers.endpoints.shell.members import ServicePods
+from nominee.controllers.endpoints.subsets import CONTROLLER, MANAGED_BY_LABEL, desired
+from nominee.controllers.endpoints.trigger_time import TriggerTimes
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.shell.controller import Context, Controller, namespace_ends
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime import failpoints
 
 WRITE_BEFORE = failpoints.declare("controllers.endpoints.write.before")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from controllers.endpoints.members import Members
-from machinery.api.objects import ObjectKey, key_of
-from machinery.api.pb import core
-from machinery.client.informer import Informer
+from nominee.controllers.endpoints.members import Members
+from nominee.machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.informer import Informer
 
 
 class ServicePods:

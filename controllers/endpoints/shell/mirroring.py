@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from controllers.endpoints.filling import Writes
-from controllers.endpoints.mirroring import CONTROLLER, is_mirrored, plan
-from controllers.endpoints.shell.own_slices import STALE_SECONDS, OwnSlices
-from controllers.planned_events import PlannedEvent
-from controllers.shell.controller import Context, Controller
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core
+from nominee.controllers.endpoints.filling import Writes
+from nominee.controllers.endpoints.mirroring import CONTROLLER, is_mirrored, plan
+from nominee.controllers.endpoints.shell.own_slices import STALE_SECONDS, OwnSlices
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
 
 
 class EndpointSliceMirroringController(Controller):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from controllers.endpoints.filling import Writes
-from controllers.endpoints.pending_writes import PendingWrites
-from controllers.endpoints.slices import MANAGED_BY_LABEL, SERVICE_LABEL
-from controllers.shell.controller import namespace_ends
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_not_found
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import discovery
-from machinery.client.api_client import Client
-from machinery.client.informer import Informer
-from machinery.runtime import failpoints
+from nominee.controllers.endpoints.filling import Writes
+from nominee.controllers.endpoints.pending_writes import PendingWrites
+from nominee.controllers.endpoints.slices import MANAGED_BY_LABEL, SERVICE_LABEL
+from nominee.controllers.shell.controller import namespace_ends
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import discovery
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.runtime import failpoints
 
 WRITE_BEFORE = failpoints.declare("controllers.endpoint_slices.write.before")
 STALE_SECONDS: Final = 0.05

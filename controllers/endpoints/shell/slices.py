@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from controllers.endpoints.pods import has_endpoints
-from controllers.endpoints.shell.members import ServicePods
-from controllers.endpoints.shell.own_slices import STALE_SECONDS, OwnSlices
-from controllers.endpoints.slices import CONTROLLER, plan
-from controllers.endpoints.trigger_time import TriggerTimes, annotate
-from controllers.planned_events import PlannedEvent
-from controllers.shell.controller import Context, Controller
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.objects import ObjectKey, is_terminating, key_of
-from machinery.api.pb import core
+from nominee.controllers.endpoints.pods import has_endpoints
+from nominee.controllers.endpoints.shell.members import ServicePods
+from nominee.controllers.endpoints.shell.own_slices import STALE_SECONDS, OwnSlices
+from nominee.controllers.endpoints.slices import CONTROLLER, plan
+from nominee.controllers.endpoints.trigger_time import TriggerTimes, annotate
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import ObjectKey, is_terminating, key_of
+from nominee.machinery.api.pb import core
 
 NODE_MISSING_SECONDS: Final = 1.0
 """After which a Service is reconciled again that has a pod on a node which does not exist."""

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from google.protobuf.message import Message
 
-from controllers.garbage.ownership import (
+from nominee.controllers.garbage.ownership import (
     ORPHAN,
     Delete,
     DeleteDependents,
@@ -23,15 +23,15 @@ from controllers.garbage.ownership import (
     orphans_dependents,
     waits_for_dependents,
 )
-from controllers.shell.controller import Context, Worker
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_not_found
-from machinery.api.kinds import Kind, Object
-from machinery.api.objects import is_terminating
-from machinery.api.pb import meta
-from machinery.client.informer import Informer
-from machinery.patch.patch_type import PatchType
-from machinery.runtime import failpoints
+from nominee.controllers.shell.controller import Context, Worker
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.kinds import Kind, Object
+from nominee.machinery.api.objects import is_terminating
+from nominee.machinery.api.pb import meta
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.patch.patch_type import PatchType
+from nominee.machinery.runtime import failpoints
 
 DELETE_BEFORE = failpoints.declare("controllers.garbage.delete.before")
 ORPHAN_BEFORE = failpoints.declare("controllers.garbage.orphan.before")

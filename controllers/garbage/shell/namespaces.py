@@ -6,19 +6,19 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from controllers.garbage.namespace_status import (
+from nominee.controllers.garbage.namespace_status import (
     RemainingContent,
     with_conditions,
     without_content_finalizer,
 )
-from controllers.shell.controller import Context, Controller
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_conflict, is_not_found
-from machinery.api.kinds import Kind
-from machinery.api.objects import ObjectKey, is_terminating, metadata_of
-from machinery.api.pb import core
-from machinery.runtime import failpoints
-from machinery.runtime.clock import to_time
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_conflict, is_not_found
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import ObjectKey, is_terminating, metadata_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import to_time
 
 FINALIZE_BEFORE = failpoints.declare("controllers.namespace.finalize.before")
 

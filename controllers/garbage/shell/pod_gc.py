@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controllers.garbage.pod_gc import (
+from nominee.controllers.garbage.pod_gc import (
     Quarantine,
     failed,
     on_nodes,
@@ -12,13 +12,13 @@ from controllers.garbage.pod_gc import (
     too_many_ended,
     unscheduled_terminating,
 )
-from controllers.shell.controller import Context, Runner
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_conflict, is_not_found
-from machinery.api.pb import core
-from machinery.runtime import failpoints
-from machinery.runtime.clock import to_time
-from machinery.runtime.failpoints import FailpointError
+from nominee.controllers.shell.controller import Context, Runner
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_conflict, is_not_found
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import to_time
+from nominee.machinery.runtime.failpoints import FailpointError
 
 MARK_BEFORE = failpoints.declare("controllers.pod_gc.mark.before")
 DELETE_BEFORE = failpoints.declare("controllers.pod_gc.delete.before")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from controllers.nodes.eviction import seconds_to_live
-from controllers.planned_events import PlannedEvent
-from controllers.shell.controller import Context, Controller
-from controllers.shell.disruption_target import disrupt
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey, is_terminating
-from machinery.api.pb import core
-from machinery.client.informer import Informer
-from machinery.runtime import failpoints
-from machinery.runtime.clock import to_time
+from nominee.controllers.nodes.eviction import seconds_to_live
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.controllers.shell.disruption_target import disrupt
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey, is_terminating
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import to_time
 
 EVICT_BEFORE = failpoints.declare("controllers.taint_eviction.before")
 

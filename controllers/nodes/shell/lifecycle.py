@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import anyio
 
-from controllers.nodes import metadata
-from controllers.nodes.health import NodeHealth, observe, unknown_status, unready_pod
-from controllers.nodes.registration import registrations
-from controllers.nodes.taints import plan_no_execute, plan_no_schedule, taints_patch
-from controllers.planned_events import PlannedEvent
-from controllers.shell.controller import Context, Controller
-from machinery.api import kinds
-from machinery.api.errors import FailpointError, StatusError, is_conflict, is_not_found
-from machinery.api.objects import ObjectKey, condition_is
-from machinery.api.pb import core
-from machinery.client.informer import Informer
-from machinery.patch.patch_type import PatchType
-from machinery.runtime import failpoints
-from machinery.runtime.clock import to_time
+from nominee.controllers.nodes import metadata
+from nominee.controllers.nodes.health import NodeHealth, observe, unknown_status, unready_pod
+from nominee.controllers.nodes.registration import registrations
+from nominee.controllers.nodes.taints import plan_no_execute, plan_no_schedule, taints_patch
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import FailpointError, StatusError, is_conflict, is_not_found
+from nominee.machinery.api.objects import ObjectKey, condition_is
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.patch.patch_type import PatchType
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import to_time
 
 LEASE_NAMESPACE = "kube-node-lease"
 TAINT_BEFORE = failpoints.declare("controllers.taint_node.before")

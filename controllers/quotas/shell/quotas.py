@@ -11,14 +11,14 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from controllers.quotas.usage import is_charged, limits_differ, measured_kinds, recounted, used
-from controllers.shell.controller import Context, Controller
-from machinery.api import kinds
-from machinery.api.kinds import Kind
-from machinery.api.objects import ObjectKey, metadata_of
-from machinery.api.pb import core
-from machinery.client.informer import Informer
-from machinery.resources import quota
+from nominee.controllers.quotas.usage import is_charged, limits_differ, measured_kinds, recounted, used
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import ObjectKey, metadata_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.resources import quota
 
 RESYNC_SECONDS = 300.0
 """Upstream's --resource-quota-sync-period."""

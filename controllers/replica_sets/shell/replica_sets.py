@@ -8,13 +8,21 @@ from typing import TypeVar
 
 import anyio
 
-from controllers.planned_events import PlannedEvent
-from controllers.replica_sets.expectations import Expectations
-from controllers.replica_sets.replicas import Plan, claim, is_active, plan, pod_of, recheck_seconds, status_of
-from controllers.shell.controller import Context, Controller, namespace_ends
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_not_found
-from machinery.api.objects import (
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.replica_sets.expectations import Expectations
+from nominee.controllers.replica_sets.replicas import (
+    Plan,
+    claim,
+    is_active,
+    plan,
+    pod_of,
+    recheck_seconds,
+    status_of,
+)
+from nominee.controllers.shell.controller import Context, Controller, namespace_ends
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.objects import (
     ObjectKey,
     controller_of,
     key_of,
@@ -22,11 +30,11 @@ from machinery.api.objects import (
     resource_version_number,
     resource_version_of,
 )
-from machinery.api.pb import apps, core
-from machinery.patch.patch_type import PatchType
-from machinery.runtime import failpoints
-from machinery.runtime.clock import to_time
-from machinery.wire.codec import to_json
+from nominee.machinery.api.pb import apps, core
+from nominee.machinery.patch.patch_type import PatchType
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import to_time
+from nominee.machinery.wire.codec import to_json
 
 CREATE_BEFORE = failpoints.declare("controllers.replica_set.create.before")
 CREATE_AFTER = failpoints.declare("controllers.replica_set.create.after")

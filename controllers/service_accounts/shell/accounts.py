@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import anyio
 
-from controllers.service_accounts.objects import DEFAULT_ACCOUNT, default_account
-from controllers.shell.controller import Context, Controller, namespace_ends
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_already_exists
-from machinery.api.objects import ObjectKey, is_terminating
-from machinery.api.pb import core
+from nominee.controllers.service_accounts.objects import DEFAULT_ACCOUNT, default_account
+from nominee.controllers.shell.controller import Context, Controller, namespace_ends
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_already_exists
+from nominee.machinery.api.objects import ObjectKey, is_terminating
+from nominee.machinery.api.pb import core
 
 DEFAULT_NAMESPACE = "default"
 

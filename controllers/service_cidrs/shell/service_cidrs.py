@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from controllers.finalizers import without_finalizer
-from controllers.service_cidrs import protection
-from controllers.shell.controller import Context, Controller
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey, is_terminating, key_of
-from machinery.api.pb import networking
+from nominee.controllers.finalizers import without_finalizer
+from nominee.controllers.service_cidrs import protection
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey, is_terminating, key_of
+from nominee.machinery.api.pb import networking
 
 
 class ServiceCIDRController(Controller):

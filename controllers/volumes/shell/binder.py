@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from controllers.shell.controller import Context, Controller
-from controllers.volumes.binding import ClaimView, next_claim_step, next_volume_step
-from controllers.volumes.pod_claims import waits_with
-from controllers.volumes.shell.perform import perform
-from controllers.volumes.steps import RecordEvent
-from machinery.api import kinds
-from machinery.api.default_class import DEFAULT_STORAGE_CLASS, default_class, is_default
-from machinery.api.errors import StatusError, is_not_found
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core, storage
-from machinery.scheduling.volume_matching import class_of
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.controllers.volumes.binding import ClaimView, next_claim_step, next_volume_step
+from nominee.controllers.volumes.pod_claims import waits_with
+from nominee.controllers.volumes.shell.perform import perform
+from nominee.controllers.volumes.steps import RecordEvent
+from nominee.machinery.api import kinds
+from nominee.machinery.api.default_class import DEFAULT_STORAGE_CLASS, default_class, is_default
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core, storage
+from nominee.machinery.scheduling.volume_matching import class_of
 
 STEPS_MAX = 8
 """Writes in a row for one claim; a whole binding takes four."""

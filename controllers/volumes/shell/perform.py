@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controllers.volumes.steps import (
+from nominee.controllers.volumes.steps import (
     DeleteVolume,
     RecordEvent,
     Step,
@@ -11,11 +11,11 @@ from controllers.volumes.steps import (
     UpdateVolume,
     UpdateVolumeStatus,
 )
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from machinery.events.recorder import EventRecorder
-from machinery.runtime import failpoints
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.events.recorder import EventRecorder
+from nominee.machinery.runtime import failpoints
 
 BEFORE = failpoints.declare("controllers.bind_volume.before")
 AFTER = failpoints.declare("controllers.bind_volume.after")

@@ -5,14 +5,14 @@ Source: kube-controller-manager 1.36, pvc-protection-controller and pv-protectio
 
 from __future__ import annotations
 
-from controllers.finalizers import without_finalizer
-from controllers.shell.controller import Context, Controller
-from controllers.volumes import annotations as names
-from controllers.volumes.pod_claims import claims_of
-from controllers.volumes.protection import uses
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey, is_terminating
-from machinery.api.pb import core
+from nominee.controllers.finalizers import without_finalizer
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.controllers.volumes import annotations as names
+from nominee.controllers.volumes.pod_claims import claims_of
+from nominee.controllers.volumes.protection import uses
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey, is_terminating
+from nominee.machinery.api.pb import core
 
 
 class ClaimProtection(Controller):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from controllers.planned_events import PlannedEvent
-from controllers.shell.controller import Context, Controller
-from controllers.volumes import annotations as names
-from controllers.volumes.attempts import Attempts
-from controllers.volumes.provisioning import GiveUp, Nothing, Provision, Refuse, decide, volume_name
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_already_exists
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core
-from machinery.runtime import failpoints
-from machinery.scheduling.volume_matching import SELECTED_NODE, class_of
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.controllers.volumes import annotations as names
+from nominee.controllers.volumes.attempts import Attempts
+from nominee.controllers.volumes.provisioning import GiveUp, Nothing, Provision, Refuse, decide, volume_name
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_already_exists
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.scheduling.volume_matching import SELECTED_NODE, class_of
 
 BEFORE = failpoints.declare("controllers.provision.before")
 DURING = failpoints.declare("controllers.provision.during")

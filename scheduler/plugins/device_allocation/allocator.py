@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
-from machinery.api.pb import devices
-from machinery.cel.errors import CompileError, EvaluationError
-from scheduler.plugins.device_allocation import capacity, taints
-from scheduler.plugins.device_allocation.constraints import Constraint, constraints_of
-from scheduler.plugins.device_allocation.counters import Counters, CounterSets
-from scheduler.plugins.device_allocation.model import (
+from nominee.machinery.api.pb import devices
+from nominee.machinery.cel.errors import CompileError, EvaluationError
+from nominee.scheduler.plugins.device_allocation import capacity, taints
+from nominee.scheduler.plugins.device_allocation.constraints import Constraint, constraints_of
+from nominee.scheduler.plugins.device_allocation.counters import Counters, CounterSets
+from nominee.scheduler.plugins.device_allocation.model import (
     ALL,
     EXACT_COUNT,
     RESULTS_MAX,
@@ -33,8 +33,8 @@ from scheduler.plugins.device_allocation.model import (
     PoolId,
     Request,
 )
-from scheduler.plugins.device_allocation.pools import Pool, SliceIndex
-from scheduler.plugins.device_allocation.results import Chosen, allocation_of
+from nominee.scheduler.plugins.device_allocation.pools import Pool, SliceIndex
+from nominee.scheduler.plugins.device_allocation.results import Chosen, allocation_of
 
 Claim = devices.ResourceClaim
 _LOOKS_PER_GLANCE = 32  # at the clock

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from machinery.api.pb import devices
-from machinery.resources.quantity import Format, Quantity
-from scheduler.plugins.device_allocation.model import Amounts, DeviceView
+from nominee.machinery.api.pb import devices
+from nominee.machinery.resources.quantity import Format, Quantity
+from nominee.scheduler.plugins.device_allocation.model import Amounts, DeviceView
 
 
 def _parse(quantity: object) -> Quantity:

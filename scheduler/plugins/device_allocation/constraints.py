@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from machinery.api.pb import devices
-from scheduler.plugins.device_allocation.model import DeviceView, Request
+from nominee.machinery.api.pb import devices
+from nominee.scheduler.plugins.device_allocation.model import DeviceView, Request
 
 Values = frozenset[tuple[str, object]]
 

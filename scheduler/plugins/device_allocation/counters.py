@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from machinery.resources.quantity import Quantity
-from scheduler.plugins.device_allocation.capacity import add, subtract
-from scheduler.plugins.device_allocation.model import AllocatedState, Amounts, DeviceView, PoolId
-from scheduler.plugins.device_allocation.pools import Pool
+from nominee.machinery.resources.quantity import Quantity
+from nominee.scheduler.plugins.device_allocation.capacity import add, subtract
+from nominee.scheduler.plugins.device_allocation.model import AllocatedState, Amounts, DeviceView, PoolId
+from nominee.scheduler.plugins.device_allocation.pools import Pool
 
 _ZERO = Quantity()
 CounterSets = dict[str, Amounts]

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from google.protobuf.message import Message
 
-from machinery.api.pb import core, devices
-from machinery.cel.device_selector import DeviceValue, compile_selector, device_value
-from machinery.cel.device_selector import Features as SelectorFeatures
-from machinery.resources.quantity import Quantity
-from machinery.scheduling.node_affinity import NodeSelector
+from nominee.machinery.api.pb import core, devices
+from nominee.machinery.cel.device_selector import DeviceValue, compile_selector, device_value
+from nominee.machinery.cel.device_selector import Features as SelectorFeatures
+from nominee.machinery.resources.quantity import Quantity
+from nominee.machinery.scheduling.node_affinity import NodeSelector
 
 EXPRESSIONS_MAX = 32  # whose results a device keeps
 RESULTS_MAX = 32  # devices in one claim's allocation

@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from machinery.api.pb import core
-from scheduler.plugins.device_allocation.model import Amounts, DeviceView, Features, Node, PoolId, SliceView
+from nominee.machinery.api.pb import core
+from nominee.scheduler.plugins.device_allocation.model import (
+    Amounts,
+    DeviceView,
+    Features,
+    Node,
+    PoolId,
+    SliceView,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from machinery.api.pb import core, devices
-from scheduler.plugins.device_allocation.model import (
+from nominee.machinery.api.pb import core, devices
+from nominee.scheduler.plugins.device_allocation.model import (
     AllocationError,
     Amounts,
     DeviceView,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from machinery.api.pb import devices
+from nominee.machinery.api.pb import devices
 
 _PREVENTING = frozenset({"NoSchedule", "NoExecute"})
 

@@ -3,9 +3,9 @@
 Start at `plugin.py`: the extension points. `pod_claims.py` finds a pod's claims, `tracker.py` keeps what is
 in use, `claim_writes.py` writes allocations, `readiness.py` waits for devices, `extended.py` makes claims
 of extended resources, `hints.py` has the queueing hints. The search is
-`scheduler.plugins.device_allocation`.
+`nominee.scheduler.plugins.device_allocation`.
 """
 
-from scheduler.plugins.dynamic_resources.plugin import DynamicResources
+from nominee.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 
 __all__ = ["DynamicResources"]

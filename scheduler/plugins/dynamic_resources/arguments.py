@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from machinery.features.gates import Gates
-from scheduler.framework.profile import ArgumentError
+from nominee.machinery.features.gates import Gates
+from nominee.scheduler.framework.profile import ArgumentError
 
 FILTER_TIMEOUT_SECONDS = 10.0
 BINDING_TIMEOUT_SECONDS = 600.0

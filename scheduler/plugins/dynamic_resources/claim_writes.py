@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core, devices
-from machinery.runtime.clock import Clock, to_time
-from scheduler.framework.io_steps import RETRIED, Create, Delete, Get, IoSteps, Patch, Sleep, Update
-from scheduler.framework.scheduling_groups import group_of
-from scheduler.plugins.device_allocation.results import FINALIZER
-from scheduler.plugins.dynamic_resources.pod_claims import Claim, ClaimError, is_allocated, is_reserved_for
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core, devices
+from nominee.machinery.runtime.clock import Clock, to_time
+from nominee.scheduler.framework.io_steps import RETRIED, Create, Delete, Get, IoSteps, Patch, Sleep, Update
+from nominee.scheduler.framework.scheduling_groups import group_of
+from nominee.scheduler.plugins.device_allocation.results import FINALIZER
+from nominee.scheduler.plugins.dynamic_resources.pod_claims import (
+    Claim,
+    ClaimError,
+    is_allocated,
+    is_reserved_for,
+)
 
 CONFLICTS_MAX: Final = 5  # writes of one claim that may meet a conflict
 CONFLICT_PAUSE_SECONDS: Final = 0.01

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from machinery.api.pb import devices
-from machinery.runtime.clock import from_time
+from nominee.machinery.api.pb import devices
+from nominee.machinery.runtime.clock import from_time
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 

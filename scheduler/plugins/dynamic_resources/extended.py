@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from machinery.api.objects import owner_reference
-from machinery.api.pb import core
-from machinery.resources.quantity import value
-from scheduler.plugins.dynamic_resources.class_map import ClassMap, is_extended
-from scheduler.plugins.dynamic_resources.pod_claims import Claim
+from nominee.machinery.api.objects import owner_reference
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.quantity import value
+from nominee.scheduler.plugins.dynamic_resources.class_map import ClassMap, is_extended
+from nominee.scheduler.plugins.dynamic_resources.pod_claims import Claim
 
 ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 IN_MEMORY_NAME = "<extended-resources>"

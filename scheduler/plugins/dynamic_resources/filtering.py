@@ -5,22 +5,22 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from machinery.api.pb import devices
-from machinery.features.gates import Version
-from machinery.scheduling.node_affinity import NodeSelector
-from scheduler.framework.interface import Code, Handle, Status
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.device_allocation.allocator import Allocator, Solution
-from scheduler.plugins.device_allocation.model import (
+from nominee.machinery.api.pb import devices
+from nominee.machinery.features.gates import Version
+from nominee.machinery.scheduling.node_affinity import NodeSelector
+from nominee.scheduler.framework.interface import Code, Handle, Status
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.device_allocation.allocator import Allocator, Solution
+from nominee.scheduler.plugins.device_allocation.model import (
     AllocationError,
     DeadlineError,
     Features,
     Node,
     NodeAllocationError,
 )
-from scheduler.plugins.dynamic_resources import extended, readiness
-from scheduler.plugins.dynamic_resources.class_map import ClassMap
-from scheduler.plugins.dynamic_resources.pod_claims import (
+from nominee.scheduler.plugins.dynamic_resources import extended, readiness
+from nominee.scheduler.plugins.dynamic_resources.class_map import ClassMap
+from nominee.scheduler.plugins.dynamic_resources.pod_claims import (
     Claim,
     ClaimError,
     can_be_reserved,
@@ -28,8 +28,8 @@ from scheduler.plugins.dynamic_resources.pod_claims import (
     is_allocated,
     is_reserved_for,
 )
-from scheduler.plugins.dynamic_resources.state import ClaimsState, OnNode
-from scheduler.plugins.dynamic_resources.tracker import DeviceManager
+from nominee.scheduler.plugins.dynamic_resources.state import ClaimsState, OnNode
+from nominee.scheduler.plugins.dynamic_resources.tracker import DeviceManager
 
 NAME = "DynamicResources"
 _CANNOT_ALLOCATE = "cannot allocate all claims"

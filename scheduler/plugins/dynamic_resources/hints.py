@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from google.protobuf.message import Message
 
-from machinery.api.pb import core, devices
-from scheduler.framework.events import (
+from nominee.machinery.api.pb import core, devices
+from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -16,9 +16,9 @@ from scheduler.framework.events import (
     QueueingHint,
     expect,
 )
-from scheduler.framework.types import PodInfo
-from scheduler.plugins.dynamic_resources.pod_claims import ClaimError, claims_of, is_allocated
-from scheduler.plugins.dynamic_resources.tracker import ClaimTracker
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.dynamic_resources.pod_claims import ClaimError, claims_of, is_allocated
+from nominee.scheduler.plugins.dynamic_resources.tracker import ClaimTracker
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from machinery.api.errors import FailpointError, StatusError, is_not_found, is_retryable
-from machinery.features.gates import Version
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.events import ClusterEventWithHint
-from scheduler.framework.interface import (
+from nominee.machinery.api.errors import FailpointError, StatusError, is_not_found, is_retryable
+from nominee.machinery.features.gates import Version
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.events import ClusterEventWithHint
+from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     FilterPlugin,
@@ -37,15 +37,21 @@ from scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
-from scheduler.framework.io_steps import Failpoint, IoSteps, Sleep, Warn
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.device_allocation.model import Features
-from scheduler.plugins.dynamic_resources import arguments, extended, readiness
-from scheduler.plugins.dynamic_resources.claim_writes import ClaimWriter
-from scheduler.plugins.dynamic_resources.filtering import NAME, Filtering, Settings, failed, unschedulable
-from scheduler.plugins.dynamic_resources.hints import Hints
-from scheduler.plugins.dynamic_resources.pod_claims import (
+from nominee.scheduler.framework.io_steps import Failpoint, IoSteps, Sleep, Warn
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.device_allocation.model import Features
+from nominee.scheduler.plugins.dynamic_resources import arguments, extended, readiness
+from nominee.scheduler.plugins.dynamic_resources.claim_writes import ClaimWriter
+from nominee.scheduler.plugins.dynamic_resources.filtering import (
+    NAME,
+    Filtering,
+    Settings,
+    failed,
+    unschedulable,
+)
+from nominee.scheduler.plugins.dynamic_resources.hints import Hints
+from nominee.scheduler.plugins.dynamic_resources.pod_claims import (
     BindingFailedError,
     BindingTimeoutError,
     Claim,
@@ -54,10 +60,10 @@ from scheduler.plugins.dynamic_resources.pod_claims import (
     is_allocated,
     is_reserved_for,
 )
-from scheduler.plugins.dynamic_resources.scoring import score_of
-from scheduler.plugins.dynamic_resources.state import ClaimsState, is_in_memory
-from scheduler.plugins.dynamic_resources.tracker import manager_of
-from scheduler.plugins.normalize import normalize_by_max
+from nominee.scheduler.plugins.dynamic_resources.scoring import score_of
+from nominee.scheduler.plugins.dynamic_resources.state import ClaimsState, is_in_memory
+from nominee.scheduler.plugins.dynamic_resources.tracker import manager_of
+from nominee.scheduler.plugins.normalize import normalize_by_max
 
 WRITTEN: Final = "scheduler.claims.written"
 """Failpoint: a claim has its allocation and is reserved for the pod, which is not bound yet."""

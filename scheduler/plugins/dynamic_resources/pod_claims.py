@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from machinery.api.objects import is_controlled_by
-from machinery.api.pb import core, devices
+from nominee.machinery.api.objects import is_controlled_by
+from nominee.machinery.api.pb import core, devices
 
 RESERVED_MAX = 256
 Claim = devices.ResourceClaim

@@ -6,10 +6,10 @@ too long a wait, sends the pod back, and the claim is deallocated so that other 
 
 from __future__ import annotations
 
-from machinery.api.objects import condition_is, get_condition
-from machinery.api.pb import devices
-from machinery.runtime.clock import from_time
-from scheduler.plugins.dynamic_resources.pod_claims import BindingFailedError, Claim, is_allocated
+from nominee.machinery.api.objects import condition_is, get_condition
+from nominee.machinery.api.pb import devices
+from nominee.machinery.runtime.clock import from_time
+from nominee.scheduler.plugins.dynamic_resources.pod_claims import BindingFailedError, Claim, is_allocated
 
 
 def has_conditions(claim: Claim) -> bool:

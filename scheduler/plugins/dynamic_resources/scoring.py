@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scheduler.plugins.dynamic_resources.pod_claims import is_allocated
-from scheduler.plugins.dynamic_resources.state import ClaimsState, OnNode
+from nominee.scheduler.plugins.dynamic_resources.pod_claims import is_allocated
+from nominee.scheduler.plugins.dynamic_resources.state import ClaimsState, OnNode
 
 ALTERNATIVES_MAX = 8
 

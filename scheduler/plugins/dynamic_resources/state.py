@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from machinery.api.pb import devices
-from machinery.scheduling.node_affinity import NodeSelector
-from scheduler.framework.interface import Status
-from scheduler.plugins.device_allocation.allocator import Allocator, Solution
-from scheduler.plugins.dynamic_resources.extended import IN_MEMORY_NAME, Asked
-from scheduler.plugins.dynamic_resources.pod_claims import Claim, is_allocated
+from nominee.machinery.api.pb import devices
+from nominee.machinery.scheduling.node_affinity import NodeSelector
+from nominee.scheduler.framework.interface import Status
+from nominee.scheduler.plugins.device_allocation.allocator import Allocator, Solution
+from nominee.scheduler.plugins.dynamic_resources.extended import IN_MEMORY_NAME, Asked
+from nominee.scheduler.plugins.dynamic_resources.pod_claims import Claim, is_allocated
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,23 +14,23 @@ from weakref import WeakValueDictionary
 
 from google.protobuf.message import Message
 
-from machinery.api import kinds
-from machinery.api.kinds import Kind
-from machinery.api.objects import ObjectKey, key_of, resource_version_of
-from machinery.api.pb import core, devices
-from machinery.resources.quantity import Quantity
-from scheduler.framework.environment import EmptyLister
-from scheduler.framework.interface import Lister
-from scheduler.framework.scheduling_groups import group_of
-from scheduler.plugins.device_allocation.model import (
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import ObjectKey, key_of, resource_version_of
+from nominee.machinery.api.pb import core, devices
+from nominee.machinery.resources.quantity import Quantity
+from nominee.scheduler.framework.environment import EmptyLister
+from nominee.scheduler.framework.interface import Lister
+from nominee.scheduler.framework.scheduling_groups import group_of
+from nominee.scheduler.plugins.device_allocation.model import (
     AllocatedState,
     Amounts,
     DeviceId,
     SliceView,
     amounts_of,
 )
-from scheduler.plugins.device_allocation.pools import SliceIndex
-from scheduler.plugins.dynamic_resources.class_map import ClassMap
+from nominee.scheduler.plugins.device_allocation.pools import SliceIndex
+from nominee.scheduler.plugins.dynamic_resources.class_map import ClassMap
 
 Claim = devices.ResourceClaim
 M = TypeVar("M", bound=Message)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from apiserver.admission.interface import Lookup
-from machinery.api.kinds import Kind
+from nominee.apiserver.admission.interface import Lookup
+from nominee.machinery.api.kinds import Kind
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Found:
 
 
 class Objects:
-    """The parts of `apiserver.cache.watch_cache.WatchCache` and `apiserver.admission.interface.Lookup` that
-    access uses.
+    """The parts of `nominee.apiserver.cache.watch_cache.WatchCache` and
+    `nominee.apiserver.admission.interface.Lookup` that access uses.
     """
 
     def __init__(self) -> None:

@@ -9,25 +9,25 @@ from typing import Any, cast
 
 import pytest
 
-from apiserver.access.access import Access
-from apiserver.access.attributes import Attributes
-from apiserver.access.authentication import (
+from nominee.apiserver.access.access import Access
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.authentication import (
     Authenticator,
     Credentials,
     TokenFile,
     TokenFileError,
     read_token_file,
 )
-from apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
-from apiserver.access.service_accounts import ISSUER, Claims, ServiceAccountTokens
-from apiserver.access.user import ANONYMOUS, User
-from apiserver.registry import token_requests
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.runtime.clock import FakeClock
-from machinery.wire import codec
+from nominee.apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
+from nominee.apiserver.access.service_accounts import ISSUER, Claims, ServiceAccountTokens
+from nominee.apiserver.access.user import ANONYMOUS, User
+from nominee.apiserver.registry import token_requests
 from nominee.authority import Identity
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire import codec
 from nominee.pki import Pki
 from tests.apiserver.access.fakes import Objects
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from apiserver.access.authorizer import Union
-from apiserver.access.rbac.authorizer import RBAC
-from apiserver.access.user import CURRENT
-from apiserver.admission.certificates import CertificateApproval, CertificateSigning
-from apiserver.admission.interface import Request
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import certificates
+from nominee.apiserver.access.authorizer import Union
+from nominee.apiserver.access.rbac.authorizer import RBAC
+from nominee.apiserver.access.user import CURRENT
+from nominee.apiserver.admission.certificates import CertificateApproval, CertificateSigning
+from nominee.apiserver.admission.interface import Request
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import certificates
 from tests.apiserver.access.fakes import Objects
 from tests.apiserver.access.test_rbac import JANE, bind, role
 

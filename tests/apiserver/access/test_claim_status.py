@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from apiserver.access.attributes import CURRENT_ATTRIBUTES, Attributes
-from apiserver.access.authorizer import Union
-from apiserver.access.rbac.authorizer import RBAC
-from apiserver.access.user import CURRENT, User
-from apiserver.admission.claim_status_authorization import (
+from nominee.apiserver.access.attributes import CURRENT_ATTRIBUTES, Attributes
+from nominee.apiserver.access.authorizer import Union
+from nominee.apiserver.access.rbac.authorizer import RBAC
+from nominee.apiserver.access.user import CURRENT, User
+from nominee.apiserver.admission.claim_status_authorization import (
     ClaimStatusAuthorization,
     changed_drivers,
     node_of,
 )
-from apiserver.admission.interface import Request
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import devices
-from machinery.wire import codec
+from nominee.apiserver.admission.interface import Request
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import devices
+from nominee.machinery.wire import codec
 from tests.apiserver.access.fakes import Objects
 from tests.apiserver.access.test_rbac import bind, role
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from apiserver.access.authorizer import Union
-from apiserver.access.rbac import aggregation
-from apiserver.access.rbac.authorizer import RBAC
-from apiserver.access.rbac.bootstrap_policy import load
-from apiserver.access.user import ADMIN, CURRENT
-from apiserver.admission.escalation import Escalation
-from apiserver.admission.interface import Request
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import rbac as pb
+from nominee.apiserver.access.authorizer import Union
+from nominee.apiserver.access.rbac import aggregation
+from nominee.apiserver.access.rbac.authorizer import RBAC
+from nominee.apiserver.access.rbac.bootstrap_policy import load
+from nominee.apiserver.access.user import ADMIN, CURRENT
+from nominee.apiserver.admission.escalation import Escalation
+from nominee.apiserver.admission.interface import Request
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import rbac as pb
 from tests.apiserver.access.fakes import Objects
 from tests.apiserver.access.test_rbac import JANE, bind, role, store
 

@@ -12,9 +12,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from apiserver.fronts.open_files import GRPC_MAX
-from machinery.api import kinds
-from machinery.process.accepting import PENDING_MAX
+from nominee.apiserver.fronts.open_files import GRPC_MAX
+from nominee.machinery.api import kinds
+from nominee.machinery.process.accepting import PENDING_MAX
 from tests.apiserver.access.test_secure_cluster import pod
 from tests.support.cluster import Cluster, pss_kib
 from tests.support.eventually import eventually

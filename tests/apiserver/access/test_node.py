@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.authorizer import ALLOWED, Decision, RulesFor
-from apiserver.access.node.authorizer import NodeAuthorizer
-from apiserver.access.node.graph import Graph, references
-from apiserver.access.node.identity import NodeIdentity, identify
-from apiserver.access.user import CURRENT, User
-from apiserver.admission.interface import Operation, Request
-from apiserver.admission.node_restriction import NodeRestriction
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
-from machinery.api.pb import coordination, core, policy, storage
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.authorizer import ALLOWED, Decision, RulesFor
+from nominee.apiserver.access.node.authorizer import NodeAuthorizer
+from nominee.apiserver.access.node.graph import Graph, references
+from nominee.apiserver.access.node.identity import NodeIdentity, identify
+from nominee.apiserver.access.user import CURRENT, User
+from nominee.apiserver.admission.interface import Operation, Request
+from nominee.apiserver.admission.node_restriction import NodeRestriction
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import coordination, core, policy, storage
 from tests.apiserver.access.fakes import Objects
 
 N1 = User("system:node:n1", ("system:nodes", "system:authenticated"))

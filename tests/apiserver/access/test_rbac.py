@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.authorizer import AlwaysDeny, Union, forbidden
-from apiserver.access.rbac import aggregation
-from apiserver.access.rbac.authorizer import RBAC
-from apiserver.access.rbac.bootstrap import reconciled
-from apiserver.access.rbac.bootstrap_policy import Policy, load
-from apiserver.access.rbac.rules import Rule, compact, uncovered
-from apiserver.access.user import ADMIN, ANONYMOUS, User
-from machinery.api import kinds
-from machinery.api.pb import rbac as pb
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.authorizer import AlwaysDeny, Union, forbidden
+from nominee.apiserver.access.rbac import aggregation
+from nominee.apiserver.access.rbac.authorizer import RBAC
+from nominee.apiserver.access.rbac.bootstrap import reconciled
+from nominee.apiserver.access.rbac.bootstrap_policy import Policy, load
+from nominee.apiserver.access.rbac.rules import Rule, compact, uncovered
+from nominee.apiserver.access.user import ADMIN, ANONYMOUS, User
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import rbac as pb
 from tests.apiserver.access.fakes import Objects
 
 AUTHENTICATED = "system:authenticated"

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from k8s.io.api.authentication.v1 import generated_pb2 as authentication
-from k8s.io.api.authorization.v1 import generated_pb2 as authorization
 
-from apiserver.access.access import OPEN, Access
-from apiserver.access.authentication import Authenticator
-from apiserver.access.authorizer import Union
-from apiserver.access.node.authorizer import NodeAuthorizer
-from apiserver.access.node.graph import Graph
-from apiserver.access.rbac import aggregation
-from apiserver.access.rbac.authorizer import RBAC
-from apiserver.access.rbac.bootstrap_policy import load
-from apiserver.access.reviews import answer
-from apiserver.access.user import ADMIN, User
-from machinery.api.errors import StatusError
-from machinery.runtime.clock import FakeClock
+from nominee.apiserver.access.access import OPEN, Access
+from nominee.apiserver.access.authentication import Authenticator
+from nominee.apiserver.access.authorizer import Union
+from nominee.apiserver.access.node.authorizer import NodeAuthorizer
+from nominee.apiserver.access.node.graph import Graph
+from nominee.apiserver.access.rbac import aggregation
+from nominee.apiserver.access.rbac.authorizer import RBAC
+from nominee.apiserver.access.rbac.bootstrap_policy import load
+from nominee.apiserver.access.reviews import answer
+from nominee.apiserver.access.user import ADMIN, User
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication
+from nominee.pb.k8s.io.api.authorization.v1 import generated_pb2 as authorization
 from tests.apiserver.access.fakes import Objects
 from tests.apiserver.access.test_rbac import JANE, bind, role, store
 

@@ -20,16 +20,16 @@ import anyio.to_thread
 import pytest
 from click.testing import CliRunner
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.client.api_client import Client, connect
-from machinery.client.informer import Informer
-from machinery.patch.patch_type import PatchType
-from machinery.process.run_files import RunFile
-from machinery.runtime.clock import SystemClock
 from nominee import identities
 from nominee.commands.kubeconfig import kubeconfig
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client, connect
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.patch.patch_type import PatchType
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.pki import Pki
 from tests.support.cluster import READY_SECONDS_MAX, Cluster
 from tests.support.eventually import eventually

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.authentication import Credentials
-from apiserver.access.options import AccessOptions
-from apiserver.access.user import ADMIN, User
-from apiserver.process import access_setup as setup
-from machinery.api.errors import StatusError
-from machinery.process.component import BadConfiguration
-from machinery.runtime.clock import FakeClock
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.authentication import Credentials
+from nominee.apiserver.access.options import AccessOptions
+from nominee.apiserver.access.user import ADMIN, User
+from nominee.apiserver.process import access_setup as setup
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.process.component import BadConfiguration
+from nominee.machinery.runtime.clock import FakeClock
 from tests.apiserver.access.fakes import Objects
 
 TOKEN = Credentials(authorization="Bearer t")

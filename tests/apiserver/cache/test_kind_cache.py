@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.cache.kind_cache import KindCache
-from apiserver.objects.cached_object import CachedObject
-from machinery.api import kinds
-from machinery.wire import envelope
+from nominee.apiserver.cache.kind_cache import KindCache
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.machinery.api import kinds
+from nominee.machinery.wire import envelope
 from tests.apiserver.cache.test_watch_cache import pod
 
 NAMESPACES = ("a", "a-b", "b")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.cache.reads import Reads
-from apiserver.cache.watch_cache import CacheLimits
-from apiserver.kinds.table import fields_of
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.requests import ListOptions, WatchOptions
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.features.gates import Version
-from machinery.wire import envelope
+from nominee.apiserver.cache.reads import Reads
+from nominee.apiserver.cache.watch_cache import CacheLimits
+from nominee.apiserver.kinds.table import fields_of
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import ListOptions, WatchOptions
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Version
+from nominee.machinery.wire import envelope
 from tests.apiserver.cache.test_watch_cache import Bench, pod, running, take
 from tests.support.etcd import ThrowawayEtcd
 

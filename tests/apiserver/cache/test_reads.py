@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from apiserver.cache.reads import Reads
-from apiserver.cache.watch_cache import CacheLimits
-from apiserver.kinds.table import fields_of
-from apiserver.objects.requests import ListOptions, WatchOptions
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.runtime.call_faults import FAULTS
+from nominee.apiserver.cache.reads import Reads
+from nominee.apiserver.cache.watch_cache import CacheLimits
+from nominee.apiserver.kinds.table import fields_of
+from nominee.apiserver.objects.requests import ListOptions, WatchOptions
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.runtime.call_faults import FAULTS
 from tests.apiserver.cache.test_watch_cache import pod, running, take
 from tests.support.etcd import ThrowawayEtcd
 

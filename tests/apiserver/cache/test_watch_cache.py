@@ -10,19 +10,19 @@ import anyio
 import grpc.aio
 import pytest
 
-from apiserver.cache.watch_cache import CacheLimits, WatchCache
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.watcher import EventType, Watcher, WatchEvent
-from apiserver.schema.version_fields import TABLE_VERSION
-from apiserver.storage.etcd_storage import EtcdStorage
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.client.etcd_channel import connect
-from machinery.features.gates import Version
-from machinery.runtime import failpoints
-from machinery.runtime.clock import SystemClock
-from machinery.wire import envelope
+from nominee.apiserver.cache.watch_cache import CacheLimits, WatchCache
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.watcher import EventType, Watcher, WatchEvent
+from nominee.apiserver.schema.version_fields import TABLE_VERSION
+from nominee.apiserver.storage.etcd_storage import EtcdStorage
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.etcd_channel import connect
+from nominee.machinery.features.gates import Version
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import SystemClock
+from nominee.machinery.wire import envelope
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS

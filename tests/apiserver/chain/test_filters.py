@@ -10,22 +10,22 @@ from typing import Any
 import anyio
 import pytest
 
-from apiserver.access.access import OPEN, Access
-from apiserver.access.attributes import Attributes
-from apiserver.access.authentication import Credentials
-from apiserver.access.authorizer import NO_OPINION, Decision, RulesFor
-from apiserver.access.user import User
-from apiserver.chain.chain import chain
-from apiserver.chain.filters import STOPPING, Dependencies
-from apiserver.chain.handlers import TABLE
-from apiserver.chain.metrics import RequestMetrics
-from apiserver.chain.request import ApiRequest
-from apiserver.flow_control.controller import FlowControl, Limits
-from apiserver.objects.watcher import Watcher
-from apiserver.storage.interface import StorageUnavailable
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.runtime.clock import FakeClock
+from nominee.apiserver.access.access import OPEN, Access
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.authentication import Credentials
+from nominee.apiserver.access.authorizer import NO_OPINION, Decision, RulesFor
+from nominee.apiserver.access.user import User
+from nominee.apiserver.chain.chain import chain
+from nominee.apiserver.chain.filters import STOPPING, Dependencies
+from nominee.apiserver.chain.handlers import TABLE
+from nominee.apiserver.chain.metrics import RequestMetrics
+from nominee.apiserver.chain.request import ApiRequest
+from nominee.apiserver.flow_control.controller import FlowControl, Limits
+from nominee.apiserver.objects.watcher import Watcher
+from nominee.apiserver.storage.interface import StorageUnavailable
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.runtime.clock import FakeClock
 
 UNAUTHORIZED = errors.unauthorized("Unauthorized")
 

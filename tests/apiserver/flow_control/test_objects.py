@@ -8,14 +8,14 @@ from typing import Any
 import anyio
 import pytest
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.user import User
-from apiserver.flow_control import stored
-from apiserver.flow_control.controller import FlowControl
-from apiserver.kinds.flowcontrol import bootstrap
-from machinery.api.kinds import FLOW_SCHEMA, PRIORITY_LEVEL_CONFIGURATION
-from machinery.runtime.clock import SystemClock
-from machinery.wire import codec
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.user import User
+from nominee.apiserver.flow_control import stored
+from nominee.apiserver.flow_control.controller import FlowControl
+from nominee.apiserver.kinds.flowcontrol import bootstrap
+from nominee.machinery.api.kinds import FLOW_SCHEMA, PRIORITY_LEVEL_CONFIGURATION
+from nominee.machinery.runtime.clock import SystemClock
+from nominee.machinery.wire import codec
 from tests.apiserver.cache.test_watch_cache import running
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started

@@ -5,18 +5,18 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.user import User
-from apiserver.chain.request import ApiRequest
-from apiserver.flow_control.controller import FlowControl, Limits
-from apiserver.fronts.grpc.front import ServerIdentity
-from apiserver.process import server as server_module
-from apiserver.process.server import ApiServer, ServerOptions
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.client import api_client as client_module
-from machinery.client.api_client import Client
-from machinery.runtime.clock import SystemClock
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.user import User
+from nominee.apiserver.chain.request import ApiRequest
+from nominee.apiserver.flow_control.controller import FlowControl, Limits
+from nominee.apiserver.fronts.grpc.front import ServerIdentity
+from nominee.apiserver.process import server as server_module
+from nominee.apiserver.process.server import ApiServer, ServerOptions
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.client import api_client as client_module
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.runtime.clock import SystemClock
 from tests.apiserver.cache.test_watch_cache import pod
 from tests.apiserver.fronts.test_grpc_front import _plain
 from tests.support.etcd import ThrowawayEtcd

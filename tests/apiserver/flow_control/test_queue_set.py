@@ -7,9 +7,9 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apiserver.flow_control.configuration import Queuing
-from apiserver.flow_control.queue_set import Demand, QueueSet, Request
-from apiserver.flow_control.shuffle_sharding import flow_hash, hand
+from nominee.apiserver.flow_control.configuration import Queuing
+from nominee.apiserver.flow_control.queue_set import Demand, QueueSet, Request
+from nominee.apiserver.flow_control.shuffle_sharding import flow_hash, hand
 
 TWO = Queuing(queues=2, hand_size=1, queue_length_limit=50)
 

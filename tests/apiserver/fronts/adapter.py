@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import anyio
 import anyio.from_thread
 
-from machinery.api.kinds import Kind
+from nominee.machinery.api.kinds import Kind
 from tests.support.patience import PATIENCE_SECONDS
 
 Document = dict[str, Any]

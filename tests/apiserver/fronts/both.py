@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apiserver.cache.watch_cache import WatchCache
-from machinery.runtime.clock import SystemClock
+from nominee.apiserver.cache.watch_cache import WatchCache
+from nominee.machinery.runtime.clock import SystemClock
 from tests.apiserver.fronts.adapter import Api
 from tests.apiserver.fronts.over_grpc import GrpcApi
 from tests.apiserver.fronts.over_rest import RestApi

@@ -11,17 +11,17 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from apiserver.cache.reads import Reads
-from apiserver.cache.watch_cache import CacheLimits, WatchCache
-from apiserver.fronts.grpc.front import ServerIdentity
-from apiserver.kinds.table import fields_of
-from apiserver.objects.requests import RegistryAPI
-from apiserver.process.bootstrap import bootstrap
-from apiserver.process.server import ApiServer, ServerOptions
-from apiserver.registry.registry import Registry
-from apiserver.storage.etcd_storage import EtcdStorage
-from machinery.api.kinds import NAMESPACE
-from machinery.features.gates import Gates
+from nominee.apiserver.cache.reads import Reads
+from nominee.apiserver.cache.watch_cache import CacheLimits, WatchCache
+from nominee.apiserver.fronts.grpc.front import ServerIdentity
+from nominee.apiserver.kinds.table import fields_of
+from nominee.apiserver.objects.requests import RegistryAPI
+from nominee.apiserver.process.bootstrap import bootstrap
+from nominee.apiserver.process.server import ApiServer, ServerOptions
+from nominee.apiserver.registry.registry import Registry
+from nominee.apiserver.storage.etcd_storage import EtcdStorage
+from nominee.machinery.api.kinds import NAMESPACE
+from nominee.machinery.features.gates import Gates
 from tests.apiserver.fronts.adapter import Api
 from tests.apiserver.fronts.both import AheadClock, Both
 from tests.apiserver.fronts.over_grpc import GrpcApi

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from machinery.api.kinds import POD
+from nominee.machinery.api.kinds import POD
 from tests.apiserver.fronts.adapter import Api, Document, Outcome
 
 STREAMED_LIST: dict[str, Any] = {

@@ -10,14 +10,14 @@ from typing import Any
 import anyio.from_thread
 import grpc
 import grpc.aio
-from nominee_api.v1 import api_pb2 as api
-from nominee_api.v1 import api_pb2_grpc as api_grpc
 
-from apiserver.kinds.autoscaling.scales import SCALE
-from machinery.api import errors
-from machinery.api.kinds import Kind
-from machinery.api.pb import core, meta, policy
-from machinery.wire import codec, envelope, presence
+from nominee.apiserver.kinds.autoscaling.scales import SCALE
+from nominee.machinery.api import errors
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import core, meta, policy
+from nominee.machinery.wire import codec, envelope, presence
+from nominee.pb.nominee_api.v1 import api_pb2 as api
+from nominee.pb.nominee_api.v1 import api_pb2_grpc as api_grpc
 from tests.apiserver.fronts.adapter import END, Api, Call, Document, Event, Outcome, Stream, patiently
 from tests.support.patience import PATIENCE_SECONDS
 

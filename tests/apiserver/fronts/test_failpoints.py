@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from machinery.api.kinds import CONFIG_MAP, NODE, POD, REPLICA_SET
-from machinery.runtime import failpoints
+from nominee.machinery.api.kinds import CONFIG_MAP, NODE, POD, REPLICA_SET
+from nominee.machinery.runtime import failpoints
 from tests.apiserver.fronts.adapter import Api, Outcome
 from tests.apiserver.fronts.documents import config_map, made, pod, refused, replica_set
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.kinds import (
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import (
     CONFIG_MAP,
     DEPLOYMENT,
     NAMESPACE,

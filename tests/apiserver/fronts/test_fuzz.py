@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from machinery.api.kinds import KINDS
+from nominee.machinery.api.kinds import KINDS
 from tests.apiserver.fronts.both import Both
 from tests.apiserver.fuzz.player import Player
 from tests.apiserver.rest.asgi import Reply

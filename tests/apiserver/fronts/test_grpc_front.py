@@ -10,26 +10,26 @@ import anyio
 import grpc
 import grpc.aio
 import pytest
-from k8s.io.api.authorization.v1 import generated_pb2 as authorization
-from nominee_api.v1 import api_pb2 as api
-from nominee_api.v1 import api_pb2_grpc as api_grpc
 
-from apiserver.access.access import OPEN, Access
-from apiserver.access.attributes import Attributes
-from apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
-from apiserver.access.user import User
-from apiserver.cache.watch_cache import CacheLimits, WatchCache
-from apiserver.fronts.grpc.front import ServerIdentity
-from apiserver.fronts.grpc.request import frame_of
-from apiserver.objects.requests import RegistryAPI
-from apiserver.process.server import ApiServer, ServerOptions
-from apiserver.storage.etcd_storage import EtcdStorage
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.client.api_client import Client, WatchEvent
-from machinery.runtime.clock import SystemClock
-from machinery.wire import envelope
+from nominee.apiserver.access.access import OPEN, Access
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
+from nominee.apiserver.access.user import User
+from nominee.apiserver.cache.watch_cache import CacheLimits, WatchCache
+from nominee.apiserver.fronts.grpc.front import ServerIdentity
+from nominee.apiserver.fronts.grpc.request import frame_of
+from nominee.apiserver.objects.requests import RegistryAPI
+from nominee.apiserver.process.server import ApiServer, ServerOptions
+from nominee.apiserver.storage.etcd_storage import EtcdStorage
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client, WatchEvent
+from nominee.machinery.runtime.clock import SystemClock
+from nominee.machinery.wire import envelope
+from nominee.pb.k8s.io.api.authorization.v1 import generated_pb2 as authorization
+from nominee.pb.nominee_api.v1 import api_pb2 as api
+from nominee.pb.nominee_api.v1 import api_pb2_grpc as api_grpc
 from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS, pod
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.plain_registry import PlainRegistry

@@ -8,15 +8,15 @@ from typing import Any
 import anyio.from_thread
 import grpc
 import pytest
-from nominee_api.v1 import api_pb2 as api
 
-from apiserver.access.access import Access
-from apiserver.access.authentication import Authenticator
-from apiserver.access.user import User
-from apiserver.fronts.grpc.front import SERVICE
-from machinery.api import errors
-from machinery.api.errors import StatusError
-from machinery.runtime.clock import SystemClock
+from nominee.apiserver.access.access import Access
+from nominee.apiserver.access.authentication import Authenticator
+from nominee.apiserver.access.user import User
+from nominee.apiserver.fronts.grpc.front import SERVICE
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.runtime.clock import SystemClock
+from nominee.pb.nominee_api.v1 import api_pb2 as api
 from tests.apiserver.fronts.test_grpc_front import serving
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from machinery.api.kinds import CRON_JOB, JOB, REPLICA_SET, REPLICATION_CONTROLLER, Kind
+from nominee.machinery.api.kinds import CRON_JOB, JOB, REPLICA_SET, REPLICATION_CONTROLLER, Kind
 from tests.apiserver.fronts.adapter import Api, Document
 from tests.apiserver.fronts.documents import made, refused, replica_set
 

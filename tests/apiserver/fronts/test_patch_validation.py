@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from machinery.api.kinds import CONFIG_MAP, POD, POD_DISRUPTION_BUDGET
+from nominee.machinery.api.kinds import CONFIG_MAP, POD, POD_DISRUPTION_BUDGET
 from tests.apiserver.fronts.adapter import Api, Outcome
 from tests.apiserver.fronts.both import Both
 from tests.apiserver.fronts.documents import config_map, made, pod, refused

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from machinery.api.kinds import DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Kind
+from nominee.machinery.api.kinds import DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Kind
 from tests.apiserver.fronts.adapter import Api, Document, Outcome
 from tests.apiserver.fronts.both import Both
 from tests.apiserver.fronts.documents import made, refused, replica_set

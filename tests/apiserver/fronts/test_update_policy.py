@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.kinds import Kind
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
 from tests.apiserver.fronts.adapter import Api, Document
 from tests.apiserver.fronts.both import Both
 from tests.apiserver.fronts.documents import made, refused, replica_set

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from machinery.api.kinds import (
+from nominee.machinery.api.kinds import (
     CONFIG_MAP,
     DEPLOYMENT,
     EVENT,

@@ -7,7 +7,7 @@ import re
 
 import anyio
 
-from machinery.runtime.clock import SystemClock
+from nominee.machinery.runtime.clock import SystemClock
 from tests.apiserver.fuzz.player import Broken, Player
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from machinery.api.kinds import Kind
-from machinery.wire import codec, envelope, presence
-from machinery.wire.schema import Field, messages
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.wire import codec, envelope, presence
+from nominee.machinery.wire.schema import Field, messages
 
 Document = Any
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1."

@@ -11,8 +11,8 @@ import json
 from collections import Counter
 from typing import Any
 
-from machinery.api import kinds
-from machinery.api.kinds import Kind
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
 from tests.apiserver.fuzz.generate import Document, Generator
 from tests.apiserver.rest.asgi import Reply, Rest, in_memory
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from apiserver.fronts.rest.tables import definitions
-from apiserver.kinds.table import RULES, rules_of
-from machinery.api import kinds
-from machinery.api.kinds import Kind
-from machinery.wire import codec
+from nominee.apiserver.fronts.rest.tables import definitions
+from nominee.apiserver.kinds.table import RULES, rules_of
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.wire import codec
 
 AGED = {"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"}
 NOW = 1_767_225_600.0 + 3 * 3600

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from apiserver.kinds.core import config_maps
-from apiserver.kinds.rules import IncompleteRules, KindRules, Unvalidated
-from apiserver.kinds.strategy import Strategy
-from apiserver.kinds.table import RULES, WrongRows, rules_of, table
-from machinery.api import kinds
-from machinery.api.kinds import KINDS, Kind
+from nominee.apiserver.kinds.core import config_maps
+from nominee.apiserver.kinds.rules import IncompleteRules, KindRules, Unvalidated
+from nominee.apiserver.kinds.strategy import Strategy
+from nominee.apiserver.kinds.table import RULES, WrongRows, rules_of, table
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import KINDS, Kind
 
 _REASON_LENGTH_MIN = 20
 

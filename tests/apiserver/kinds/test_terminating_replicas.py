@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from apiserver.kinds.apps.deployments import DeploymentStatusStrategy
-from apiserver.kinds.apps.replica_sets import ReplicaSetStatusStrategy
-from apiserver.kinds.strategy import Environment
-from machinery.api import kinds
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import to_time
+from nominee.apiserver.kinds.apps.deployments import DeploymentStatusStrategy
+from nominee.apiserver.kinds.apps.replica_sets import ReplicaSetStatusStrategy
+from nominee.apiserver.kinds.strategy import Environment
+from nominee.machinery.api import kinds
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import to_time
 
 
 @pytest.mark.parametrize("strategy", [

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apiserver.managed_fields.manager import Who, apply, track_create, track_update
-from apiserver.registry import tracking
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
-from machinery.api.pb import meta
-from machinery.wire import codec
+from nominee.apiserver.managed_fields.manager import Who, apply, track_create, track_update
+from nominee.apiserver.registry import tracking
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import meta
+from nominee.machinery.wire import codec
 
 KEYS = st.sampled_from("abcdef")
 DATA = st.dictionaries(KEYS, st.sampled_from(["1", "2"]), max_size=4)

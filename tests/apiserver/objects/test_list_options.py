@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from apiserver.fronts.rest.http import Request
-from apiserver.kinds.table import fields_of
-from apiserver.objects.list_options import check_list, parse_revision, parse_selectors, predicate_of
-from apiserver.objects.requests import ListOptions
-from apiserver.objects.selectable_fields import UnknownFieldLabel
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
-from machinery.api.pb import batch, core, devices, meta
+from nominee.apiserver.fronts.rest.http import Request
+from nominee.apiserver.kinds.table import fields_of
+from nominee.apiserver.objects.list_options import check_list, parse_revision, parse_selectors, predicate_of
+from nominee.apiserver.objects.requests import ListOptions
+from nominee.apiserver.objects.selectable_fields import UnknownFieldLabel
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import batch, core, devices, meta
 
 
 def values_of(kind: Kind[Any], obj: Any) -> Mapping[str, str]:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.cache import continue_token
-from apiserver.cache.continue_token import ContinueToken, InvalidToken
-from apiserver.kinds.table import fields_of
-from apiserver.objects.list_options import InvalidResourceVersion, parse_revision
-from apiserver.objects.selectable_fields import UnknownFieldLabel
-from machinery.api import kinds
-from machinery.api.kinds import Kind
-from machinery.api.pb import core
+from nominee.apiserver.cache import continue_token
+from nominee.apiserver.cache.continue_token import ContinueToken, InvalidToken
+from nominee.apiserver.kinds.table import fields_of
+from nominee.apiserver.objects.list_options import InvalidResourceVersion, parse_revision
+from nominee.apiserver.objects.selectable_fields import UnknownFieldLabel
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import core
 
 
 def values_of(kind: Kind[Any], obj: Any) -> Mapping[str, str]:

@@ -7,10 +7,10 @@ from typing import Any
 import anyio
 import pytest
 
-from apiserver.process.compaction import compact_regularly
-from apiserver.storage.interface import Compacted
-from machinery.api import kinds
-from machinery.runtime.clock import FakeClock
+from nominee.apiserver.process.compaction import compact_regularly
+from nominee.apiserver.storage.interface import Compacted
+from nominee.machinery.api import kinds
+from nominee.machinery.runtime.clock import FakeClock
 from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS, pod, running
 from tests.support.etcd import ThrowawayEtcd
 

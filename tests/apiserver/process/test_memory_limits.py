@@ -7,10 +7,10 @@ import ctypes
 import anyio
 import pytest
 
-from apiserver.fronts.open_files import GRPC_MAX, REST_MAX, ConnectionLimits, shared
-from apiserver.process import freed_memory
-from apiserver.process.freed_memory import FREED_BYTES_MIN, FreedMemory
-from machinery.runtime.clock import SystemClock
+from nominee.apiserver.fronts.open_files import GRPC_MAX, REST_MAX, ConnectionLimits, shared
+from nominee.apiserver.process import freed_memory
+from nominee.apiserver.process.freed_memory import FREED_BYTES_MIN, FreedMemory
+from nominee.machinery.runtime.clock import SystemClock
 from tests.support.eventually import eventually
 
 MIB = 1 << 20

@@ -10,20 +10,20 @@ from typing import Any
 import anyio
 import pytest
 
-from apiserver.cache.reads import Reads
-from apiserver.kinds.table import fields_of
-from apiserver.objects.requests import ListOptions
-from apiserver.process import own_service
-from apiserver.process.bootstrap import bootstrap
-from apiserver.process.server_leases import PREFIX, Endpoint, ServerLeases
-from apiserver.registry.registry import Registry
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
-from machinery.api.pb import discovery, meta
-from machinery.features.gates import Gates, Version
-from machinery.runtime import failpoints
-from machinery.runtime.clock import FakeClock
+from nominee.apiserver.cache.reads import Reads
+from nominee.apiserver.kinds.table import fields_of
+from nominee.apiserver.objects.requests import ListOptions
+from nominee.apiserver.process import own_service
+from nominee.apiserver.process.bootstrap import bootstrap
+from nominee.apiserver.process.server_leases import PREFIX, Endpoint, ServerLeases
+from nominee.apiserver.registry.registry import Registry
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import discovery, meta
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import FakeClock
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
 from tests.support.patience import PATIENCE_SECONDS
 

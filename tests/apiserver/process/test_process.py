@@ -7,10 +7,10 @@ from contextlib import aclosing
 import anyio
 import pytest
 
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core, events
-from machinery.client.api_client import Client, retry_unavailable
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core, events
+from nominee.machinery.client.api_client import Client, retry_unavailable
 from tests.apiserver.cache.test_watch_cache import pod
 from tests.apiserver.storage.test_etcd_killed import Ledger, Seen, write
 from tests.support.cluster import Cluster

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.process import own_service
-from apiserver.process.server_leases import PREFIX, Endpoint, ServerLeases
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.client.api_client import Client, connect
-from machinery.wire import envelope
+from nominee.apiserver.process import own_service
+from nominee.apiserver.process.server_leases import PREFIX, Endpoint, ServerLeases
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client, connect
+from nominee.machinery.wire import envelope
 from tests.apiserver.registry.memory_storage import MemoryStorage
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually

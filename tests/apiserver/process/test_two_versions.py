@@ -13,9 +13,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.client.api_client import Client, connect
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client, connect
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.rest_client import RestClient

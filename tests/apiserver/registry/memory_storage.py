@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.cache.stored_objects import StoredObjects
-from apiserver.objects.cached_object import CachedObject
-from apiserver.schema.version_fields import TABLE_VERSION
-from apiserver.storage.interface import KeyExists, RangeResult, RevisionMismatch, StoredValue
-from machinery.api.kinds import Kind
-from machinery.features.gates import Version
+from nominee.apiserver.cache.stored_objects import StoredObjects
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.schema.version_fields import TABLE_VERSION
+from nominee.apiserver.storage.interface import KeyExists, RangeResult, RevisionMismatch, StoredValue
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.features.gates import Version
 
 
 class MemoryStorage:
-    """`apiserver.storage.interface.Storage`, and what the registry asks of the watch cache."""
+    """`nominee.apiserver.storage.interface.Storage`, and what the registry asks of the watch cache."""
 
     def __init__(self) -> None:
         self.values: dict[str, StoredValue] = {}

@@ -9,16 +9,16 @@ from typing import Any
 
 import anyio
 
-from apiserver.admission.chain import NAMES
-from apiserver.objects.requests import WriteOptions
-from apiserver.objects.watcher import Watcher, WatchEvent
-from apiserver.registry.registry import Registry
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core, meta, policy
-from machinery.features.gates import Gates, Version, parse_gates
-from machinery.runtime.clock import FakeClock, rfc3339
-from machinery.wire import codec, envelope
+from nominee.apiserver.admission.chain import NAMES
+from nominee.apiserver.objects.requests import WriteOptions
+from nominee.apiserver.objects.watcher import Watcher, WatchEvent
+from nominee.apiserver.registry.registry import Registry
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core, meta, policy
+from nominee.machinery.features.gates import Gates, Version, parse_gates
+from nominee.machinery.runtime.clock import FakeClock, rfc3339
+from nominee.machinery.wire import codec, envelope
 from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS, Bench
 
 VERSION = Version(1, 36)

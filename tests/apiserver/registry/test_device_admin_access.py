@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.registry.registry import Registry
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
+from nominee.apiserver.registry.registry import Registry
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
 from tests.apiserver.cache.test_watch_cache import running
 from tests.apiserver.registry.test_registry import own, put, started
 from tests.support.devices import claim, device_class, request, template

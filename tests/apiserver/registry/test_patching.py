@@ -8,13 +8,13 @@ from typing import Any
 import anyio
 import pytest
 
-from apiserver.objects.requests import PatchKind, WriteOptions
-from apiserver.registry import patching
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.patch.json_patch import merge_patch, strategic_merge_patch
-from machinery.wire import codec, presence
+from nominee.apiserver.objects.requests import PatchKind, WriteOptions
+from nominee.apiserver.registry import patching
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.patch.json_patch import merge_patch, strategic_merge_patch
+from nominee.machinery.wire import codec, presence
 from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS, running
 from tests.apiserver.registry.test_registry import POD, create, started
 from tests.support.etcd import ThrowawayEtcd

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.kinds.core.pods import (
+from nominee.apiserver.kinds.core.pods import (
     ephemeral_containers_validation as ephemeral_containers,
 )
-from apiserver.kinds.core.pods import (
+from nominee.apiserver.kinds.core.pods import (
     status_validation as pod_status,
 )
-from apiserver.kinds.core.pods import validation as pods
-from machinery.api.pb import core
-from machinery.features.gates import Gates
-from machinery.wire import codec
+from nominee.apiserver.kinds.core.pods import validation as pods
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.wire import codec
 
 GATES = Gates("apiserver")
 MIRROR = "kubernetes.io/config.mirror"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core, meta, policy
-from machinery.wire import codec, envelope
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core, meta, policy
+from nominee.machinery.wire import codec, envelope
 from tests.apiserver.cache.test_watch_cache import running
 from tests.apiserver.registry.rule_cases import CASES, PENDING, RUNNING, bind, budget, evict
 from tests.apiserver.registry.rules_player import Meddled, Player, QuickClock, registry_of

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from apiserver.admission.chain import NAMES
-from apiserver.objects.generate_name import ALPHABET
-from apiserver.objects.requests import ListOptions, PatchKind, WatchOptions, WriteOptions
-from apiserver.process.bootstrap import bootstrap
-from apiserver.registry.registry import Registry
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
-from machinery.api.pb import coordination, core, events, meta, policy, scheduling, storage
-from machinery.features.gates import DEFAULT, Version
-from machinery.wire import codec
+from nominee.apiserver.admission.chain import NAMES
+from nominee.apiserver.objects.generate_name import ALPHABET
+from nominee.apiserver.objects.requests import ListOptions, PatchKind, WatchOptions, WriteOptions
+from nominee.apiserver.process.bootstrap import bootstrap
+from nominee.apiserver.registry.registry import Registry
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import coordination, core, events, meta, policy, scheduling, storage
+from nominee.machinery.features.gates import DEFAULT, Version
+from nominee.machinery.wire import codec
 from tests.apiserver.cache.test_watch_cache import Bench, running
 from tests.apiserver.registry.rules_player import QuickClock, registry_of
 from tests.support.etcd import ThrowawayEtcd

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.kinds.core.pods import validation as validation
-from apiserver.validation.pods import warnings as pod_warnings
-from machinery import defaults
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.features.gates import Gates
-from machinery.wire import envelope, presence
+from nominee.apiserver.kinds.core.pods import validation as validation
+from nominee.apiserver.validation.pods import warnings as pod_warnings
+from nominee.machinery import defaults
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.wire import envelope, presence
 
 _TEXTS = st.sampled_from(["", "a", "b-c", "A_", "x" * 64])
 _AMOUNTS = st.sampled_from(["", "1", "100m", "0.5Gi", "-1", "1.5"])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from machinery.api.errors import StatusError
-from machinery.features.gates import Version
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.features.gates import Version
 from tests.apiserver.registry.test_resize_validation import CASES, RECORDED, resize
 
 BURSTABLE = next(case for case in CASES if case["name"] == "admission-no-declared-features-burstable")

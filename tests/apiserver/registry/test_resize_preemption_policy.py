@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.registry.registry import Registry
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import FakeClock
+from nominee.apiserver.registry.registry import Registry
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import FakeClock
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
 from tests.apiserver.rest.asgi import Reply, Rest, front_over
 
@@ -152,8 +152,8 @@ async def test_what_is_stored_is_not_validated_again() -> None:
 
 async def _store(storage: MemoryStorage, owners: list[str]) -> None:
     """Write a policy that no API server would accept."""
-    from machinery.api import kinds
-    from machinery.api.pb import core
+    from nominee.machinery.api import kinds
+    from nominee.machinery.api.pb import core
 
     registry = Registry(
         storage, MemoryCache(storage), None, gates=Gates("apiserver", Version(1, 37)), clock=FakeClock(),

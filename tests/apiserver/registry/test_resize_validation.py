@@ -7,25 +7,25 @@ from typing import Any
 
 import pytest
 
-from apiserver.admission.chain import Chain
-from apiserver.admission.interface import Request
-from apiserver.admission.limit_ranger import LimitRanger
-from apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
-from apiserver.admission.pod_resize_validator import PodResizeValidator
-from apiserver.kinds.core.pods.rules import RULES
-from apiserver.kinds.strategy import Environment
-from apiserver.objects.cached_object import CachedObject
-from apiserver.registry import rules
-from machinery import defaults
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
-from machinery.resources import qos
-from machinery.runtime.clock import to_time
-from machinery.wire import codec, envelope, presence
-from machinery.wire.scalars import DecodeError
+from nominee.apiserver.admission.chain import Chain
+from nominee.apiserver.admission.interface import Request
+from nominee.apiserver.admission.limit_ranger import LimitRanger
+from nominee.apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
+from nominee.apiserver.admission.pod_resize_validator import PodResizeValidator
+from nominee.apiserver.kinds.core.pods.rules import RULES
+from nominee.apiserver.kinds.strategy import Environment
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.registry import rules
+from nominee.machinery import defaults
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.resources import qos
+from nominee.machinery.runtime.clock import to_time
+from nominee.machinery.wire import codec, envelope, presence
+from nominee.machinery.wire.scalars import DecodeError
 from tests.support.recordings import read
 
 CASES = read("resize_validation.jsonl")

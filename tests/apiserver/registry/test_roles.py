@@ -8,21 +8,21 @@ from typing import Any
 import anyio
 import pytest
 
-from apiserver.access.attributes import Attributes
-from apiserver.access.rbac import aggregation
-from apiserver.access.rbac import bootstrap as rbac_bootstrap
-from apiserver.access.rbac.authorizer import RBAC
-from apiserver.access.user import User
-from apiserver.cache.reads import Reads
-from apiserver.kinds.table import fields_of
-from apiserver.objects.requests import PatchKind, WriteOptions
-from apiserver.registry.registry import Registry
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
-from machinery.features.gates import DEFAULT, Gates
-from machinery.runtime.clock import SystemClock
-from machinery.wire import codec
+from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.access.rbac import aggregation
+from nominee.apiserver.access.rbac import bootstrap as rbac_bootstrap
+from nominee.apiserver.access.rbac.authorizer import RBAC
+from nominee.apiserver.access.user import User
+from nominee.apiserver.cache.reads import Reads
+from nominee.apiserver.kinds.table import fields_of
+from nominee.apiserver.objects.requests import PatchKind, WriteOptions
+from nominee.apiserver.registry.registry import Registry
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.features.gates import DEFAULT, Gates
+from nominee.machinery.runtime.clock import SystemClock
+from nominee.machinery.wire import codec
 from tests.apiserver.cache.test_watch_cache import running
 from tests.apiserver.registry.test_registry import create, own, put, started
 from tests.support.etcd import ThrowawayEtcd

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.features.gates import Version
-from machinery.wire import envelope
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Version
+from nominee.machinery.wire import envelope
 from tests.apiserver.registry.memory_storage import MemoryStorage
 from tests.apiserver.registry.test_resize_preemption_policy import create, policy, server
 from tests.apiserver.rest.asgi import Reply, Rest

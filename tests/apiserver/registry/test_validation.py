@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from apiserver.kinds.core.pods import validation as pods
-from apiserver.validation import field, names, quantities
-from apiserver.validation.pods import containers
-from machinery import defaults
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.defaults.pod import pull_policy
-from machinery.features.gates import Gates
-from machinery.wire import codec
+from nominee.apiserver.kinds.core.pods import validation as pods
+from nominee.apiserver.validation import field, names, quantities
+from nominee.apiserver.validation.pods import containers
+from nominee.machinery import defaults
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.defaults.pod import pull_policy
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.wire import codec
 
 GATES = Gates("apiserver")
 DIGEST = "0123456789abcdef" * 4

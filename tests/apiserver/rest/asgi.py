@@ -11,16 +11,16 @@ from urllib.parse import unquote, urlencode
 
 import anyio
 
-from apiserver.access.access import OPEN, Access
-from apiserver.admission.interface import Plugin
-from apiserver.chain.filters import Dependencies
-from apiserver.chain.metrics import RequestMetrics
-from apiserver.flow_control.controller import FlowControl
-from apiserver.fronts.rest.front import FrontOptions, RestFront
-from apiserver.process.bootstrap import bootstrap
-from apiserver.registry.registry import Registry
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import Clock, FakeClock
+from nominee.apiserver.access.access import OPEN, Access
+from nominee.apiserver.admission.interface import Plugin
+from nominee.apiserver.chain.filters import Dependencies
+from nominee.apiserver.chain.metrics import RequestMetrics
+from nominee.apiserver.flow_control.controller import FlowControl
+from nominee.apiserver.fronts.rest.front import FrontOptions, RestFront
+from nominee.apiserver.process.bootstrap import bootstrap
+from nominee.apiserver.registry.registry import Registry
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import Clock, FakeClock
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
 
 VERSION = Version(1, 36)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.admission.chain import plugins
-from machinery.features.gates import Gates
-from machinery.runtime.clock import FakeClock
+from nominee.apiserver.admission.chain import plugins
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import FakeClock
 from tests.apiserver.rest.asgi import VERSION, Reply, Rest, in_memory
 
 _CORE = "/api/v1/namespaces/default"

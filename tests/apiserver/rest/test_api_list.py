@@ -9,14 +9,14 @@ import re
 from collections import Counter
 from typing import Any
 
-from apiserver.cache.reads import Reads
-from apiserver.cache.watch_cache import CacheLimits
-from apiserver.kinds.table import fields_of
-from apiserver.process.bootstrap import bootstrap
-from apiserver.registry.registry import Registry
-from machinery.api import kinds
-from machinery.features.gates import Gates
-from machinery.runtime.clock import SystemClock
+from nominee.apiserver.cache.reads import Reads
+from nominee.apiserver.cache.watch_cache import CacheLimits
+from nominee.apiserver.kinds.table import fields_of
+from nominee.apiserver.process.bootstrap import bootstrap
+from nominee.apiserver.registry.registry import Registry
+from nominee.machinery.api import kinds
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import SystemClock
 from tests.apiserver.cache.test_watch_cache import Bench, running
 from tests.apiserver.rest.asgi import VERSION, Rest, front_over
 from tests.support.etcd import ThrowawayEtcd

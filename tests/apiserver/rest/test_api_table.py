@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from apiserver.registry.registry import Registry
-from machinery.api import kinds
-from machinery.api.kinds import Kind
-from machinery.features.gates import Gates
-from machinery.runtime.clock import FakeClock
-from machinery.wire import codec, envelope
+from nominee.apiserver.registry.registry import Registry
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire import codec, envelope
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
 from tests.apiserver.rest.asgi import VERSION, Reply, front_over
 from tests.support.recordings import read

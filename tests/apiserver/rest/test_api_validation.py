@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from machinery.api import kinds
+from nominee.machinery.api import kinds
 from tests.apiserver.rest.asgi import Reply, Rest, in_memory
 from tests.apiserver.rest.recorded import apply_change, comparable, drop, expand, masked, without_diff
 from tests.support.recordings import read

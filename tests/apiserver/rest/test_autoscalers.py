@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from k8s.io.api.autoscaling.v1 import generated_pb2 as v1
 
-from apiserver.kinds.autoscaling import conversion as autoscalers
-from machinery.api import kinds
-from machinery.api.pb import autoscaling as v2
-from machinery.wire import codec, envelope
+from nominee.apiserver.kinds.autoscaling import conversion as autoscalers
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import autoscaling as v2
+from nominee.machinery.wire import codec, envelope
+from nominee.pb.k8s.io.api.autoscaling.v1 import generated_pb2 as v1
 from tests.apiserver.rest.asgi import Rest, in_memory
 
 V1, V2 = (

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from apiserver.fronts.rest.components import Checked, Components
-from apiserver.fronts.rest.front import FrontOptions
-from apiserver.registry.registry import Registry
-from machinery.api.pb import core
-from machinery.features.gates import Gates
-from machinery.process.health import Health
-from machinery.runtime.clock import FakeClock
-from machinery.wire import envelope
+from nominee.apiserver.fronts.rest.components import Checked, Components
+from nominee.apiserver.fronts.rest.front import FrontOptions
+from nominee.apiserver.registry.registry import Registry
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.process.health import Health
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire import envelope
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
 from tests.apiserver.rest.asgi import VERSION, Rest, rest_front
 

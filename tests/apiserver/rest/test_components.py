@@ -12,17 +12,17 @@ from typing import Any
 
 import anyio
 import pytest
-from k8s.io.api.authorization.v1 import generated_pb2 as authorization
 
-from apiserver.cache.watch_cache import CacheLimits
-from apiserver.fronts.rest import text
-from apiserver.fronts.rest.media import negotiate
-from apiserver.fronts.rest.watching import Frames
-from machinery.api import errors, kinds
-from machinery.api.kinds import Kind
-from machinery.api.pb import coordination, core, events, meta
-from machinery.runtime.clock import FakeClock
-from machinery.wire import codec, envelope
+from nominee.apiserver.cache.watch_cache import CacheLimits
+from nominee.apiserver.fronts.rest import text
+from nominee.apiserver.fronts.rest.media import negotiate
+from nominee.apiserver.fronts.rest.watching import Frames
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import coordination, core, events, meta
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire import codec, envelope
+from nominee.pb.k8s.io.api.authorization.v1 import generated_pb2 as authorization
 from tests.apiserver.cache.test_watch_cache import Bench, running
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started

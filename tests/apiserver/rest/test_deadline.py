@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.fronts.rest import deadline
-from apiserver.fronts.rest.http import Request
-from machinery.runtime import failpoints
+from nominee.apiserver.fronts.rest import deadline
+from nominee.apiserver.fronts.rest.http import Request
+from nominee.machinery.runtime import failpoints
 from tests.apiserver.rest.asgi import in_memory
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

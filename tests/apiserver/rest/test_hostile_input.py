@@ -10,13 +10,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from apiserver.access.service_accounts import Objects, ServiceAccountTokens
-from apiserver.cache import continue_token
-from apiserver.cache.continue_token import InvalidToken
-from apiserver.managed_fields import paths
-from apiserver.managed_fields.paths import BadElement
-from apiserver.objects.list_options import InvalidResourceVersion, parse_revision
-from machinery.runtime.clock import FakeClock
+from nominee.apiserver.access.service_accounts import Objects, ServiceAccountTokens
+from nominee.apiserver.cache import continue_token
+from nominee.apiserver.cache.continue_token import InvalidToken
+from nominee.apiserver.managed_fields import paths
+from nominee.apiserver.managed_fields.paths import BadElement
+from nominee.apiserver.objects.list_options import InvalidResourceVersion, parse_revision
+from nominee.machinery.runtime.clock import FakeClock
 from tests.apiserver.rest.asgi import Rest, in_memory
 
 DIGITS = "9" * 5000

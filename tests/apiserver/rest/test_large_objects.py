@@ -12,9 +12,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from apiserver.managed_fields import manager
-from machinery.api import kinds
-from machinery.runtime.clock import SystemClock
+from nominee.apiserver.managed_fields import manager
+from nominee.machinery.api import kinds
+from nominee.machinery.runtime.clock import SystemClock
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.support.cluster import Cluster
 from tests.support.patience import PATIENCE_SECONDS

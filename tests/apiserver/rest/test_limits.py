@@ -11,18 +11,18 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from apiserver.cache.watch_cache import CacheLimits
-from apiserver.fronts.rest import http as rest_http
-from apiserver.fronts.rest import server as rest_server
-from apiserver.fronts.rest import watching
-from apiserver.fronts.rest.media import Media
-from apiserver.objects.cached_object import CachedObject
-from apiserver.objects.watcher import EventType, Watcher, WatchEvent
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.process import accepting, http_server
-from machinery.runtime.clock import SystemClock
-from machinery.wire import envelope
+from nominee.apiserver.cache.watch_cache import CacheLimits
+from nominee.apiserver.fronts.rest import http as rest_http
+from nominee.apiserver.fronts.rest import server as rest_server
+from nominee.apiserver.fronts.rest import watching
+from nominee.apiserver.fronts.rest.media import Media
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.watcher import EventType, Watcher, WatchEvent
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.process import accepting, http_server
+from nominee.machinery.runtime.clock import SystemClock
+from nominee.machinery.wire import envelope
 from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS, running
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started

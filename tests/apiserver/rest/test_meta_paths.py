@@ -26,10 +26,10 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from apiserver.access.service_accounts import Claims, ServiceAccountTokens
-from apiserver.fronts.rest.front import FrontOptions
-from machinery.process.health import Health
-from machinery.runtime.clock import FakeClock
+from nominee.apiserver.access.service_accounts import Claims, ServiceAccountTokens
+from nominee.apiserver.fronts.rest.front import FrontOptions
+from nominee.machinery.process.health import Health
+from nominee.machinery.runtime.clock import FakeClock
 from nominee.pki import Pki
 from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS
 from tests.apiserver.rest.asgi import VERSION, Rest, in_memory, rest_front

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.fronts.rest.media import PROTOBUF
-from machinery.api import kinds
-from machinery.api.kinds import Kind
-from machinery.wire import envelope
+from nominee.apiserver.fronts.rest.media import PROTOBUF
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.wire import envelope
 from tests.apiserver.rest.asgi import Reply, Rest, in_memory
 from tests.apiserver.rest.recorded import apply_change
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from machinery.features.gates import Version
+from nominee.machinery.features.gates import Version
 from tests.apiserver.rest.asgi import Rest, in_memory
 
 OLD = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from apiserver.cache.watch_cache import CacheLimits
+from nominee.apiserver.cache.watch_cache import CacheLimits
 from tests.apiserver.cache.test_watch_cache import running
 from tests.apiserver.rest.asgi import Reply, Rest
 from tests.apiserver.rest.test_api_list import started

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import random
 
-from k8s.io.metrics.pkg.apis.metrics.v1beta1 import generated_pb2 as metrics
-
-from apiserver.cache.reads import Reads
-from apiserver.cache.watch_cache import CacheLimits
-from apiserver.fronts.rest.front import FrontOptions
-from apiserver.fronts.rest.kubelets import UsageSnapshot, Used
-from apiserver.kinds.table import fields_of
-from apiserver.process.bootstrap import bootstrap
-from apiserver.registry.registry import Registry
-from machinery.features.gates import Gates
-from machinery.runtime.clock import SystemClock
-from machinery.wire import envelope
+from nominee.apiserver.cache.reads import Reads
+from nominee.apiserver.cache.watch_cache import CacheLimits
+from nominee.apiserver.fronts.rest.front import FrontOptions
+from nominee.apiserver.fronts.rest.kubelets import UsageSnapshot, Used
+from nominee.apiserver.kinds.table import fields_of
+from nominee.apiserver.process.bootstrap import bootstrap
+from nominee.apiserver.registry.registry import Registry
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import SystemClock
+from nominee.machinery.wire import envelope
+from nominee.pb.k8s.io.metrics.pkg.apis.metrics.v1beta1 import generated_pb2 as metrics
 from tests.apiserver.cache.test_watch_cache import Bench, running
 from tests.apiserver.rest.asgi import VERSION, Rest, rest_front
 from tests.support.etcd import ThrowawayEtcd

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from apiserver.fronts.rest.front import FrontOptions
-from apiserver.process.bootstrap import bootstrap
-from apiserver.registry.registry import Registry
-from apiserver.schema import version_fields
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import FakeClock
-from machinery.wire import envelope
+from nominee.apiserver.fronts.rest.front import FrontOptions
+from nominee.apiserver.process.bootstrap import bootstrap
+from nominee.apiserver.registry.registry import Registry
+from nominee.apiserver.schema import version_fields
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire import envelope
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
 from tests.apiserver.rest.asgi import Rest, in_memory, rest_front
 

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apiserver.cache.watch_cache import CacheLimits
-from apiserver.fronts.rest import kubeconfig
-from apiserver.fronts.rest import server as rest_server
-from apiserver.fronts.rest.media import Media, negotiate
-from apiserver.fronts.rest.target import parse
-from machinery.api import errors, kinds
-from machinery.api.pb import core, meta, runtime
-from machinery.wire import codec, envelope
+from nominee.apiserver.cache.watch_cache import CacheLimits
+from nominee.apiserver.fronts.rest import kubeconfig
+from nominee.apiserver.fronts.rest import server as rest_server
+from nominee.apiserver.fronts.rest.media import Media, negotiate
+from nominee.apiserver.fronts.rest.target import parse
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.pb import core, meta, runtime
+from nominee.machinery.wire import codec, envelope
 from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS, running
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started

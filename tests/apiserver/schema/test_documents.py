@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.schema.documents import SyntaxProblem, parse_yaml
+from nominee.apiserver.schema.documents import SyntaxProblem, parse_yaml
 
 
 @pytest.mark.parametrize(

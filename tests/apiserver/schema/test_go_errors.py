@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from apiserver.schema.go_errors import conversion_problem, unmarshal_problem
-from machinery.api.pb import core, devices, node
-from machinery.wire import codec
+from nominee.apiserver.schema.go_errors import conversion_problem, unmarshal_problem
+from nominee.machinery.api.pb import core, devices, node
+from nominee.machinery.wire import codec
 
 CASES: list[tuple[type[Message], dict[str, Any], str, str]] = [
     (

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from apiserver.schema import stored_fields, version_fields
-from apiserver.schema.version_fields import Part
-from machinery.api import kinds
-from machinery.api.kinds import AnyKind
-from machinery.api.pb import core
-from machinery.features.gates import Version
-from machinery.wire import envelope
+from nominee.apiserver.schema import stored_fields, version_fields
+from nominee.apiserver.schema.version_fields import Part
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Version
+from nominee.machinery.wire import envelope
 
 _OLDER = [Version(1, minor) for minor in range(32, 37)]
 _VALUES = {"string": "x", "bytes": b"x", "bool": True, "double": 1.0, "float": 1.0}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from apiserver.schema import schema_files
-from machinery.features.gates import Version
-from machinery.wire.schema import messages
+from nominee.apiserver.schema import schema_files
+from nominee.machinery.features.gates import Version
+from nominee.machinery.wire.schema import messages
 
 
 def test_every_field_of_the_table_is_in_a_schema() -> None:

@@ -10,10 +10,10 @@ import grpc.aio
 import pytest
 from aetcd import rpc
 
-from apiserver.storage.channel import REQUIRE_LEADER, Caller
-from apiserver.storage.interface import StorageUnavailable
-from machinery.client.etcd_channel import connect
-from machinery.runtime.clock import FakeClock
+from nominee.apiserver.storage.channel import REQUIRE_LEADER, Caller
+from nominee.apiserver.storage.interface import StorageUnavailable
+from nominee.machinery.client.etcd_channel import connect
+from nominee.machinery.runtime.clock import FakeClock
 
 
 class Member:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.client.api_client import Client, retry_unavailable
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client, retry_unavailable
 from tests.apiserver.cache.test_watch_cache import pod
 from tests.apiserver.fronts.test_grpc_front import serving
 from tests.support.etcd import ThrowawayEtcd, skip_if_etcd_loses_writes

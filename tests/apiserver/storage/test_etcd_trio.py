@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import anyio
 
-from apiserver.cache.watch_cache import WatchCache
-from apiserver.storage.etcd_storage import EtcdStorage
-from machinery.api import kinds
-from machinery.client.etcd_channel import connect
-from machinery.runtime.clock import SystemClock
+from nominee.apiserver.cache.watch_cache import WatchCache
+from nominee.apiserver.storage.etcd_storage import EtcdStorage
+from nominee.machinery.api import kinds
+from nominee.machinery.client.etcd_channel import connect
+from nominee.machinery.runtime.clock import SystemClock
 from tests.apiserver.cache.test_watch_cache import Bench, pod, take
 from tests.support.etcd_trio import EtcdTrio
 from tests.support.patience import PATIENCE_SECONDS

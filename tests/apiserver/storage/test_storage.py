@@ -9,8 +9,8 @@ import grpc.aio
 import pytest
 from aetcd import rpc
 
-from apiserver.storage.etcd_storage import EtcdStorage, prefix_end
-from apiserver.storage.interface import (
+from nominee.apiserver.storage.etcd_storage import EtcdStorage, prefix_end
+from nominee.apiserver.storage.interface import (
     Compacted,
     FutureRevision,
     KeyExists,
@@ -18,10 +18,10 @@ from apiserver.storage.interface import (
     StoredValue,
     ValueTooLarge,
 )
-from apiserver.storage.status import to_status
-from machinery.client.etcd_channel import connect, nearest
-from machinery.client.etcd_endpoints import endpoints
-from machinery.runtime.clock import SystemClock
+from nominee.apiserver.storage.status import to_status
+from nominee.machinery.client.etcd_channel import connect, nearest
+from nominee.machinery.client.etcd_endpoints import endpoints
+from nominee.machinery.runtime.clock import SystemClock
 from tests.support.etcd import ThrowawayEtcd
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
-from apiserver.objects import served
-from machinery.api import kinds
-from machinery.features.gates import Gates
+from nominee.apiserver.objects import served
+from nominee.machinery.api import kinds
+from nominee.machinery.features.gates import Gates
 from tests.apiserver.rest.asgi import VERSION, Reply, Rest, in_memory
 
 _TEMPLATE = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "img"}]}}

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from autoscaler.actuation.deletion_states import (
+from nominee.autoscaler.actuation.deletion_states import (
     TRANSITIONS,
     Effect,
     Event,
@@ -17,12 +17,12 @@ from autoscaler.actuation.deletion_states import (
     diagram,
     transition_of,
 )
-from autoscaler.actuation.node_deletion import NodeDeletion
-from autoscaler.options import Compat
-from autoscaler.planning.annotation_keys import CONFIG_MIRROR, DAEMONSET_POD, DELAY_DELETION_PREFIX
-from machinery.api import errors
-from machinery.runtime.clock import FakeClock, to_time
-from machinery.runtime.failpoints import REGISTRY
+from nominee.autoscaler.actuation.node_deletion import NodeDeletion
+from nominee.autoscaler.options import Compat
+from nominee.autoscaler.planning.annotation_keys import CONFIG_MIRROR, DAEMONSET_POD, DELAY_DELETION_PREFIX
+from nominee.machinery.api import errors
+from nominee.machinery.runtime.clock import FakeClock, to_time
+from nominee.machinery.runtime.failpoints import REGISTRY
 from tests.autoscaler.builders import Started, autoscaler, new_world, node, pod
 from tests.autoscaler.harness import Harness
 from tests.autoscaler.world import World

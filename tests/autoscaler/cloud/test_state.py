@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.cloud.node_groups import Failures, NodeGroup, NodeGroupError, parse
-from autoscaler.cloud.state import CloudError, CloudState, InstanceState
-from autoscaler.cloud.state_file import StateFile, StateFileError
-from machinery.api.pb import core
+from nominee.autoscaler.cloud.node_groups import Failures, NodeGroup, NodeGroupError, parse
+from nominee.autoscaler.cloud.state import CloudError, CloudState, InstanceState
+from nominee.autoscaler.cloud.state_file import StateFile, StateFileError
+from nominee.machinery.api.pb import core
 
 NOW = 1000.0
 GROUP = NodeGroup(name="g", min=1, max=3, target=1, template=core.Node(), provisioning_delay=2.0)

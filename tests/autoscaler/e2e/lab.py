@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from machinery.api import kinds
-from machinery.api.objects import condition_is
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from machinery.wire.manifests import parse_manifests
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import condition_is
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.wire.manifests import parse_manifests
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from autoscaler.planning import taints
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.runtime.clock import parse_rfc3339
+from nominee.autoscaler.planning import taints
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import parse_rfc3339
 from tests.autoscaler.e2e.lab import GROUPS, Lab, lab, usable
 from tests.support.cluster import Cluster, pss_kib
 from tests.support.devices import claim, device, device_class, resource_slice, using

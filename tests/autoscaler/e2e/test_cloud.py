@@ -8,13 +8,13 @@ from typing import Any
 
 import grpc
 import grpc.aio
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
-from machinery.api import kinds
-from machinery.api.objects import condition_is
-from machinery.api.pb import core
-from machinery.client.api_client import Client
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import condition_is
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 

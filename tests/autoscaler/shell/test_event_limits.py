@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.options import Options
-from autoscaler.shell.event_limits import event_correlator
-from machinery.api.pb import core
-from machinery.events.correlator import EventCorrelator
+from nominee.autoscaler.options import Options
+from nominee.autoscaler.shell.event_limits import event_correlator
+from nominee.machinery.api.pb import core
+from nominee.machinery.events.correlator import EventCorrelator
 
 START = 1_000_000.0
 

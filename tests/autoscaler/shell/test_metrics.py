@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from autoscaler.options import Compat, Range
-from autoscaler.shell.metrics import Metrics
-from machinery.runtime.clock import FakeClock
+from nominee.autoscaler.options import Compat, Range
+from nominee.autoscaler.shell.metrics import Metrics
+from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import Started, add_group, autoscaler, new_world, node, pod
 from tests.autoscaler.test_failures import failed
 from tests.autoscaler.world import World

@@ -10,15 +10,15 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
-from autoscaler.cloud.node_groups import parse
-from autoscaler.cloud.servicer import CloudServicer
-from autoscaler.cloud.state import CloudState
-from autoscaler.shell.ports import CloudError
-from autoscaler.shell.provider import CloudConfig, ExternalProvider, status_text
-from machinery.api.pb import core
-from machinery.runtime.clock import FakeClock
+from nominee.autoscaler.cloud.node_groups import parse
+from nominee.autoscaler.cloud.servicer import CloudServicer
+from nominee.autoscaler.cloud.state import CloudState
+from nominee.autoscaler.shell.ports import CloudError
+from nominee.autoscaler.shell.provider import CloudConfig, ExternalProvider, status_text
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
 GROUPS = """
 nodeGroups:

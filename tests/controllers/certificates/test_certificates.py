@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from controllers.certificates.cleaning import is_garbage
-from controllers.certificates.requests import (
+from nominee.controllers.certificates.cleaning import is_garbage
+from nominee.controllers.certificates.requests import (
     CLIENT,
     KUBELET_CLIENT,
     KUBELET_SERVING,
@@ -33,12 +33,12 @@ from controllers.certificates.requests import (
     waits_for_approval,
     waits_for_certificate,
 )
-from controllers.certificates.shell.signer import SigningOptions, load_authority
-from controllers.certificates.signing import Authority, SigningError, end_of, lifetime, sign
-from controllers.shell.manager import TABLE, Options, chosen
-from machinery.api import kinds
-from machinery.api.pb import certificates
-from machinery.runtime.clock import FakeClock
+from nominee.controllers.certificates.shell.signer import SigningOptions, load_authority
+from nominee.controllers.certificates.signing import Authority, SigningError, end_of, lifetime, sign
+from nominee.controllers.shell.manager import TABLE, Options, chosen
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import certificates
+from nominee.machinery.runtime.clock import FakeClock
 from tests.controllers.contexts import context_of
 from tests.support.fake_api import FakeApi
 

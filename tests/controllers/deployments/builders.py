@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.deployments import rollout, sets
-from controllers.deployments.rollout import CreateSet, DeleteSet, UpdateDeployment, UpdateSet
-from machinery.api.pb import apps
-from machinery.wire import codec
+from nominee.controllers.deployments import rollout, sets
+from nominee.controllers.deployments.rollout import CreateSet, DeleteSet, UpdateDeployment, UpdateSet
+from nominee.machinery.api.pb import apps
+from nominee.machinery.wire import codec
 from tests.controllers.builders import EPOCH, owned_by, stamp
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.deployments import progress, rollout, sets
-from controllers.deployments.rollout import CreateSet, DeleteSet, RecordEvent, UpdateDeployment
-from machinery.wire.codec import to_json
+from nominee.controllers.deployments import progress, rollout, sets
+from nominee.controllers.deployments.rollout import CreateSet, DeleteSet, RecordEvent, UpdateDeployment
+from nominee.machinery.wire.codec import to_json
 from tests.controllers.deployments.builders import World, deployment, replica_set
 
 

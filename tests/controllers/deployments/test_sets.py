@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from controllers.deployments import rollout, sets
+from nominee.controllers.deployments import rollout, sets
 from tests.controllers.deployments.builders import deployment, replica_set
 
 HASH = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{1,10}")

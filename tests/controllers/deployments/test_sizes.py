@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controllers.deployments import sizes
+from nominee.controllers.deployments import sizes
 from tests.controllers.deployments.builders import deployment, replica_set
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from controllers.devices import reservations, templates
-from machinery.api.claim_templates import POD_CLAIM_NAME, claim_from
-from machinery.api.pb import core, devices
+from nominee.controllers.devices import reservations, templates
+from nominee.machinery.api.claim_templates import POD_CLAIM_NAME, claim_from
+from nominee.machinery.api.pb import core, devices
 from tests.controllers.builders import owned_by, pod
 from tests.support.devices import allocation, claim, template, using
 

@@ -9,17 +9,17 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from controllers.devices.shell import eviction
-from controllers.devices.shell.eviction import DeviceTaintEviction
-from controllers.devices.taints import ends_at, executing
-from controllers.shell.controller import Context, InformerSet, Recorders
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey, get_condition
-from machinery.api.pb import core, devices
-from machinery.client.api_client import Client
-from machinery.features.gates import Gates, Version
-from machinery.runtime import logs
-from machinery.runtime.clock import FakeClock, rfc3339
+from nominee.controllers.devices.shell import eviction
+from nominee.controllers.devices.shell.eviction import DeviceTaintEviction
+from nominee.controllers.devices.taints import ends_at, executing
+from nominee.controllers.shell.controller import Context, InformerSet, Recorders
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey, get_condition
+from nominee.machinery.api.pb import core, devices
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import FakeClock, rfc3339
 from tests.controllers.builders import pod
 from tests.support.devices import allocation, claim, device, resource_slice, using
 from tests.support.fake_api import FakeApi

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controllers.disruption.budget import (
+from nominee.controllers.disruption.budget import (
     Scale,
     SyncError,
     expected_and_desired,
@@ -18,9 +18,9 @@ from controllers.disruption.budget import (
     status_of,
     unmanaged,
 )
-from machinery.api.objects import ObjectKey, get_condition
-from machinery.api.pb import core, policy
-from machinery.runtime.clock import to_time
+from nominee.machinery.api.objects import ObjectKey, get_condition
+from nominee.machinery.api.pb import core, policy
+from nominee.machinery.runtime.clock import to_time
 from tests.controllers.builders import EPOCH, budget, owned_by, pod, stamp
 
 NOW = to_time(float(EPOCH + 1000))

@@ -6,15 +6,15 @@ from typing import Any, cast
 
 import pytest
 
-from controllers.disruption.shell.disruption import Disruption
-from controllers.shell.controller import Context
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
-from machinery.api.objects import ObjectKey, key_of
-from machinery.api.pb import policy
-from machinery.runtime.clock import FakeClock
-from machinery.wire import codec
+from nominee.controllers.disruption.shell.disruption import Disruption
+from nominee.controllers.shell.controller import Context
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.api.pb import policy
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire import codec
 from tests.controllers.builders import pod
 
 KEY = ObjectKey("default", "budget")

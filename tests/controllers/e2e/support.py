@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_not_found
-from machinery.api.kinds import Kind, M
-from machinery.api.pb import core, events
-from machinery.client.api_client import Client, retry_unavailable
-from machinery.runtime.clock import SystemClock, rfc3339
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.kinds import Kind, M
+from nominee.machinery.api.pb import core, events
+from nominee.machinery.client.api_client import Client, retry_unavailable
+from nominee.machinery.runtime.clock import SystemClock, rfc3339
 from tests.support import retries
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from controllers.deployments.sets import new_set
-from machinery.api import kinds
-from machinery.api.objects import controller_of, get_condition
-from machinery.api.pb import apps
-from machinery.wire import codec
+from nominee.controllers.deployments.sets import new_set
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import controller_of, get_condition
+from nominee.machinery.api.pb import apps
+from nominee.machinery.wire import codec
 from tests.controllers.deployments.builders import deployment
 from tests.controllers.e2e.support import Lab, running
 from tests.support.cluster import Cluster

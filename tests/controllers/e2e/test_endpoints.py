@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from machinery.api import kinds
-from machinery.api.objects import is_terminating
-from machinery.api.pb import core, discovery
-from machinery.wire import codec
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import is_terminating
+from nominee.machinery.api.pb import core, discovery
+from nominee.machinery.wire import codec
 from tests.controllers.builders import node, pod
 from tests.controllers.e2e.support import Lab, running
 from tests.support.cluster import Cluster

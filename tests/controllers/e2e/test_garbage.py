@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.objects import controller_of, get_condition
-from machinery.api.pb import core
-from machinery.wire import codec
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import controller_of, get_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire import codec
 from tests.controllers.builders import node, owned_by, pod, replica_set
 from tests.controllers.e2e.support import Lab, running
 from tests.support.cluster import Cluster

@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 import pytest
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.objects import condition_is, get_condition
-from machinery.api.pb import core
-from machinery.runtime.clock import rfc3339, rfc3339_micro
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import condition_is, get_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import rfc3339, rfc3339_micro
 from tests.controllers.builders import EPOCH, condition, lease, node, pod
 from tests.controllers.e2e.support import QUICK, running
 from tests.support.cluster import Cluster

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from controllers.service_cidrs.protection import FINALIZER
-from machinery.api import kinds
-from machinery.api.pb import core, networking
+from nominee.controllers.service_cidrs.protection import FINALIZER
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core, networking
 from tests.controllers.e2e.support import running
 from tests.support.cluster import Cluster
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from machinery.api import kinds
-from machinery.api.pb import coordination
-from machinery.client.api_client import Client
-from machinery.runtime.clock import to_micro_time
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import coordination
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.runtime.clock import to_micro_time
 from tests.controllers.builders import node, replica_set
 from tests.controllers.e2e.support import running
 from tests.support.cluster import Cluster, pss_kib

@@ -5,9 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from machinery.api import kinds
-from machinery.api.pb import core, storage
-from machinery.client.informer import Informer
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core, storage
+from nominee.machinery.client.informer import Informer
 from tests.controllers.builders import claim, node, pod, storage_class, volume
 from tests.controllers.e2e.support import Lab, running
 from tests.support.cluster import Cluster

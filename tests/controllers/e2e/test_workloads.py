@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.objects import controller_of, get_condition
-from machinery.api.pb import apps, core
-from machinery.runtime.clock import SystemClock, from_time
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import controller_of, get_condition
+from nominee.machinery.api.pb import apps, core
+from nominee.machinery.runtime.clock import SystemClock, from_time
 from tests.controllers.builders import budget, node, pod, replica_set
 from tests.controllers.e2e.support import Lab, running
 from tests.support.cluster import Cluster

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from machinery.api.pb import core, discovery
-from machinery.wire import codec
+from nominee.machinery.api.pb import core, discovery
+from nominee.machinery.wire import codec
 from tests.controllers.builders import node, pod
 
 NODES = {"n1": node("n1", labels={"topology.kubernetes.io/zone": "z1"}), "n2": node("n2")}

@@ -9,18 +9,18 @@ from typing import Any
 import anyio
 import pytest
 
-from controllers.endpoints.mirroring import is_mirrored, plan
-from controllers.endpoints.pending_writes import PendingWrites
-from controllers.endpoints.shell.members import ServicePods
-from controllers.endpoints.subsets import desired, desired_subsets, repacked, truncate
-from controllers.planned_events import PlannedEvent
-from controllers.shell.manager import TABLE, Options
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core
-from machinery.runtime.clock import FakeClock
-from machinery.wire import codec
-from machinery.wire.codec import to_json
+from nominee.controllers.endpoints.mirroring import is_mirrored, plan
+from nominee.controllers.endpoints.pending_writes import PendingWrites
+from nominee.controllers.endpoints.shell.members import ServicePods
+from nominee.controllers.endpoints.subsets import desired, desired_subsets, repacked, truncate
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.shell.manager import TABLE, Options
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire import codec
+from nominee.machinery.wire.codec import to_json
 from tests.controllers.builders import EPOCH
 from tests.controllers.contexts import context_of
 from tests.controllers.endpoints.builders import NODES, PORT, backend, service, stored

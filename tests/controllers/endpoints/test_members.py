@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controllers.endpoints.members import Members
-from machinery.api.objects import ObjectKey, key_of
-from machinery.api.pb import core
+from nominee.controllers.endpoints.members import Members
+from nominee.machinery.api.objects import ObjectKey, key_of
+from nominee.machinery.api.pb import core
 from tests.controllers.endpoints.builders import backend, service
 
 WEB = ObjectKey("default", "web")

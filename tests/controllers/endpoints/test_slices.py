@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from controllers.endpoints.filling import Writes
-from controllers.endpoints.slices import Plan, name_prefix, plan
-from controllers.endpoints.trigger_time import TriggerTimes, annotate
-from machinery.api.objects import key_of
-from machinery.api.pb import core, discovery, meta
-from machinery.wire.codec import to_json
+from nominee.controllers.endpoints.filling import Writes
+from nominee.controllers.endpoints.slices import Plan, name_prefix, plan
+from nominee.controllers.endpoints.trigger_time import TriggerTimes, annotate
+from nominee.machinery.api.objects import key_of
+from nominee.machinery.api.pb import core, discovery, meta
+from nominee.machinery.wire.codec import to_json
 from tests.controllers.builders import EPOCH
 from tests.controllers.endpoints.builders import NODES, PORT, backend, service, sizes, stored
 

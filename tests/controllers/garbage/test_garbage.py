@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from controllers.garbage.namespace_status import (
+from nominee.controllers.garbage.namespace_status import (
     RemainingContent,
     conditions,
     with_conditions,
     without_content_finalizer,
 )
-from controllers.garbage.ownership import (
+from nominee.controllers.garbage.ownership import (
     Action,
     Delete,
     DeleteDependents,
@@ -24,7 +24,7 @@ from controllers.garbage.ownership import (
     Owner,
     decide,
 )
-from controllers.garbage.pod_gc import (
+from nominee.controllers.garbage.pod_gc import (
     Quarantine,
     failed,
     on_nodes,
@@ -32,11 +32,11 @@ from controllers.garbage.pod_gc import (
     too_many_ended,
     unscheduled_terminating,
 )
-from machinery.api import kinds
-from machinery.api.objects import get_condition
-from machinery.api.pb import core
-from machinery.runtime.clock import to_time
-from machinery.wire import codec
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import get_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import to_time
+from nominee.machinery.wire import codec
 from tests.controllers.builders import EPOCH, condition, node, owned_by, pod
 
 NOW = to_time(float(EPOCH))

@@ -7,12 +7,12 @@ from typing import Any
 import anyio
 import pytest
 
-from controllers.nodes.shell.lifecycle import NodeLifecycle
-from machinery.api import errors, kinds
-from machinery.api.kinds import Kind
-from machinery.api.objects import condition_is
-from machinery.runtime import failpoints
-from machinery.runtime.clock import FakeClock
+from nominee.controllers.nodes.shell.lifecycle import NodeLifecycle
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import condition_is
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import FakeClock
 from tests.controllers.builders import lease, node
 from tests.controllers.contexts import context_of
 from tests.support.fake_api import FakeApi

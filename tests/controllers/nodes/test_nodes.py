@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from controllers.nodes.eviction import seconds_to_live
-from controllers.nodes.health import observe, unknown_status, unready_pod
-from controllers.nodes.metadata import TTL_ANNOTATION, patch, ttl_seconds
-from controllers.nodes.registration import registrations
-from controllers.nodes.taints import plan_no_execute, plan_no_schedule, taints_patch
-from machinery.api.pb import core
-from machinery.runtime.clock import to_time
+from nominee.controllers.nodes.eviction import seconds_to_live
+from nominee.controllers.nodes.health import observe, unknown_status, unready_pod
+from nominee.controllers.nodes.metadata import TTL_ANNOTATION, patch, ttl_seconds
+from nominee.controllers.nodes.registration import registrations
+from nominee.controllers.nodes.taints import plan_no_execute, plan_no_schedule, taints_patch
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import to_time
 from tests.controllers.builders import EPOCH, condition, lease, node, pod, stamp
 
 NOW = to_time(float(EPOCH + 100))

@@ -8,12 +8,12 @@ from typing import Any
 
 import anyio
 
-from controllers.quotas.shell.quotas import COALESCE_SECONDS, RESYNC_SECONDS, QuotaController
-from controllers.quotas.usage import is_charged
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.runtime.clock import FakeClock
-from machinery.wire import codec
+from nominee.controllers.quotas.shell.quotas import COALESCE_SECONDS, RESYNC_SECONDS, QuotaController
+from nominee.controllers.quotas.usage import is_charged
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire import codec
 from tests.controllers.builders import claim, pod
 from tests.controllers.contexts import context_of
 from tests.support.fake_api import FakeApi

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from controllers.quotas.usage import measured_kinds, recounted, used
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.wire import codec
+from nominee.controllers.quotas.usage import measured_kinds, recounted, used
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire import codec
 from tests.controllers.builders import pod
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controllers.replica_sets.expectations import EXPECTATION_SECONDS_MAX, Expectations
-from controllers.replica_sets.replicas import (
+from nominee.controllers.replica_sets.expectations import EXPECTATION_SECONDS_MAX, Expectations
+from nominee.controllers.replica_sets.replicas import (
     BURST_MAX,
     claim,
     is_available,
@@ -14,10 +14,10 @@ from controllers.replica_sets.replicas import (
     recheck_seconds,
     to_delete,
 )
-from controllers.replica_sets.replicas import status_of as replicas_status
-from machinery.api.objects import ObjectKey, get_condition
-from machinery.api.pb import core
-from machinery.runtime.clock import to_time
+from nominee.controllers.replica_sets.replicas import status_of as replicas_status
+from nominee.machinery.api.objects import ObjectKey, get_condition
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import to_time
 from tests.controllers.builders import EPOCH, owned_by, pod, replica_set
 
 NOW = to_time(float(EPOCH + 1000))

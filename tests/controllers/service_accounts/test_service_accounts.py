@@ -8,13 +8,13 @@ from typing import Any
 
 import anyio
 
-from controllers.service_accounts.objects import DESCRIPTION_ANNOTATION
-from controllers.service_accounts.shell.accounts import ServiceAccountController
-from controllers.service_accounts.shell.root_certificate import RootCertificatePublisher
-from machinery.api import kinds
-from machinery.api.kinds import Kind
-from machinery.api.pb import core
-from machinery.runtime.clock import FakeClock
+from nominee.controllers.service_accounts.objects import DESCRIPTION_ANNOTATION
+from nominee.controllers.service_accounts.shell.accounts import ServiceAccountController
+from nominee.controllers.service_accounts.shell.root_certificate import RootCertificatePublisher
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import FakeClock
 from tests.controllers.contexts import context_of
 from tests.support.fake_api import FakeApi
 

@@ -7,11 +7,11 @@ from typing import Any
 import anyio
 import pytest
 
-from controllers.service_cidrs.protection import FINALIZER, GRACE_SECONDS, may_be_deleted
-from controllers.service_cidrs.shell.service_cidrs import ServiceCIDRController
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import networking
-from machinery.runtime.clock import FakeClock
+from nominee.controllers.service_cidrs.protection import FINALIZER, GRACE_SECONDS, may_be_deleted
+from nominee.controllers.service_cidrs.shell.service_cidrs import ServiceCIDRController
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import networking
+from nominee.machinery.runtime.clock import FakeClock
 from tests.controllers.contexts import context_of
 from tests.support.fake_api import FakeApi
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import anyio
 
-from controllers.shell.controller import Context, Worker
-from machinery.runtime.clock import FakeClock
+from nominee.controllers.shell.controller import Context, Worker
+from nominee.machinery.runtime.clock import FakeClock
 from tests.controllers.contexts import context_of
 from tests.support.fake_api import FakeApi
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controllers.volumes.attempts import Attempts
+from nominee.controllers.volumes.attempts import Attempts
 
 
 def test_an_attempt_runs_for_the_delay() -> None:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from controllers.finalizers import without_finalizer
-from controllers.volumes import annotations as names
-from controllers.volumes.binding import ClaimView, best_match, next_claim_step, next_volume_step
-from controllers.volumes.pod_claims import waits_with
-from controllers.volumes.protection import uses
-from controllers.volumes.provisioning import (
+from nominee.controllers.finalizers import without_finalizer
+from nominee.controllers.volumes import annotations as names
+from nominee.controllers.volumes.binding import ClaimView, best_match, next_claim_step, next_volume_step
+from nominee.controllers.volumes.pod_claims import waits_with
+from nominee.controllers.volumes.protection import uses
+from nominee.controllers.volumes.provisioning import (
     Decision,
     GiveUp,
     Nothing,
@@ -21,7 +21,7 @@ from controllers.volumes.provisioning import (
     Refuse,
     decide,
 )
-from controllers.volumes.steps import (
+from nominee.controllers.volumes.steps import (
     DeleteVolume,
     RecordEvent,
     Step,
@@ -30,8 +30,8 @@ from controllers.volumes.steps import (
     UpdateVolume,
     UpdateVolumeStatus,
 )
-from machinery.api.pb import core, storage
-from machinery.scheduling.volume_matching import (
+from nominee.machinery.api.pb import core, storage
+from nominee.machinery.scheduling.volume_matching import (
     BETA_STORAGE_CLASS,
     BIND_COMPLETED,
     NO_PROVISIONER,

@@ -7,9 +7,9 @@ import random
 import anyio
 import pytest
 
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.client.api_client import Client
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
 from tests.kubelet.e2e.support import KUBELET, condition, in_force, is_ready, lab, pod, runs
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
 

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import grpc.aio
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as cloud
-from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as cloud_grpc
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_not_found
-from machinery.api.pb import core
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.pb import core
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as cloud
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as cloud_grpc
 from tests.kubelet.e2e.support import KUBELET, Lab, is_ready, lab, pod
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery.api import kinds
-from machinery.api.objects import condition_is
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import condition_is
 from tests.kubelet.e2e.support import KUBELET, is_ready, lab, pod
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually

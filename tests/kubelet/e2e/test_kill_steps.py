@@ -12,10 +12,10 @@ from typing import Final
 
 import pytest
 
-from kubelet.checkpoint import Checkpoint, decode
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.resources.pod_resources import CPU, MEMORY, amount
+from nominee.kubelet.checkpoint import Checkpoint, decode
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import CPU, MEMORY, amount
 from tests.kubelet.e2e.support import KUBELET, Lab, condition, is_ready, lab, pod
 from tests.support.cluster import Cluster
 

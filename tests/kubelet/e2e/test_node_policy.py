@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api import kinds
+from nominee.machinery.api import kinds
 from tests.kubelet.e2e.support import Lab, condition, in_force, is_ready, lab, pod
 from tests.support.cluster import Cluster
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.runtime.clock import from_time
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import from_time
 from tests.kubelet.e2e.support import KUBELET, condition, generation, is_ready, lab, pod, runs
 from tests.support.cluster import Cluster
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from machinery.api import kinds
-from machinery.api.pb import core
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
 from tests.kubelet.e2e.support import KUBELET, Lab, condition, in_force, is_ready, lab, pod
 from tests.support.cluster import Cluster
 

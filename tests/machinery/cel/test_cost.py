@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.cel import checked, environment
-from machinery.cel.cost import COST_MAX, MOST, worst_cost
-from machinery.cel.device_selector import compile_selector
-from machinery.cel.errors import CostError
+from nominee.machinery.cel import checked, environment
+from nominee.machinery.cel.cost import COST_MAX, MOST, worst_cost
+from nominee.machinery.cel.device_selector import compile_selector
+from nominee.machinery.cel.errors import CostError
 
 MINE, ROOM = 'device.attributes["dra.example.com"]', 'device.capacity["dra.example.com"]'
 TEN = str(list(range(10)))

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from machinery.api.pb import devices
-from machinery.cel import device_selector
-from machinery.cel.device_selector import Features, compile_selector, device_value
-from machinery.cel.errors import CompileError, CostError, EvaluationError
-from machinery.cel.semver import Semver, SemverError
-from machinery.cel.tokens import with_empty_domains
-from machinery.wire import codec
+from nominee.machinery.api.pb import devices
+from nominee.machinery.cel import device_selector
+from nominee.machinery.cel.device_selector import Features, compile_selector, device_value
+from nominee.machinery.cel.errors import CompileError, CostError, EvaluationError
+from nominee.machinery.cel.semver import Semver, SemverError
+from nominee.machinery.cel.tokens import with_empty_domains
+from nominee.machinery.wire import codec
 from tests.support.patience import PATIENCE_SECONDS
 
 GPU = codec.from_json(
@@ -228,7 +228,7 @@ def test_versions_compare_as_semver_says() -> None:
 
 def test_the_library_loads_with_the_first_expression() -> None:
     code = (
-        "import sys; from machinery.cel import device_selector as d\n"
+        "import sys; from nominee.machinery.cel import device_selector as d\n"
         "assert 'cel_expr_python' not in sys.modules\n"
         "d.compile_selector('true'); assert 'cel_expr_python' in sys.modules"
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api.pb import core
-from machinery.runtime.clock import to_time
 from nominee.chaos.rest import unrest
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import to_time
 
 NOW = 1_000.0
 

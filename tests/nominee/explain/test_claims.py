@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import FakeClock
-from machinery.wire import codec
 from nominee.explain import what_if
 from nominee.explain.cluster import Cluster, build_cluster
-from scheduler.explanation.verdict import Rejection, explain
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire import codec
+from nominee.scheduler.explanation.verdict import Rejection, explain
 from tests.scheduler.builders import node, pod
 from tests.support.devices import (
     allocation,

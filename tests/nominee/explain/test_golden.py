@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from machinery.features.gates import Version
-from machinery.runtime.clock import FakeClock
 from nominee.explain.explainer import Setup, explain_pods
 from nominee.explain.files import ClusterFile
+from nominee.machinery.features.gates import Version
+from nominee.machinery.runtime.clock import FakeClock
 from tests.scheduler.golden import NOW_SECONDS
 from tests.scheduler.recorded_verdicts import in_recorded_form, recorded
 from tests.support.recordings import read

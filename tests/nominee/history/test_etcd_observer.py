@@ -12,14 +12,14 @@ import grpc.aio
 import pytest
 from aetcd import rpc
 
-from machinery.api import kinds
-from machinery.client.etcd_channel import connect
-from machinery.wire import envelope
 from nominee.history import etcd_observer, etcd_watch
 from nominee.history.etcd_observer import EtcdObserver
 from nominee.history.etcd_watch import HistoryUnavailable
 from nominee.history.revision import Revision
 from nominee.invariants.resource_versions import ResourceVersions
+from nominee.machinery.api import kinds
+from nominee.machinery.client.etcd_channel import connect
+from nominee.machinery.wire import envelope
 from tests.nominee.invariants.histories import History, pod, violations_of
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS

@@ -7,9 +7,9 @@ import anyio.to_thread
 import grpc
 from aetcd import rpc
 
-from machinery.runtime.clock import SystemClock
 from nominee.history.history_file import NAME, HistoryReader
 from nominee.history.recorder import Recorder
+from nominee.machinery.runtime.clock import SystemClock
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from google.protobuf.message import Message
 
-from machinery.api import kinds
-from machinery.api.objects import key_of
-from machinery.api.pb import coordination, core
-from machinery.wire import envelope
 from nominee.history.fold import Fold
 from nominee.history.revision import Revision
 from nominee.invariants.check import Result, check
 from nominee.invariants.checker import Checker, Violation
 from nominee.invariants.evidence import Evidence, Settings
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import key_of
+from nominee.machinery.api.pb import coordination, core
+from nominee.machinery.wire import envelope
 
 BEGIN = 1_700_000_000.0
 SECOND_PER_WRITE = 1.0

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from machinery.api import kinds
 from nominee.invariants.acknowledged_writes import AcknowledgedWrites
 from nominee.invariants.check import Result
 from nominee.invariants.evidence import Acknowledged, Evidence, Settings
+from nominee.machinery.api import kinds
 from tests.nominee.invariants.histories import History, pod, result_of
 
 SETTINGS = Settings(records_acknowledged=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api.objects import ObjectKey
 from nominee.invariants.check import Result
 from nominee.invariants.checkpoints import Checkpoints
 from nominee.invariants.deferred_resizes import DeferredResizes
 from nominee.invariants.evidence import CheckpointedPod, Evidence, Settings
 from nominee.invariants.pod_termination import PodTermination
+from nominee.machinery.api.objects import ObjectKey
 from tests.nominee.invariants.histories import BEGIN, History, lease, node, pod, result_of, violations_of
 
 PREEMPTS = Settings(preempts_for_resizes=True)

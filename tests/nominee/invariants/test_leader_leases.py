@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api.pb import coordination
 from nominee.invariants.leader_leases import LeaderLeases
+from nominee.machinery.api.pb import coordination
 from tests.nominee.invariants.histories import History, node, result_of
 
 

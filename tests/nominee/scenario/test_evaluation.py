@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.wire.scalars import Json
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario import paths
 from nominee.scenario.condition import Comparison, EventCondition, ObjectCondition
 from nominee.scenario.evaluation import evaluate_events, evaluate_objects, matches

@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-import scenarios
+from nominee import scenarios
 from nominee.scenario.condition import AllOf, Comparison, ObjectCondition
 from nominee.scenario.documents import InvalidScenarioError
 from nominee.scenario.model import Expect, Mode, Scenario, Verb, Wait
@@ -22,7 +22,7 @@ kind: Scenario
 metadata: {name: a}
 spec:
 """
-FOLDER = Path(scenarios.__file__).parent
+FOLDER = Path(scenarios.__file__).resolve().parent
 FILES = sorted(FOLDER.glob("*.yaml"))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from machinery.wire.manifests import dump_yaml, load_documents
-from machinery.wire.scalars import Json
+from nominee.machinery.wire.manifests import dump_yaml, load_documents
+from nominee.machinery.wire.scalars import Json
 from nominee.scenario.model import Apply
 from nominee.scenario.reading import read_text
 from nominee.scenario.recorder import ProcessView, Recorder

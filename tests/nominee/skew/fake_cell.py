@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from machinery.process.parent_death import die_with_parent
+from nominee.machinery.process.parent_death import die_with_parent
 from nominee.scenario.program import Plan
 from nominee.scenario.result import Outcome, ScenarioResult
 from tests.support.eventually import eventually_sync

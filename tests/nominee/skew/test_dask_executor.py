@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from machinery.runtime.clock import SystemClock
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.skew import dask_executor
 from nominee.skew.cell_run import Job
 from nominee.skew.dask_executor import DaskExecutor

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from machinery.runtime.clock import SystemClock
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.scenario.result import Outcome
 from nominee.skew import cell_run
 from nominee.skew.cell_run import Job, WorkDirectory

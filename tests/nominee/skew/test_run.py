@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from machinery.runtime.clock import SystemClock
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.scenario.result import Outcome, ScenarioResult
 from nominee.skew import run as running
 from nominee.skew.cell_run import Job, keep

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from machinery.runtime.clock import SystemClock
+from nominee.machinery.runtime.clock import SystemClock
 from nominee.skew import run as running
 from nominee.skew.command import skew
 from nominee.skew.kep_page import kep_page

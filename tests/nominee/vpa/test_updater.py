@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api.pb import core
+from nominee.machinery.api.pb import core
 from nominee.vpa.policy import Policy
 from nominee.vpa.trace import ALL_CONTAINERS, Usage
 from nominee.vpa.updater import Action, Updater, recommend

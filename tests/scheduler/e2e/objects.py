@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_not_found
-from machinery.api.pb import core, storage
-from machinery.client.api_client import Client, retry_unavailable
-from machinery.process.serving_client import ServingPort, request
-from machinery.wire import codec
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.pb import core, storage
+from nominee.machinery.client.api_client import Client, retry_unavailable
+from nominee.machinery.process.serving_client import ServingPort, request
+from nominee.machinery.wire import codec
 from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.rest_client import ObjectClient

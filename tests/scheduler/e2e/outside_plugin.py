@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import (
     ClusterEventWithHint,
     Code,
     EnqueueExtensions,
@@ -15,7 +15,7 @@ from scheduler.framework.interface import (
     PermitPlugin,
     Status,
 )
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 
 class Turnstile(EnqueueExtensions, FilterPlugin, PermitPlugin):

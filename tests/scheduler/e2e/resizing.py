@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from machinery.api import kinds
-from machinery.api.pb import core, policy, scheduling
-from machinery.wire import codec
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core, policy, scheduling
+from nominee.machinery.wire import codec
 from tests.scheduler.e2e.objects import bound, debug_queue, node, pod, pod_when
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.pb import devices
-from machinery.client.api_client import Client, retry_unavailable
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import devices
+from nominee.machinery.client.api_client import Client, retry_unavailable
 from tests.scheduler.e2e.objects import bound, node, pod, pod_when, scheduled_condition
 from tests.support.cluster import Cluster
 from tests.support.devices import DRIVER, claim, device, device_class, resource_slice, template, using

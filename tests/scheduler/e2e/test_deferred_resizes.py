@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api import kinds
-from machinery.client.api_client import Client
+from nominee.machinery.api import kinds
+from nominee.machinery.client.api_client import Client
 from tests.scheduler.e2e.objects import node, pod_when, scheduled_condition
 from tests.scheduler.e2e.resizing import (
     budget,

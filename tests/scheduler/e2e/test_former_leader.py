@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from machinery.api import kinds
-from machinery.client.api_client import connect
+from nominee.machinery.api import kinds
+from nominee.machinery.client.api_client import connect
 from tests.scheduler.e2e.objects import bound, node, pod
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError, is_not_found
-from machinery.api.pb import workloads
-from machinery.client.api_client import Client
-from machinery.wire import codec
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.pb import workloads
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.wire import codec
 from tests.scheduler.e2e.objects import bound, node, pod, pod_when, scheduled_condition
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually

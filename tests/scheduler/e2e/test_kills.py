@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import anyio
 
-from machinery.api import kinds
-from machinery.client.api_client import Client, retry_unavailable
-from machinery.resources.quantity import milli
+from nominee.machinery.api import kinds
+from nominee.machinery.client.api_client import Client, retry_unavailable
+from nominee.machinery.resources.quantity import milli
 from tests.scheduler.e2e.objects import node, pod, scheduled_condition
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually

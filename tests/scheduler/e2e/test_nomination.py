@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from machinery.api import kinds
-from machinery.client.api_client import Client
+from nominee.machinery.api import kinds
+from nominee.machinery.client.api_client import Client
 from tests.scheduler.e2e.objects import (
     CLAIM_VOLUMES,
     SELECTED_NODE,

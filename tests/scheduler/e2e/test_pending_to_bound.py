@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from machinery.api import kinds
+from nominee.machinery.api import kinds
 from tests.scheduler.e2e.objects import bound, debug_queue, node, pod, pod_when, scheduled_condition
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from machinery.api import kinds
-from machinery.api.pb import core, meta
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core, meta
 from tests.scheduler.e2e.objects import bound, node, pod, pod_when, scheduled_condition
 from tests.support.cluster import Cluster
 

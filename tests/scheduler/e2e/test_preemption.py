@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from machinery.api import kinds
-from machinery.api.pb import scheduling
-from machinery.wire import codec
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import scheduling
+from nominee.machinery.wire import codec
 from tests.scheduler.e2e.objects import (
     CLAIM_VOLUMES,
     bound,

@@ -9,11 +9,11 @@ from contextlib import suppress
 import anyio
 import pytest
 
-from machinery.api import kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from machinery.resources.quantity import milli
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.resources.quantity import milli
 from tests.scheduler.e2e.objects import node, pod
 from tests.scheduler.e2e.test_preemption import priority_class
 from tests.support.cluster import Cluster

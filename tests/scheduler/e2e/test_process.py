@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from machinery.api import kinds
-from machinery.api.pb import core
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
 from tests.scheduler.e2e.objects import bound, debug_queue, node, pod, pod_when, scheduled_condition
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually

@@ -15,11 +15,11 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.client.api_client import retry_unavailable
-from machinery.client.informer import Informer
-from machinery.resources.pod_resources import CPU, amount
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import retry_unavailable
+from nominee.machinery.client.informer import Informer
+from nominee.machinery.resources.pod_resources import CPU, amount
 from tests.kubelet.e2e.support import KUBELET, Lab, condition, in_force, is_ready, lab, pod, runs
 from tests.scheduler.e2e.resizing import GATE, create_priorities, entry
 from tests.support.cluster import Cluster

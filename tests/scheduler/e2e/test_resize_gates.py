@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from machinery.api import kinds
+from nominee.machinery.api import kinds
 from tests.kubelet.e2e.support import Lab, condition, in_force, is_ready, lab, pod
 from tests.scheduler.e2e.resizing import create_priorities, entry, is_evicted, set_policy, settle
 from tests.support.cluster import Cluster

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from machinery.api import kinds
+from nominee.machinery.api import kinds
 from tests.scheduler.e2e.objects import bound, node, pod
 from tests.scheduler.e2e.resizing import (
     budget,

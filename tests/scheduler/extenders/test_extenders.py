@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from machinery.api import kinds
-from scheduler.config import Extender, SchedulerConfig
+from nominee.machinery.api import kinds
+from nominee.scheduler.config import Extender, SchedulerConfig
 from tests.scheduler.builders import node, pod
 from tests.scheduler.extenders.conftest import Outside
 from tests.scheduler.shell.conftest import running

@@ -23,10 +23,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from scheduler.config import ConfigError, Extender, ExtenderTls, load
-from scheduler.extenders.client import ExtenderClient
-from scheduler.extenders.tls import TransportError
-from scheduler.extenders.transport import CallError, Transport
+from nominee.scheduler.config import ConfigError, Extender, ExtenderTls, load
+from nominee.scheduler.extenders.client import ExtenderClient
+from nominee.scheduler.extenders.tls import TransportError
+from nominee.scheduler.extenders.transport import CallError, Transport
 from tests.support.patience import PATIENCE_SECONDS
 
 BEGIN = datetime(2020, 1, 1, tzinfo=UTC)

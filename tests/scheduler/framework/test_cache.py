@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api.pb import core
-from scheduler.framework.cache import Cache, CacheError
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import PodInfo
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.cache import Cache, CacheError
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import PodInfo
 from tests.scheduler.builders import node, pod
 
 

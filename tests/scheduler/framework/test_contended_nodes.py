@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from machinery.api.pb import core
-from scheduler.framework.algorithm import find_feasible
-from scheduler.framework.contended_nodes import PRIORITIES_MAX
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.diagnosis import FitError, NodeStatusTable
-from scheduler.framework.interface import (
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.algorithm import find_feasible
+from nominee.scheduler.framework.contended_nodes import PRIORITIES_MAX
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.diagnosis import FitError, NodeStatusTable
+from nominee.scheduler.framework.interface import (
     NominatingInfo,
     NominatingMode,
     PreFilterExtensions,
@@ -21,7 +21,7 @@ from scheduler.framework.interface import (
     PreFilterResult,
     Status,
 )
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import Desk, desk, node, pod
 from tests.scheduler.clusters import clusters, pod_documents, read_pod
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.framework.diagnosis import NodeStatusTable
-from scheduler.framework.interface import Code, Status
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo
+from nominee.scheduler.framework.diagnosis import NodeStatusTable
+from nominee.scheduler.framework.interface import Code, Status
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo
 from tests.scheduler.builders import node
 
 FULL = Status(Code.Unschedulable, ("Insufficient cpu",), "NodeResourcesFit")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from machinery.api.pb import core
-from machinery.wire import codec
-from scheduler.framework.pod_requests import ResourceOptions
-from scheduler.framework.types import PodInfo
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.pod_requests import ResourceOptions
+from nominee.scheduler.framework.types import PodInfo
 from tests.scheduler.resizing import pod
 
 POD_LEVEL: dict[str, Any] = {

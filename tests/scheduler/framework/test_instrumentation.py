@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from machinery.runtime.clock import FakeClock
-from scheduler.framework.algorithm import find_feasible, prioritize
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.instrumentation import FAILED, PluginObserver, PointHooks, hooks_of
-from scheduler.framework.interface import Code, FilterError, FilterPlugin, PostBindPlugin, Status
-from scheduler.framework.plugin_hooks import PluginHooks
-from scheduler.framework.runtime import Framework
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.scheduler.framework.algorithm import find_feasible, prioritize
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.instrumentation import FAILED, PluginObserver, PointHooks, hooks_of
+from nominee.scheduler.framework.interface import Code, FilterError, FilterPlugin, PostBindPlugin, Status
+from nominee.scheduler.framework.plugin_hooks import PluginHooks
+from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import UNREAD, Desk, Scripted, desk, node, pod
 from tests.scheduler.performing import binding_plugins
 

@@ -8,13 +8,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from machinery.api.pb import core
-from machinery.api.selectors import LabelSelector
-from machinery.wire import codec
-from scheduler.framework import label_groups
-from scheduler.framework.label_groups import pods_matching
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.selectors import LabelSelector
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework import label_groups
+from nominee.scheduler.framework.label_groups import pods_matching
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import node, pod
 
 SELECTORS = [LabelSelector.parse(text) for text in ("app=a", "app in (a,b)", "!app", "tier", "")]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from scheduler.framework.interface import NominatingInfo, NominatingMode
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.types import PodInfo
+from nominee.scheduler.framework.interface import NominatingInfo, NominatingMode
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.types import PodInfo
 from tests.scheduler.builders import pod
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from scheduler.framework.algorithm import (
+from nominee.scheduler.framework.algorithm import (
     AlgorithmError,
     NoNodesError,
     find_feasible,
@@ -17,10 +17,10 @@ from scheduler.framework.algorithm import (
     schedule_pod,
     survey,
 )
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.diagnosis import FitError
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource
-from scheduler.framework.interface import (
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.diagnosis import FitError
+from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.framework.interface import (
     Code,
     FilterPlugin,
     NominatingInfo,
@@ -33,10 +33,10 @@ from scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
-from scheduler.framework.profile import Profile
-from scheduler.framework.runtime import Framework, PluginConfigError, ScoreError
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.registry import IN_TREE
+from nominee.scheduler.framework.profile import Profile
+from nominee.scheduler.framework.runtime import Framework, PluginConfigError, ScoreError
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.registry import IN_TREE
 from tests.scheduler.builders import UNREAD, Desk, Scripted, desk, node, pod
 from tests.scheduler.performing import binding_plugins
 from tests.support.patience import PATIENCE_SECONDS

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from machinery.features.gates import Gates
-from machinery.runtime.clock import FakeClock
-from scheduler.framework.simulation import Simulator
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.registry import IN_TREE, default_profile
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.scheduler.framework.simulation import Simulator
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.registry import IN_TREE, default_profile
 from tests.scheduler.builders import VERSION, node, pod
 
 

@@ -9,11 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from machinery.api.pb import core
-from scheduler.framework.cache import Cache
-from scheduler.framework.columns import Column
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.columns import Column
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.clusters import node_documents, pod_documents, read_node, read_pod
 
 NODES = [f"n{i}" for i in range(20)]  # more than the snapshot has room for at first

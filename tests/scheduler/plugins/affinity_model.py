@@ -11,9 +11,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from machinery.api.pb import core
-from machinery.api.selectors import LabelSelector
-from machinery.wire import codec
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.selectors import LabelSelector
+from nominee.machinery.wire import codec
 
 KEYS = ("zone", "host", "rack")
 NAMESPACES: dict[str, dict[str, str]] = {

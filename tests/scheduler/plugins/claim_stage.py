@@ -7,16 +7,16 @@ from typing import Any
 
 import anyio
 
-from machinery.api import errors, kinds
-from machinery.api.kinds import Kind
-from machinery.api.pb import devices
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import FakeClock
-from scheduler.framework.algorithm import pre_filter
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import PostFilterResult, Status
-from scheduler.framework.types import PodInfo
-from scheduler.plugins.dynamic_resources import DynamicResources
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import devices
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.scheduler.framework.algorithm import pre_filter
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import PostFilterResult, Status
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.dynamic_resources import DynamicResources
 from tests.scheduler.builders import UNREAD, VERSION, desk, node, pod
 from tests.scheduler.performing import done
 from tests.support.devices import (

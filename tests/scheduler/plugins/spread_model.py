@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from machinery.api.pb import core
-from machinery.api.selectors import LabelSelector
-from machinery.scheduling.node_affinity import RequiredNodeAffinity
-from machinery.scheduling.taints import find_untolerated
-from machinery.wire import codec
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.spread_constraints import HOSTNAME
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.selectors import LabelSelector
+from nominee.machinery.scheduling.node_affinity import RequiredNodeAffinity
+from nominee.machinery.scheduling.taints import find_untolerated
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.spread_constraints import HOSTNAME
 
 MISMATCH = "node(s) didn't match pod topology spread constraints"
 UNLABELLED = f"{MISMATCH} (missing required label)"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from scheduler.framework.profile import ArgumentError
-from scheduler.plugins.registry import IN_TREE
-from scheduler.plugins.resource_scoring import RequestedToCapacityRatio
+from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.plugins.registry import IN_TREE
+from nominee.scheduler.plugins.resource_scoring import RequestedToCapacityRatio
 from tests.scheduler.builders import desk
 
 

@@ -6,9 +6,9 @@ import anyio
 import pytest
 from prometheus_client import CollectorRegistry
 
-from machinery.runtime.clock import FakeClock, to_time
-from scheduler.framework.interface import Status
-from scheduler.shell.metrics import Metrics
+from nominee.machinery.runtime.clock import FakeClock, to_time
+from nominee.scheduler.framework.interface import Status
+from nominee.scheduler.shell.metrics import Metrics
 from tests.scheduler.plugins.claim_stage import Stage, allocated, mine, user
 from tests.support.devices import (
     device,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Status
-from scheduler.framework.types import PodInfo
-from scheduler.plugins.dynamic_resources.tracker import manager_of
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import Status
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.dynamic_resources.tracker import manager_of
 from tests.scheduler.plugins.claim_stage import FINALIZER, S1, Stage, mine, user
 from tests.support.devices import (
     claim,

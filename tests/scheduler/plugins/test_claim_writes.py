@@ -5,10 +5,10 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from machinery.api import errors, kinds
-from machinery.api.pb import devices
-from scheduler.framework.types import PodInfo
-from scheduler.plugins.dynamic_resources.tracker import manager_of
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.pb import devices
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.dynamic_resources.tracker import manager_of
 from tests.scheduler.builders import UNREAD, pod
 from tests.scheduler.performing import binding_plugins
 from tests.scheduler.plugins.claim_stage import FINALIZER, S1, S2, Stage, allocated, mine, user

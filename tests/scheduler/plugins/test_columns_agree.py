@@ -10,18 +10,18 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import FakeClock
-from scheduler.framework.cache import Cache
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import FilterPlugin
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.profile import ExtensionPoint, Profile
-from scheduler.framework.runtime import Environment, Framework
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import PodInfo
-from scheduler.plugins.registry import DEFAULT_PLUGINS, IN_TREE, default_profile
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import FilterPlugin
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.profile import ExtensionPoint, Profile
+from nominee.scheduler.framework.runtime import Environment, Framework
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.registry import DEFAULT_PLUGINS, IN_TREE, default_profile
 from tests.scheduler.clusters import clusters
 
 _STRATEGIES: list[dict[str, Any]] = [

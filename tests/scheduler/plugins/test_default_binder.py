@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from machinery.api import errors, kinds
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Code
+from nominee.machinery.api import errors, kinds
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import Code
 from tests.scheduler.builders import desk, pod
 from tests.scheduler.performing import binding_plugins
 from tests.support.fake_api import FakeApi, Request

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from machinery.features.gates import Gates, Version
-from scheduler.framework.algorithm import pre_filter
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Code, FilterError
-from scheduler.framework.profile import ArgumentError
-from scheduler.plugins.dynamic_resources import arguments
-from scheduler.plugins.dynamic_resources.tracker import manager_of
+from nominee.machinery.features.gates import Gates, Version
+from nominee.scheduler.framework.algorithm import pre_filter
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import Code, FilterError
+from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.plugins.dynamic_resources import arguments
+from nominee.scheduler.plugins.dynamic_resources.tracker import manager_of
 from tests.scheduler.builders import VERSION, pod
 from tests.scheduler.plugins.claim_stage import FINALIZER, S1, Stage, allocated, mine, user
 from tests.support.devices import (

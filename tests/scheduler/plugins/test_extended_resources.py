@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery.api import kinds
-from scheduler.framework.types import PodInfo
+from nominee.machinery.api import kinds
+from nominee.scheduler.framework.types import PodInfo
 from tests.scheduler.builders import node, pod
 from tests.scheduler.plugins.claim_stage import FINALIZER, S1, Stage
 from tests.support.devices import (

@@ -11,22 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import FakeClock
-from machinery.wire import codec
-from scheduler.framework.cache import Cache
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Status
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.profile import ArgumentError, Profile
-from scheduler.framework.runtime import Environment, Framework
-from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.existing_terms import ExistingTerms
-from scheduler.plugins.inter_pod_affinity import InterPodAffinity
-from scheduler.plugins.registry import IN_TREE, default_profile
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import Status
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.profile import ArgumentError, Profile
+from nominee.scheduler.framework.runtime import Environment, Framework
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.existing_terms import ExistingTerms
+from nominee.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from nominee.scheduler.plugins.registry import IN_TREE, default_profile
 from tests.scheduler import builders
 from tests.scheduler.golden import ListLister
 from tests.scheduler.plugins import affinity_model

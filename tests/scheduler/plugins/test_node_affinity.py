@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from machinery.api.selectors import SelectorError
-from scheduler.framework.events import QueueingHint
-from scheduler.framework.types import PodInfo
+from nominee.machinery.api.selectors import SelectorError
+from nominee.scheduler.framework.events import QueueingHint
+from nominee.scheduler.framework.types import PodInfo
 from tests.scheduler.builders import desk, node, pod
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
-from machinery.wire import codec
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.types import PodInfo
-from scheduler.plugins.node_declared_features import NodeDeclaredFeatures, needed_features
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.node_declared_features import NodeDeclaredFeatures, needed_features
 from tests.scheduler.builders import desk, node
 
 RESTART, USERS = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from machinery.api.pb import core
-from machinery.wire import codec
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.types import NodeInfo, PodInfo
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import Desk, desk, node
 
 MI = 1024 * 1024

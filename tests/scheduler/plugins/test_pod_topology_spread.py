@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.framework.algorithm import schedule_pod
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Code
-from scheduler.framework.types import PodInfo
-from scheduler.plugins import pod_topology_spread
-from scheduler.plugins.pod_topology_spread import PodTopologySpread
-from scheduler.plugins.spread_constraints import HOSTNAME
+from nominee.scheduler.framework.algorithm import schedule_pod
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import Code
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins import pod_topology_spread
+from nominee.scheduler.plugins.pod_topology_spread import PodTopologySpread
+from nominee.scheduler.plugins.spread_constraints import HOSTNAME
 from tests.scheduler.builders import Desk, desk
 from tests.scheduler.plugins.spread_model import (
     LABELS,

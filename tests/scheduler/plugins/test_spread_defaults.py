@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from machinery.api import kinds
-from machinery.api.pb import apps, core, meta
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.profile import ArgumentError
-from scheduler.plugins.pod_topology_spread import PodTopologySpread
-from scheduler.plugins.spread_constraints import HOSTNAME, ZONE
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import apps, core, meta
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.plugins.pod_topology_spread import PodTopologySpread
+from nominee.scheduler.plugins.spread_constraints import HOSTNAME, ZONE
 from tests.scheduler.builders import Desk, desk
 from tests.scheduler.golden import ListLister
 from tests.scheduler.plugins.spread_model import (

@@ -7,16 +7,16 @@ from typing import Any
 import anyio
 import pytest
 
-from machinery.api import errors, kinds
-from machinery.api.pb import core, storage
-from machinery.runtime.clock import FakeClock
-from machinery.wire import codec
-from scheduler.framework.algorithm import find_feasible
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.diagnosis import FitError
-from scheduler.framework.interface import Code, FilterError, Status
-from scheduler.framework.types import PodInfo
-from scheduler.plugins.volume_binding import VolumeBinding
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.pb import core, storage
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.algorithm import find_feasible
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.diagnosis import FitError
+from nominee.scheduler.framework.interface import Code, FilterError, Status
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.volume_binding import VolumeBinding
 from tests.scheduler.builders import Desk, desk, node, pod
 from tests.scheduler.performing import done
 from tests.support.fake_api import FakeApi

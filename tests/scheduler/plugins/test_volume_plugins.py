@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 
-from machinery.api import kinds
 from nominee.explain.cluster import ObjectLister
-from scheduler.framework.algorithm import find_feasible
-from scheduler.framework.diagnosis import FitError
-from scheduler.framework.interface import Status
-from scheduler.framework.types import NodeInfo
+from nominee.machinery.api import kinds
+from nominee.scheduler.framework.algorithm import find_feasible
+from nominee.scheduler.framework.diagnosis import FitError
+from nominee.scheduler.framework.interface import Status
+from nominee.scheduler.framework.types import NodeInfo
 from tests.scheduler.golden import World, build_world, read_object
 from tests.scheduler.volume_clusters import DRIVER, volume_clusters
 

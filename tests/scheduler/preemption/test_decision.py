@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.wire import codec
-from scheduler.framework.algorithm import find_feasible
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.diagnosis import FitError
-from scheduler.framework.interface import Candidate, Code
-from scheduler.framework.types import PodInfo
-from scheduler.plugins.default_preemption import DefaultPreemption
-from scheduler.preemption.budgets import read_budgets, violations
-from scheduler.preemption.evaluator import num_candidates
-from scheduler.preemption.selection import best_candidates
-from scheduler.preemption.victim_groups import Victim
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire import codec
+from nominee.scheduler.framework.algorithm import find_feasible
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.diagnosis import FitError
+from nominee.scheduler.framework.interface import Candidate, Code
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.default_preemption import DefaultPreemption
+from nominee.scheduler.preemption.budgets import read_budgets, violations
+from nominee.scheduler.preemption.evaluator import num_candidates
+from nominee.scheduler.preemption.selection import best_candidates
+from nominee.scheduler.preemption.victim_groups import Victim
 from tests.scheduler.builders import desk, pod
 from tests.scheduler.clusters import clusters
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from machinery.api import errors, kinds
-from machinery.api.pb import core
-from machinery.features.gates import Version
-from scheduler.framework.algorithm import find_feasible
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.diagnosis import FitError
-from scheduler.framework.interface import Candidate, Code
-from scheduler.framework.types import PodInfo
-from scheduler.plugins.default_preemption import DefaultPreemption
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Version
+from nominee.scheduler.framework.algorithm import find_feasible
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.diagnosis import FitError
+from nominee.scheduler.framework.interface import Candidate, Code
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.default_preemption import DefaultPreemption
 from tests.scheduler.builders import Desk, desk, node, pod
 from tests.scheduler.performing import done
 from tests.support.fake_api import FakeApi, Request

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from machinery.features.gates import Gates, Version
-from machinery.runtime.clock import FakeClock
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.runtime import Environment, Framework
-from scheduler.framework.snapshot import Snapshot
-from scheduler.plugins import registry
-from scheduler.queue.hints import Registration, build_hint_map
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.runtime import Environment, Framework
+from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.plugins import registry
+from nominee.scheduler.queue.hints import Registration, build_hint_map
 
 
 @cache

@@ -13,15 +13,15 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core
-from machinery.wire import codec
-from scheduler.event_handlers import ASSIGNED_POD_DELETE, EventHandlers, assigned_copy
-from scheduler.failure import requeue_failed
-from scheduler.framework.cache import Cache
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource
-from scheduler.framework.interface import (
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire import codec
+from nominee.scheduler.event_handlers import ASSIGNED_POD_DELETE, EventHandlers, assigned_copy
+from nominee.scheduler.failure import requeue_failed
+from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.framework.interface import (
     Code,
     NominatingInfo,
     NominatingMode,
@@ -29,11 +29,11 @@ from scheduler.framework.interface import (
     QueueSortPlugin,
     Status,
 )
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.types import PodInfo, QueuedPodInfo
-from scheduler.plugins.dynamic_resources.pod_claims import ClaimError, claims_of
-from scheduler.queue.hints import HintMap, Registration
-from scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.types import PodInfo, QueuedPodInfo
+from nominee.scheduler.plugins.dynamic_resources.pod_claims import ClaimError, claims_of
+from nominee.scheduler.queue.hints import HintMap, Registration
+from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
 
 KIND_RESOURCES = {
     "PersistentVolumeClaim": EventResource.PVC,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.framework.types import QueuedPodInfo
-from scheduler.queue.backoff import Backoff
+from nominee.scheduler.framework.types import QueuedPodInfo
+from nominee.scheduler.queue.backoff import Backoff
 from tests.scheduler.builders import pod
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from scheduler.framework.interface import Handle
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.types import QueuedPodInfo
-from scheduler.plugins.simple import PrioritySort
-from scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
+from nominee.scheduler.framework.interface import Handle
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.types import QueuedPodInfo
+from nominee.scheduler.plugins.simple import PrioritySort
+from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
 from tests.scheduler.builders import pod
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.api.pb import core
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource
-from scheduler.queue import in_flight
-from scheduler.queue.in_flight import InFlight
+from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.queue import in_flight
+from nominee.scheduler.queue.in_flight import InFlight
 from tests.scheduler.builders import pod
 
 ADD = ClusterEvent(EventResource.Node, ActionType.Add)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.queue.keyed_heap import KeyedHeap
+from nominee.scheduler.queue.keyed_heap import KeyedHeap
 
 KEYS = st.integers(0, 9)
 STEPS = st.lists(

@@ -8,13 +8,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core
-from scheduler.event_handlers import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource
-from scheduler.framework.interface import NominatingInfo, NominatingMode
-from scheduler.framework.types import PodInfo
-from scheduler.queue.hints import Registration
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
+from nominee.scheduler.event_handlers import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
+from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.framework.interface import NominatingInfo, NominatingMode
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.queue.hints import Registration
 from tests.scheduler.builders import node, pod
 from tests.scheduler.queue.replay import World
 

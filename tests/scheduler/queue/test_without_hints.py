@@ -6,16 +6,16 @@ from typing import cast
 
 import pytest
 
-from machinery.api.objects import ObjectKey
-from machinery.api.pb import core
-from scheduler.event_handlers import ASSIGNED_POD_DELETE
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource
-from scheduler.framework.interface import Handle
-from scheduler.framework.nominator import Nominator
-from scheduler.framework.types import PodInfo
-from scheduler.plugins.simple import PrioritySort
-from scheduler.queue.hints import HintMap, Registration
-from scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
+from nominee.scheduler.event_handlers import ASSIGNED_POD_DELETE
+from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.framework.interface import Handle
+from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.simple import PrioritySort
+from nominee.scheduler.queue.hints import HintMap, Registration
+from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
 from tests.scheduler.builders import node, pod
 
 KEY = ObjectKey("default", "p")

@@ -11,18 +11,18 @@ import anyio
 import pytest
 from prometheus_client import CollectorRegistry
 
-from machinery.client.api_client import Client
-from machinery.features.gates import Gates, Version
-from machinery.process.component import Process
-from machinery.runtime import failpoints
-from scheduler.config import SchedulerConfig
-from scheduler.config_profiles import Named, PluginSet, ProfileConfig, build_profile
-from scheduler.framework.deferred_resize import ALPHA, ResizePreemption
-from scheduler.framework.interface import BindPlugin, Plugin
-from scheduler.plugins import registry
-from scheduler.shell.features import RESIZE_PREEMPTION
-from scheduler.shell.metrics import Metrics
-from scheduler.shell.wiring import Parts, build
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.process.component import Process
+from nominee.machinery.runtime import failpoints
+from nominee.scheduler.config import SchedulerConfig
+from nominee.scheduler.config_profiles import Named, PluginSet, ProfileConfig, build_profile
+from nominee.scheduler.framework.deferred_resize import ALPHA, ResizePreemption
+from nominee.scheduler.framework.interface import BindPlugin, Plugin
+from nominee.scheduler.plugins import registry
+from nominee.scheduler.shell.features import RESIZE_PREEMPTION
+from nominee.scheduler.shell.metrics import Metrics
+from nominee.scheduler.shell.wiring import Parts, build
 from tests.scheduler.builders import VERSION
 from tests.support.fake_api import FakeApi
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from machinery.api.objects import ObjectKey
-from scheduler.cycle import Failed, Reason, Scheduled
-from scheduler.framework.types import PodInfo
-from scheduler.shell.attempt_log import ATTEMPTS_MAX, PODS_MAX, AttemptLog
+from nominee.machinery.api.objects import ObjectKey
+from nominee.scheduler.cycle import Failed, Reason, Scheduled
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.shell.attempt_log import ATTEMPTS_MAX, PODS_MAX, AttemptLog
 from tests.scheduler.builders import pod
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import anyio
 import pytest
 
-from machinery.api import errors, kinds
-from machinery.api.pb import core
-from machinery.features.gates import Version
-from machinery.runtime import failpoints
-from scheduler.framework.interface import (
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Version
+from nominee.machinery.runtime import failpoints
+from nominee.scheduler.framework.interface import (
     Code,
     NominatingInfo,
     NominatingMode,

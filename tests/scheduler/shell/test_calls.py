@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Code, PermitPlugin, PreBindPlugin, Status
-from scheduler.framework.types import PodInfo
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import Code, PermitPlugin, PreBindPlugin, Status
+from nominee.scheduler.framework.types import PodInfo
 from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
 from tests.support.fake_api import FakeApi

@@ -5,9 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from machinery.api.objects import ObjectKey
-from machinery.runtime import failpoints
-from scheduler.framework.deferred_resize import Flavour, ResizePreemption, Tracking
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.runtime import failpoints
+from nominee.scheduler.framework.deferred_resize import Flavour, ResizePreemption, Tracking
 from tests.scheduler.resizing import FITS, GATE, V1_37, growing, node, pod, settled
 from tests.scheduler.shell.conftest import running
 from tests.support.fake_api import FakeApi

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey
-from machinery.runtime import failpoints
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.runtime import failpoints
 from tests.scheduler.builders import pod
 from tests.scheduler.shell.conftest import running
 from tests.support.fake_api import FakeApi

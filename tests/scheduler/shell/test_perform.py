@@ -7,14 +7,14 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from machinery.api import errors, kinds
-from machinery.api.errors import FailpointError, StatusError
-from machinery.api.pb import core
-from machinery.client.api_client import Client
-from machinery.runtime import failpoints
-from machinery.runtime.clock import FakeClock
-from scheduler.framework import io_steps
-from scheduler.framework.io_steps import (
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import FailpointError, StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.scheduler.framework import io_steps
+from nominee.scheduler.framework.io_steps import (
     BindPod,
     Concurrently,
     Create,
@@ -28,7 +28,7 @@ from scheduler.framework.io_steps import (
     Update,
     Warn,
 )
-from scheduler.shell.perform import Performer
+from nominee.scheduler.shell.perform import Performer
 from tests.support.patience import PATIENCE_SECONDS
 
 

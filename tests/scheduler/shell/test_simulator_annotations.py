@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from scheduler.simulator_results import HISTORY, PREFIX
+from nominee.scheduler.simulator_results import HISTORY, PREFIX
 from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
 from tests.support.fake_api import FakeApi

@@ -8,10 +8,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from machinery.api import errors, kinds
-from machinery.runtime.clock import SystemClock
-from scheduler.shell.scheduler import TURNS_MAX, turns_after
-from scheduler.shell.status_writer import ATTEMPTS_MAX, WORKERS_MAX
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.runtime.clock import SystemClock
+from nominee.scheduler.shell.scheduler import TURNS_MAX, turns_after
+from nominee.scheduler.shell.status_writer import ATTEMPTS_MAX, WORKERS_MAX
 from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
 from tests.support.fake_api import FakeApi

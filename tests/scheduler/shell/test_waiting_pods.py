@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import anyio
 
-from machinery.runtime.clock import FakeClock
-from scheduler.framework.interface import Status
-from scheduler.shell.waiting_pods import WaitingPod, WaitingPods
+from nominee.machinery.runtime.clock import FakeClock
+from nominee.scheduler.framework.interface import Status
+from nominee.scheduler.shell.waiting_pods import WaitingPod, WaitingPods
 from tests.scheduler.builders import pod
 
 

@@ -1,5 +1,5 @@
 """Jobs: `rules` is their row, with their strategy; `specs`, `policies`, `indexes` and `status` check them."""
 
-from apiserver.kinds.batch.jobs.rules import RULES
+from nominee.apiserver.kinds.batch.jobs.rules import RULES
 
 __all__ = ["RULES"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery.api.names import go_quote
-from machinery.api.selectors import parse_int64
+from nominee.machinery.api.names import go_quote
+from nominee.machinery.api.selectors import parse_int64
 
 
 class IndexesError(ValueError):

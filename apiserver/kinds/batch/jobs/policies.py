@@ -5,10 +5,10 @@ Source: pkg/apis/batch/validation, validatePodFailurePolicy and validateSuccessP
 
 from __future__ import annotations
 
-from apiserver.kinds.batch.jobs import indexes as job_indexes
-from apiserver.validation import field, names
-from machinery.api.errors import Cause
-from machinery.api.pb import batch
+from nominee.apiserver.kinds.batch.jobs import indexes as job_indexes
+from nominee.apiserver.validation import field, names
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import batch
 
 _RULES_MAX = 20
 _EXIT_CODES_MAX = 255

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.kinds.batch.jobs import specs as job_specs
-from apiserver.kinds.batch.jobs import status as job_status
-from apiserver.kinds.rules import KindRules
-from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from apiserver.objects.selectable_fields import metadata_fields, selectable
-from apiserver.printing import cells
-from apiserver.printing.cells import age
-from apiserver.printing.columns import AGE, CONTAINERS, NAME, Column, Columns, Row, wide
-from apiserver.validation import field, metadata, names
-from apiserver.validation.equality import same
-from apiserver.validation.go_dump import dump
-from apiserver.validation.pods import options as pod_options
-from apiserver.validation.pods import warnings as pod_warnings
-from apiserver.validation.pods.options import PodOptions
-from apiserver.validation.selectors import label_selector
-from machinery.api import kinds
-from machinery.api.errors import Cause
-from machinery.api.names import go_quote
-from machinery.api.pb import batch, core
-from machinery.api.selectors import LabelSelector, SelectorError, shown_label_selector
-from machinery.features.gates import Gates
-from machinery.printing.durations import human_duration
-from machinery.wire import codec
+from nominee.apiserver.kinds.batch.jobs import specs as job_specs
+from nominee.apiserver.kinds.batch.jobs import status as job_status
+from nominee.apiserver.kinds.rules import KindRules
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from nominee.apiserver.objects.selectable_fields import metadata_fields, selectable
+from nominee.apiserver.printing import cells
+from nominee.apiserver.printing.cells import age
+from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Column, Columns, Row, wide
+from nominee.apiserver.validation import field, metadata, names
+from nominee.apiserver.validation.equality import same
+from nominee.apiserver.validation.go_dump import dump
+from nominee.apiserver.validation.pods import options as pod_options
+from nominee.apiserver.validation.pods import warnings as pod_warnings
+from nominee.apiserver.validation.pods.options import PodOptions
+from nominee.apiserver.validation.selectors import label_selector
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.names import go_quote
+from nominee.machinery.api.pb import batch, core
+from nominee.machinery.api.selectors import LabelSelector, SelectorError, shown_label_selector
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.printing.durations import human_duration
+from nominee.machinery.wire import codec
 
 _PREFIX = "batch.kubernetes.io/"
 # A pod may be somewhere else then, and look otherwise; its containers are what they were.

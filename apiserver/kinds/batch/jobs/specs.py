@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.batch.jobs import policies as job_policies
-from apiserver.validation import field, paths
-from apiserver.validation.go_dump import dump
-from apiserver.validation.pods import templates
-from apiserver.validation.pods.options import PodOptions
-from machinery.api.errors import Cause
-from machinery.api.pb import batch
+from nominee.apiserver.kinds.batch.jobs import policies as job_policies
+from nominee.apiserver.validation import field, paths
+from nominee.apiserver.validation.go_dump import dump
+from nominee.apiserver.validation.pods import templates
+from nominee.apiserver.validation.pods.options import PodOptions
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import batch
 
 COMPLETIONS_SOFT_LIMIT = 100_000
 PARALLELISM_SOFT_LIMIT = 10_000

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apiserver.kinds.batch.jobs import indexes as job_indexes
-from apiserver.validation import field
-from apiserver.validation.go_dump import dump
-from machinery.api.errors import Cause
-from machinery.api.pb import batch, meta
-from machinery.runtime.clock import rfc3339
+from nominee.apiserver.kinds.batch.jobs import indexes as job_indexes
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.go_dump import dump
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import batch, meta
+from nominee.machinery.runtime.clock import rfc3339
 
 _TERMINAL = ("Failed", "Complete", "FailureTarget")
 _CONDITIONS = "status.conditions"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apiserver.validation.pods import security
-from apiserver.validation.pods.every_container import Container, every_container
-from machinery.api.pb import core
+from nominee.apiserver.validation.pods import security
+from nominee.apiserver.validation.pods.every_container import Container, every_container
+from nominee.machinery.api.pb import core
 
 _PREFIX = "container.apparmor.security.beta.kubernetes.io/"
 _LOCALHOST = "localhost/"

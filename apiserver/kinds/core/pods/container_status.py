@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from apiserver.validation import field
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.validation import field
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 _ID_MAX = 2**31 - 1
 _ID_PROBLEM = f"must be between 0 and {_ID_MAX}, inclusive"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from machinery.api.pb import core
-from machinery.features.gates import Gates
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates
 
 _SPEC_FIELDS: tuple[tuple[Literal["resources", "schedulingGates", "schedulingGroup"], str], ...] = (
     ("resources", "PodLevelResources"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.core.pods import ephemeral_containers_validation as ephemeral_containers
-from apiserver.kinds.core.pods.strategy import PodStrategy, bump_generation
-from apiserver.kinds.strategy import Environment, keep, keep_metadata
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.kinds.core.pods import ephemeral_containers_validation as ephemeral_containers
+from nominee.apiserver.kinds.core.pods.strategy import PodStrategy, bump_generation
+from nominee.apiserver.kinds.strategy import Environment, keep, keep_metadata
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 
 class PodEphemeralContainersStrategy(PodStrategy):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.core.pods.validation import pod
-from apiserver.validation import field, metadata
-from apiserver.validation.pods import annotations as pod_annotations
-from apiserver.validation.pods import options as pod_options
-from apiserver.validation.pods.annotations import MIRROR_ANNOTATION
-from machinery.api.errors import Cause
-from machinery.api.pb import core
-from machinery.features.gates import Gates
+from nominee.apiserver.kinds.core.pods.validation import pod
+from nominee.apiserver.validation import field, metadata
+from nominee.apiserver.validation.pods import annotations as pod_annotations
+from nominee.apiserver.validation.pods import options as pod_options
+from nominee.apiserver.validation.pods.annotations import MIRROR_ANNOTATION
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates
 
 _PATH = "spec.ephemeralContainers"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import MutableSequence
 
-from apiserver.kinds.core.pods import resize_validation as pod_resize
-from apiserver.kinds.core.pods.strategy import PodStrategy, bump_generation
-from apiserver.kinds.strategy import Environment, keep, keep_metadata
-from machinery.api.errors import Cause
-from machinery.api.pb import core
-from machinery.features.gates import Version
+from nominee.apiserver.kinds.core.pods import resize_validation as pod_resize
+from nominee.apiserver.kinds.core.pods.strategy import PodStrategy, bump_generation
+from nominee.apiserver.kinds.strategy import Environment, keep, keep_metadata
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Version
 
 RESIZE_SINCE = Version(1, 32)
 """Before it there was no such subresource: the spec itself was patched."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from apiserver.kinds.core.pods.validation import pod
-from apiserver.validation import field, metadata
-from apiserver.validation.pods import options as pod_options
-from apiserver.validation.pods.annotations import MIRROR_ANNOTATION
-from machinery.api.errors import Cause
-from machinery.api.pb import core, resource
-from machinery.features.gates import Gates
-from machinery.resources import qos
+from nominee.apiserver.kinds.core.pods.validation import pod
+from nominee.apiserver.validation import field, metadata
+from nominee.apiserver.validation.pods import options as pod_options
+from nominee.apiserver.validation.pods.annotations import MIRROR_ANNOTATION
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core, resource
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.resources import qos
 
 RESIZABLE = ("cpu", "memory")
 _ONLY = "only cpu and memory resources are mutable"

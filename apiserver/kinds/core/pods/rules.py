@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.core.pods.ephemeral_containers import PodEphemeralContainersStrategy
-from apiserver.kinds.core.pods.resize import PodResizeStrategy
-from apiserver.kinds.core.pods.strategy import PodStatusStrategy, PodStrategy
-from apiserver.kinds.rules import DeleteResponse, KindRules
-from apiserver.objects.selectable_fields import bool_text, selectable
-from apiserver.printing.cells import NONE, age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
-from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.printing.pods import has_true_condition, pod_summary
+from nominee.apiserver.kinds.core.pods.ephemeral_containers import PodEphemeralContainersStrategy
+from nominee.apiserver.kinds.core.pods.resize import PodResizeStrategy
+from nominee.apiserver.kinds.core.pods.strategy import PodStatusStrategy, PodStrategy
+from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.objects.selectable_fields import bool_text, selectable
+from nominee.apiserver.printing.cells import NONE, age
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.printing.pods import has_true_condition, pod_summary
 
 _FINISHED = {
     "Succeeded": "The pod has completed successfully.",

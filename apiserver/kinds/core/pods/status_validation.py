@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.kinds.core.pods import container_status
-from apiserver.validation import addresses, field, metadata, names
-from apiserver.validation.pods import annotations as pod_annotations
-from machinery.api.errors import Cause
-from machinery.api.pb import core
-from machinery.features.gates import Gates
-from machinery.resources.pod_resources import is_resize_deferred
+from nominee.apiserver.kinds.core.pods import container_status
+from nominee.apiserver.validation import addresses, field, metadata, names
+from nominee.apiserver.validation.pods import annotations as pod_annotations
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.resources.pod_resources import is_resize_deferred
 
 NON_NEGATIVE = "must be a non-negative integer"
 _BOUND = "may not be set on pods that are already bound to a node"

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from apiserver.kinds.core.pods import app_armor, disabled_fields
-from apiserver.kinds.core.pods import status_validation as pod_status
-from apiserver.kinds.core.pods import validation as validation
-from apiserver.kinds.strategy import Environment, Strategy, keep
-from apiserver.validation.equality import same
-from apiserver.validation.pods import options as pod_options
-from apiserver.validation.pods import warnings as pod_warnings
-from machinery.api.errors import Cause
-from machinery.api.pb import core, meta
-from machinery.resources import qos
-from machinery.runtime.memo import CachedRule
-from machinery.scheduling.label_keys import merge_label_keys
+from nominee.apiserver.kinds.core.pods import app_armor, disabled_fields
+from nominee.apiserver.kinds.core.pods import status_validation as pod_status
+from nominee.apiserver.kinds.core.pods import validation as validation
+from nominee.apiserver.kinds.strategy import Environment, Strategy, keep
+from nominee.apiserver.validation.equality import same
+from nominee.apiserver.validation.pods import options as pod_options
+from nominee.apiserver.validation.pods import warnings as pod_warnings
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.resources import qos
+from nominee.machinery.runtime.memo import CachedRule
+from nominee.machinery.scheduling.label_keys import merge_label_keys
 
 GATED_REASON = "SchedulingGated"
 _GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"

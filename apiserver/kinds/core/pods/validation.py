@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.validation import field, metadata, names, scheduling_terms
-from apiserver.validation.equality import same
-from apiserver.validation.go_dump import dump
-from apiserver.validation.pods import annotations as pod_annotations
-from apiserver.validation.pods import containers
-from apiserver.validation.pods.options import PodOptions
-from apiserver.validation.pods.spec import INT32_MAX, in_range, pod_spec
-from machinery.api.errors import Cause
-from machinery.api.pb import core
-from machinery.runtime.memo import CachedRule
+from nominee.apiserver.validation import field, metadata, names, scheduling_terms
+from nominee.apiserver.validation.equality import same
+from nominee.apiserver.validation.go_dump import dump
+from nominee.apiserver.validation.pods import annotations as pod_annotations
+from nominee.apiserver.validation.pods import containers
+from nominee.apiserver.validation.pods.options import PodOptions
+from nominee.apiserver.validation.pods.spec import INT32_MAX, in_range, pod_spec
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.memo import CachedRule
 
 _DEFAULT_OPTIONS = PodOptions()
 UPDATABLE = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from apiserver.validation import addresses, field
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.validation import addresses, field
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 NONE = "None"
 _FAMILIES = ("IPv4", "IPv6")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.core.services import validation as validation
-from machinery.api.pb import core
+from nominee.apiserver.kinds.core.services import validation as validation
+from nominee.machinery.api.pb import core
 
 _ADDRESSED = ("ClusterIP", "NodePort", "LoadBalancer")
 _ON_NODES = ("NodePort", "LoadBalancer")

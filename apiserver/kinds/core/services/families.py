@@ -5,11 +5,11 @@ The cluster has one range of addresses, of IPv4.
 
 from __future__ import annotations
 
-from apiserver.kinds.core.services import addresses as service_addresses
-from apiserver.kinds.core.services.addresses import NONE, family_of
-from apiserver.validation import field
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.kinds.core.services import addresses as service_addresses
+from nominee.apiserver.kinds.core.services.addresses import NONE, family_of
+from nominee.apiserver.validation import field
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 FAMILY = "IPv4"
 

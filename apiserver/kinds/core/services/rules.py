@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.core.services.strategy import ServiceStatusStrategy, ServiceStrategy
-from apiserver.kinds.rules import DeleteResponse, KindRules
-from apiserver.objects.selectable_fields import metadata_fields, selectable
-from apiserver.printing.cells import NONE, age, balancer_addresses
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
-from machinery.api import kinds
-from machinery.api.pb import core
+from nominee.apiserver.kinds.core.services.strategy import ServiceStatusStrategy, ServiceStrategy
+from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.objects.selectable_fields import metadata_fields, selectable
+from nominee.apiserver.printing.cells import NONE, age, balancer_addresses
+from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
 
 _HINTS_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.kinds.core.services import carry_over
-from apiserver.kinds.core.services import validation as validation
-from apiserver.kinds.core.services.warnings import of_service
-from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from apiserver.validation import metadata, names
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.kinds.core.services import carry_over
+from nominee.apiserver.kinds.core.services import validation as validation
+from nominee.apiserver.kinds.core.services.warnings import of_service
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from nominee.apiserver.validation import metadata, names
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 
 class ServiceStrategy(Strategy[core.Service]):

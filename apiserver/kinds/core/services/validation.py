@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.core.services import addresses as service_addresses
-from apiserver.kinds.core.services.addresses import is_headless
-from apiserver.validation import addresses, field, names
-from apiserver.validation import metadata as metadata_rules
-from machinery.api.errors import Cause
-from machinery.api.pb import core
+from nominee.apiserver.kinds.core.services import addresses as service_addresses
+from nominee.apiserver.kinds.core.services.addresses import is_headless
+from nominee.apiserver.validation import addresses, field, names
+from nominee.apiserver.validation import metadata as metadata_rules
+from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.pb import core
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")

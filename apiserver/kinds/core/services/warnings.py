@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apiserver.kinds.core.services.addresses import is_headless
-from apiserver.validation import addresses
-from machinery.api.pb import core
+from nominee.apiserver.kinds.core.services.addresses import is_headless
+from nominee.apiserver.validation import addresses
+from nominee.machinery.api.pb import core
 
 _HINTS_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
 

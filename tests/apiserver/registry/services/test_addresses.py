@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.objects.cached_object import CachedObject
-from apiserver.registry.services import addresses, node_ports
-from apiserver.registry.services.addresses import AddressRange
-from apiserver.registry.services.node_ports import PortRange, PortRefused, TakenPorts
-from apiserver.registry.services.repair import GRACE_SECONDS, SIGHTINGS, PortLeaks, plan_addresses
-from machinery.api import kinds
-from machinery.api.pb import core, networking
-from machinery.wire import codec, envelope
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.registry.services import addresses, node_ports
+from nominee.apiserver.registry.services.addresses import AddressRange
+from nominee.apiserver.registry.services.node_ports import PortRange, PortRefused, TakenPorts
+from nominee.apiserver.registry.services.repair import GRACE_SECONDS, SIGHTINGS, PortLeaks, plan_addresses
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core, networking
+from nominee.machinery.wire import codec, envelope
 
 RANGE = AddressRange(ipaddress.IPv4Network("10.0.0.0/24"))
 PORTS = PortRange()

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from apiserver.registry.registry import Registry
-from machinery.features.gates import Gates
-from machinery.runtime.clock import FakeClock
+from nominee.apiserver.registry.registry import Registry
+from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import FakeClock
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
 from tests.apiserver.rest.asgi import VERSION
 

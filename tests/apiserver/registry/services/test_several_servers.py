@@ -9,11 +9,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from apiserver.registry.services import addresses
-from machinery.api import errors, kinds
-from machinery.api.errors import StatusError
-from machinery.api.pb import core
-from machinery.client.api_client import Client
+from nominee.apiserver.registry.services import addresses
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 

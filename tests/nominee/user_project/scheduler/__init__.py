@@ -1,0 +1,3 @@
+"""The project's own package, with a name that Nominee's folders have, too."""
+
+OWNER = "the project"
