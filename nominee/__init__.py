@@ -1,5 +1,5 @@
-"""The `nominee` command: a local cluster of real processes, and the tools to watch and break it.
+"""Nominee: a Kubernetes control plane as real processes, to see, break and measure how its parts agree.
 
-Start with `command_group` (the commands), `plan` (which processes a cluster has and how they are started) and
-`supervisor` (keeps them running). `commands/` holds one file per command or small group of them.
+The `nominee` command is here (`cli`, `command_group`, `commands/`), with links to the packages of components,
+`machinery`, `simulation`, `localcluster` and `lab`, which lie beside it (docs/architecture.md).
 """

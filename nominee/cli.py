@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from nominee import output
+from nominee.localcluster import output
 
 COMPLETE_VARIABLE = "_NOMINEE_COMPLETE"
 """Set where a shell asks for completions (`nominee.completion.shells`)."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import click
 
-from nominee.output import INTERRUPTED
+from nominee.localcluster.output import INTERRUPTED
 
 # Subcommand: module of nominee.commands, and attribute. A table, so that `nominee status` does not load what
 # only `nominee get` needs.
@@ -34,14 +34,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "failpoint": ("nominee.commands.failpoint", "failpoint"),
     "fault": ("nominee.commands.fault", "fault"),
     "clock": ("nominee.commands.fault", "clock"),
-    "verify": ("nominee.verify.command", "verify"),
-    "vpa": ("nominee.vpa.command", "vpa"),
-    "scenario": ("nominee.scenario.command", "scenario"),
-    "chaos": ("nominee.chaos.command", "chaos"),
-    "demo": ("nominee.demo.command", "demo"),
-    "bench": ("nominee.bench.command", "bench"),
-    "study": ("nominee.study.command", "study"),
-    "skew": ("nominee.skew.command", "skew"),
+    "verify": ("nominee.commands.verify", "verify"),
+    "vpa": ("nominee.commands.vpa", "vpa"),
+    "scenario": ("nominee.commands.scenario.run", "scenario"),
+    "chaos": ("nominee.commands.chaos.explore", "chaos"),
+    "demo": ("nominee.commands.demo", "demo"),
+    "bench": ("nominee.commands.bench", "bench"),
+    "study": ("nominee.commands.study", "study"),
+    "skew": ("nominee.commands.skew", "skew"),
     "completion": ("nominee.commands.completion", "completion"),
     "version": ("nominee.commands.version", "version"),
 }

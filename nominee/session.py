@@ -8,14 +8,14 @@ from typing import IO, Any, TypeVar
 
 import click
 
+from nominee.localcluster.plan import directory_hint
+from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.client import api_client as client_module
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.client.credentials import NoCredential
-from nominee.plan import directory_hint
-from nominee.supervisor.directory import StateDirectory
 
 _CONNECT_SECONDS_MAX = 5.0
 SERVICE_UNAVAILABLE = 503

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import click
 
 from nominee.completion.candidates import completing, feature_gates, versions
+from nominee.localcluster.supervisor.client import NotRunningError, RefusedError, call
+from nominee.localcluster.supervisor.clock import SECONDS_MAX
+from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory, process_letter
 from nominee.machinery.process.serving_client import ServingPort
-from nominee.supervisor.client import NotRunningError, RefusedError, call
-from nominee.supervisor.clock import SECONDS_MAX
-from nominee.supervisor.directory import JsonObject, StateDirectory, process_letter
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -114,7 +114,7 @@ def ask_supervisor(
     Raises:
         click.ClickException: the supervisor refused or does not run; the message says what to do.
     """
-    from nominee.plan import directory_hint
+    from nominee.localcluster.plan import directory_hint
 
     hint = directory_hint(directory)
     try:
@@ -134,8 +134,8 @@ def serving_ports(directory: Path, component: str, *, allows_paused: bool = Fals
         click.ClickException: the process does not run, or has no serving port, or is paused: it would not
             answer.
     """
-    from nominee.options import OptionError, target
-    from nominee.plan import directory_hint
+    from nominee.localcluster.options import OptionError, target
+    from nominee.localcluster.plan import directory_hint
 
     try:
         name = target("COMPONENT", component)

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from nominee.commands.common import Seconds, directory_option
-from nominee.supervisor.client import NotRunningError, call
-from nominee.supervisor.clock import wait_until
-from nominee.supervisor.directory import StateDirectory, lock_holder
+from nominee.localcluster.supervisor.client import NotRunningError, call
+from nominee.localcluster.supervisor.clock import wait_until
+from nominee.localcluster.supervisor.directory import StateDirectory, lock_holder
 
 
 @click.command()

@@ -13,12 +13,12 @@ import click
 from nominee.commands.common import directory_option, echo_json, output_option, serving_ports
 from nominee.completion.candidates import ACTIONS, completing, failpoints_of_argument, process_names
 from nominee.failpoint_sentences import SENTENCES
+from nominee.localcluster.supervisor.directory import StateDirectory
+from nominee.machinery.printing.tables import table
 from nominee.machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
-from nominee.printing.tables import table
-from nominee.supervisor.directory import StateDirectory
 
 if TYPE_CHECKING:
-    from nominee.components import Component
+    from nominee.localcluster.components import Component
 
 
 @click.command()
@@ -76,7 +76,7 @@ def _find(component: str) -> tuple[Component, str]:
     Raises:
         click.UsageError: there is no such component.
     """
-    from nominee.components import UnknownComponentError, find_process
+    from nominee.localcluster.components import UnknownComponentError, find_process
 
     try:
         return find_process(component)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from nominee import etcd_links
 from nominee.commands.common import directory_option, echo_json, output_option, serving_ports
 from nominee.completion.candidates import FAULT_ACTIONS, completing, fault_kinds, fault_methods, process_names
+from nominee.localcluster.etcd import links as etcd_links
+from nominee.localcluster.supervisor.directory import JsonObject
+from nominee.machinery.printing.tables import table
 from nominee.machinery.process.serving_client import HttpError, request
-from nominee.printing.tables import table
-from nominee.supervisor.directory import JsonObject
 
 ALL = "*"
 

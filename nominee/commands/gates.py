@@ -6,8 +6,8 @@ import click
 
 from nominee.commands.common import echo_json, output_option
 from nominee.completion.candidates import completing, gate_names, own_versions
-from nominee.printing.tables import table
-from nominee.supervisor.directory import JsonObject
+from nominee.localcluster.supervisor.directory import JsonObject
+from nominee.machinery.printing.tables import table
 
 _UNREAD = "No component reads it: it has no effect."
 

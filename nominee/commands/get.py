@@ -129,9 +129,9 @@ class _Get:
                 click.echo(("---\n" if stream else "") + dump_yaml(document), nl=False)
 
     def _show_table(self, items: Sequence[Any], widths: Sequence[int] | None) -> Sequence[int]:
+        from nominee.machinery.printing.tables import aligned
         from nominee.machinery.runtime.clock import SystemClock
         from nominee.printing import columns
-        from nominee.printing.tables import aligned
 
         now = SystemClock().now()
         how = {"wide": self.output == "wide", "namespaces": self.everywhere and self.kind.namespaced}

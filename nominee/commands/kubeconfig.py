@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
-from nominee import identities
-from nominee.authority import Identity
 from nominee.commands.common import directory_option
+from nominee.localcluster.credentials import identities
+from nominee.localcluster.credentials.authority import Identity
+from nominee.localcluster.credentials.pki import Pki
+from nominee.localcluster.plan import directory_hint
 from nominee.machinery.process.run_files import RunFile
 from nominee.machinery.runtime.clock import SystemClock
-from nominee.pki import Pki
-from nominee.plan import directory_hint
 
 
 @click.command()

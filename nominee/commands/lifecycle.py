@@ -10,11 +10,11 @@ import click
 
 from nominee.commands.common import F, Seconds, ask_supervisor, directory_option
 from nominee.completion.candidates import completing, own_gates, own_versions, process_names
-from nominee.identities import tokens
-from nominee.options import OptionError, target
-from nominee.pki import Pki
-from nominee.supervisor.directory import StateDirectory, read_json
-from nominee.supervisor.spec import ClusterSpec
+from nominee.localcluster.credentials.identities import tokens
+from nominee.localcluster.credentials.pki import Pki
+from nominee.localcluster.options import OptionError, target
+from nominee.localcluster.supervisor.directory import StateDirectory, read_json
+from nominee.localcluster.supervisor.spec import ClusterSpec
 
 _component = click.argument("component", shell_complete=process_names)
 _kill = click.option("--kill", is_flag=True, help="Send SIGKILL instead of SIGTERM.")
@@ -61,7 +61,7 @@ def _added(
     """
     if not emulated_version and not feature_gates:
         return arguments
-    from nominee.components import UnknownComponentError, find_process
+    from nominee.localcluster.components import UnknownComponentError, find_process
     from nominee.machinery.features import gates as features
 
     added = []
@@ -85,8 +85,8 @@ def _warn_of_skew(directory: Path, component: str, emulated_version: str) -> Non
     """Warn of the components that this version leaves outside Kubernetes' version skew policy."""
     if not emulated_version:
         return
-    from nominee import version_skew
-    from nominee.components import find_process
+    from nominee.localcluster import version_skew
+    from nominee.localcluster.components import find_process
     from nominee.machinery.features import gates as features
 
     known, process = find_process(component)

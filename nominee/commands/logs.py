@@ -12,8 +12,8 @@ import click
 
 from nominee.commands.common import directory_option
 from nominee.completion.candidates import process_names
-from nominee.options import OptionError, target
-from nominee.supervisor.directory import StateDirectory
+from nominee.localcluster.options import OptionError, target
+from nominee.localcluster.supervisor.directory import StateDirectory
 
 _POLL_SECONDS = 0.2
 _BLOCK = 64 * 1024

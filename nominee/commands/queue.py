@@ -11,8 +11,8 @@ import click
 
 from nominee.commands.common import directory_option, echo_json, output_option
 from nominee.commands.leader import leading_port
+from nominee.machinery.printing.tables import table
 from nominee.machinery.process.serving_client import HttpError, request
-from nominee.printing.tables import table
 
 _QUEUES = ("active", "backoff", "unschedulable", "gated")
 _ON_THE_WAY = ("waiting_on_permit", "binding")

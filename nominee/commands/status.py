@@ -7,14 +7,14 @@ from pathlib import Path
 import click
 
 from nominee.commands.common import directory_option, echo_json, output_option
-from nominee.components import BY_NAME
-from nominee.etcd_pki import EtcdPki
+from nominee.localcluster.components import BY_NAME
+from nominee.localcluster.credentials.etcd_pki import EtcdPki
+from nominee.localcluster.process_usage import pss_bytes
+from nominee.localcluster.supervisor.client import NotRunningError, call
+from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory, read_json
+from nominee.localcluster.supervisor.report import ANNOUNCED
+from nominee.machinery.printing.tables import table
 from nominee.machinery.process.serving_client import HttpError, ServingPort, request
-from nominee.printing.tables import table
-from nominee.process_usage import pss_bytes
-from nominee.supervisor.client import NotRunningError, call
-from nominee.supervisor.directory import JsonObject, StateDirectory, read_json
-from nominee.supervisor.report import ANNOUNCED
 
 _HEALTH_SECONDS_MAX = 1.0
 
@@ -119,7 +119,7 @@ def _add_health(cluster: JsonObject, state: StateDirectory) -> None:
 
 
 def _is_healthy(component: JsonObject, state: StateDirectory) -> bool | None:
-    from nominee import etcd
+    from nominee.localcluster.etcd import server as etcd
 
     known = BY_NAME.get(component["component"])
     if known is None:

@@ -15,16 +15,15 @@ import click
 
 from nominee.commands.common import Seconds, directory_option, echo_json, output_option, version_options
 from nominee.completion.candidates import completing, component_list, failpoint_settings, replica_settings
-from nominee.components import BY_NAME, COMPONENTS, is_installed
-from nominee.config_file import Settings, document_of, read_config
-from nominee.etcd import EtcdError
-from nominee.etcd import find as find_etcd
-from nominee.identities import certificates, serving_names, tokens
-from nominee.kept_options import KeptOptions
-from nominee.machinery.process import file_lock
-from nominee.machinery.runtime.clock import SystemClock
-from nominee.option_check import RejectedError, check_failpoints, check_options
-from nominee.options import (
+from nominee.localcluster.components import BY_NAME, COMPONENTS, is_installed
+from nominee.localcluster.config_file import Settings, document_of, read_config
+from nominee.localcluster.credentials.identities import certificates, serving_names, tokens
+from nominee.localcluster.credentials.pki import Pki
+from nominee.localcluster.etcd.server import EtcdError
+from nominee.localcluster.etcd.server import find as find_etcd
+from nominee.localcluster.kept_options import KeptOptions
+from nominee.localcluster.option_check import RejectedError, check_failpoints, check_options
+from nominee.localcluster.options import (
     OptionError,
     parse_assignments,
     parse_components,
@@ -32,12 +31,18 @@ from nominee.options import (
     parse_replicas,
     parse_versions,
 )
-from nominee.output import INTERRUPTED, settle
-from nominee.pki import Pki
-from nominee.plan import AUTHORIZATION_MODE, DEFAULT_KUBELETS, DEFAULT_NODES, Plan, UpOptions, build
-from nominee.supervisor.client import NotRunningError, RefusedError, call
-from nominee.supervisor.clock import wait_until
-from nominee.supervisor.directory import (
+from nominee.localcluster.output import INTERRUPTED, settle
+from nominee.localcluster.plan import (
+    AUTHORIZATION_MODE,
+    DEFAULT_KUBELETS,
+    DEFAULT_NODES,
+    Plan,
+    UpOptions,
+    build,
+)
+from nominee.localcluster.supervisor.client import NotRunningError, RefusedError, call
+from nominee.localcluster.supervisor.clock import wait_until
+from nominee.localcluster.supervisor.directory import (
     InUseError,
     JsonObject,
     StateDirectory,
@@ -46,9 +51,11 @@ from nominee.supervisor.directory import (
     clean_stale,
     write_atomically,
 )
-from nominee.supervisor.node_ranges import NodeRange, option_value, without
-from nominee.supervisor.report import Printer, ready_lines, shell_words
-from nominee.supervisor.spec import ClusterSpec
+from nominee.localcluster.supervisor.node_ranges import NodeRange, option_value, without
+from nominee.localcluster.supervisor.report import Printer, ready_lines, shell_words
+from nominee.localcluster.supervisor.spec import ClusterSpec
+from nominee.machinery.process import file_lock
+from nominee.machinery.runtime.clock import SystemClock
 
 
 @click.command()
@@ -180,7 +187,14 @@ def up(
     write_atomically(state.plan, plan.spec.to_json())
     if remember:
         replace(kept, warnings=(*kept.warnings, *new_warnings)).write(directory)
-    command = [sys.executable, "-P", "-m", "nominee.supervisor", f"--dir={directory}", f"--lock-fd={lock}"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "nominee.localcluster.supervisor",
+        f"--dir={directory}",
+        f"--lock-fd={lock}",
+    ]
     if detach:
         _detach(command, lock, state, plan, wait=wait, output=output)
         return

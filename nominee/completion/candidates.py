@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 import click
 
-from nominee.components import BY_NAME, COMPONENTS, UnknownComponentError, find_process
-from nominee.supervisor.directory import StateDirectory, read_json
+from nominee.localcluster.components import BY_NAME, COMPONENTS, UnknownComponentError, find_process
+from nominee.localcluster.supervisor.directory import StateDirectory, read_json
 
 ACTIONS = ("off", "crash", "error", "pause")
 """Actions of a failpoint that need no quotes (`nominee.machinery.runtime.failpoints` has all)."""
@@ -137,7 +137,7 @@ def failpoints_of_argument(context: click.Context, _parameter: click.Parameter, 
 
 def failpoint_names(name: str) -> list[str]:
     """Return the failpoints of a component or process; none for an unknown name."""
-    from nominee.completion import declared
+    from nominee.localcluster import declared_failpoints as declared
 
     try:
         component, _ = find_process(name)

@@ -14,9 +14,9 @@ import anyio
 import anyio.abc
 import pytest
 
+from nominee.localcluster.credentials.pki import Pki
 from nominee.machinery.process import accepting
 from nominee.machinery.process.accepting import Acceptor
-from nominee.pki import Pki
 from tests.support.patience import PATIENCE_SECONDS
 
 HELLO_BEGUN = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"

@@ -17,7 +17,7 @@ PACKAGES = (
 )
 MAY_READ_TIME = {
     "machinery/runtime/clock.py",
-    "nominee/supervisor/clock.py",  # the supervisor stays light: it loads neither protobuf nor anyio
+    "localcluster/supervisor/clock.py",  # the supervisor stays light: it loads neither protobuf nor anyio
 }
 BANNED = {
     "time": {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep",

@@ -99,7 +99,7 @@ def _in_simulation(
 ) -> Exploration:
     from click.testing import CliRunner
 
-    from nominee.chaos.command import chaos
+    from nominee.commands.chaos.explore import chaos
 
     undo = applied(mutation.edits) if mutation is not None else (lambda: None)
     began = SystemClock().monotonic()

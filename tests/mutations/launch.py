@@ -1,7 +1,8 @@
 """Run a program of Nominee with a known bug: `python -P -m tests.mutations.launch MUTATION -- MODULE ARGS`.
 
 If MODULE is the mutation's component, it is patched before its main runs. If it is another program that
-starts processes (`nominee.cli`, `nominee.chaos.worker`), the processes that it starts get the mutation, too.
+starts processes (`nominee.cli`, `nominee.lab.chaos.worker`), the processes that it starts get the mutation,
+too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from tests.mutations.catalogue import BY_NAME, Mutation
 from tests.mutations.patch import Edit, apply
 
 SELF = "tests.mutations.launch"
-_STARTS_PROCESSES = ("nominee.cli", "nominee.chaos.worker")
+_STARTS_PROCESSES = ("nominee.cli", "nominee.lab.chaos.worker")
 
 
 def main(argv: list[str]) -> None:
@@ -41,17 +42,17 @@ def edits(mutation: Mutation, module: str) -> tuple[Edit, ...]:
     prefix = f'"-P", "-m", "{SELF}", "{mutation.name}", "--", '
     return (
         Edit(
-            "nominee.own_cluster:cluster",
+            "nominee.localcluster.own_cluster:cluster",
             '"-P", "-m", "nominee.cli", ',
             f'{prefix}"nominee.cli", ',
         ),
         Edit(
-            "nominee.chaos.workers:_command",
-            '"-P", "-m", "nominee.chaos.worker", ',
-            f'{prefix}"nominee.chaos.worker", ',
+            "nominee.lab.chaos.workers:_command",
+            '"-P", "-m", "nominee.lab.chaos.worker", ',
+            f'{prefix}"nominee.lab.chaos.worker", ',
         ),
         Edit(
-            "nominee.plan:_command",
+            "nominee.localcluster.plan:_command",
             '[sys.executable, "-P", "-m", component.module, ',
             f'[sys.executable, "-P", "-m", *(("{SELF}", "{mutation.name}", "--")'
             f' if component.module == "{mutation.module}" else ()), component.module, ',

@@ -45,8 +45,8 @@ def test_a_mutation_changes_its_functions_and_can_be_taken_back(mutation: Mutati
 def test_the_programs_that_start_processes_pass_the_mutation_on(mutation: Mutation) -> None:
     undo = applied(edits(mutation, "nominee.cli"))
     try:
-        from nominee.components import COMPONENTS
-        from nominee.plan import UpOptions, build
+        from nominee.localcluster.components import COMPONENTS
+        from nominee.localcluster.plan import UpOptions, build
 
         options = UpOptions(directory=_DIRECTORY, components=tuple(each.name for each in COMPONENTS))
         argv = {process.component: process.argv for process in build(options).spec.processes}

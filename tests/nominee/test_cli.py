@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from nominee import command_group
-from nominee.supervisor.clock import wait_until
-from nominee.supervisor.directory import StateDirectory, is_alive, lock_holder, process_letter
+from nominee.localcluster.supervisor.clock import wait_until
+from nominee.localcluster.supervisor.directory import StateDirectory, is_alive, lock_holder, process_letter
 from tests.support.etcd import up_warning
 from tests.support.patience import PATIENCE_SECONDS
 

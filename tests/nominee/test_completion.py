@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nominee.completion import candidates, declared
-from nominee.components import BY_NAME
+from nominee.completion import candidates
+from nominee.localcluster import declared_failpoints as declared
+from nominee.localcluster.components import BY_NAME
 from tests.nominee.test_cli import nominee
 from tests.support.patience import PATIENCE_SECONDS
 

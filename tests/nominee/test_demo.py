@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from nominee.supervisor.clock import wait_until
-from nominee.supervisor.directory import StateDirectory
-from tests.nominee.supervised import LIMIT_SECONDS, all_gone
+from nominee.localcluster.supervisor.clock import wait_until
+from nominee.localcluster.supervisor.directory import StateDirectory
+from tests.localcluster.supervised import LIMIT_SECONDS, all_gone
 from tests.nominee.test_cli import nominee
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from nominee.completion.declared import failpoints
-from nominee.components import COMPONENTS
 from nominee.failpoint_sentences import SENTENCES
-from nominee.invariants.table import CHECKERS
-from nominee.supervisor.states import diagram
+from nominee.lab.history.invariants.table import CHECKERS
+from nominee.localcluster.components import COMPONENTS
+from nominee.localcluster.declared_failpoints import failpoints
+from nominee.localcluster.supervisor.states import diagram
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_diagram_of_states_is_generated() -> None:
     page = ROOT / "docs" / "design" / "003-supervisor.md"
     assert f"```mermaid\n{diagram()}\n```" in page.read_text(), (
-        "print it again with `python -m nominee.supervisor.states`"
+        "print it again with `python -m nominee.localcluster.supervisor.states`"
     )
 
 

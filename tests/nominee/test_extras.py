@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nominee.extras import installation
+from nominee.lab.extras import installation
 
 _URL = "git+https://github.com/nominee-dev/nominee"
 # A program in which the module is not installed.

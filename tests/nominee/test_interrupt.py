@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from nominee.output import INTERRUPTED
-from nominee.supervisor.client import call
-from nominee.supervisor.clock import wait_until
-from nominee.supervisor.directory import StateDirectory, lock_holder
-from tests.nominee.supervised import LIMIT_SECONDS, all_gone
+from nominee.localcluster.output import INTERRUPTED
+from nominee.localcluster.supervisor.client import call
+from nominee.localcluster.supervisor.clock import wait_until
+from nominee.localcluster.supervisor.directory import StateDirectory, lock_holder
+from tests.localcluster.supervised import LIMIT_SECONDS, all_gone
 
 _ROOT = Path(__file__).resolve().parents[2]
 _ENDLESS = """\

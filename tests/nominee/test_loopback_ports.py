@@ -19,15 +19,15 @@ import grpc
 import pytest
 from aetcd.rpc import KVStub, PutRequest, RangeRequest
 
-from nominee.authority import Identity
-from nominee.etcd import SOCKET
+from nominee.localcluster.credentials.authority import Identity
+from nominee.localcluster.credentials.pki import Pki
+from nominee.localcluster.etcd.server import SOCKET
+from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.machinery.process.serving_client import ServingPort, request
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
-from nominee.pki import Pki
-from nominee.supervisor.directory import StateDirectory
+from tests.localcluster.test_cluster import Cluster
 from tests.nominee.test_cli import nominee
-from tests.nominee.test_cluster import Cluster
 from tests.support.patience import PATIENCE_SECONDS
 
 GROUPS = """

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from nominee import output
-from nominee.supervisor.clock import wait_until
+from nominee.localcluster import output
+from nominee.localcluster.supervisor.clock import wait_until
 from tests.support.etcd import up_warning
 from tests.support.patience import PATIENCE_SECONDS
 

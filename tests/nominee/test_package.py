@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from nominee.supervisor.clock import wait_until
+from nominee.localcluster.supervisor.clock import wait_until
 from tests.support.patience import PATIENCE_SECONDS
 
 REPOSITORY = Path(__file__).parents[2]
@@ -34,6 +34,8 @@ PACKAGES = (
     "controllers",
     "simulation",
     "scenarios",
+    "localcluster",
+    "lab",
 )
 PROJECT = Path(__file__).parent / "user_project"
 GENERATED = ("k8s", "nominee_api", "clusterautoscaler", "gnostic", "nominee_cel")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nominee.machinery.api.kinds import NODE, POD
 from nominee.machinery.api.pb import core
+from nominee.machinery.printing.tables import aligned, table
 from nominee.printing import columns
-from nominee.printing.tables import aligned, table
 
 NOW = 1_700_000_000.0
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nominee.supervisor.clock import wait_until
-from nominee.supervisor.directory import StateDirectory, is_alive, lock_holder
+from nominee.localcluster.supervisor.clock import wait_until
+from nominee.localcluster.supervisor.directory import StateDirectory, is_alive, lock_holder
 from tests.support.patience import PATIENCE_SECONDS
 
 LIMIT_SECONDS = PATIENCE_SECONDS

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from nominee.history.history_file import HistoryReader
+from nominee.commands.scenario.run import scenario as scenario_command
+from nominee.lab.history.history_file import HistoryReader
+from nominee.lab.scenario.format.model import Scenario
+from nominee.lab.scenario.format.reading import read_file
+from nominee.lab.scenario.play.simulate import simulate
+from nominee.lab.scenario.result import Outcome
 from nominee.machinery.api import kinds
-from nominee.scenario.command import scenario as scenario_command
-from nominee.scenario.model import Scenario
-from nominee.scenario.reading import read_file
-from nominee.scenario.result import Outcome
-from nominee.scenario.simulate import simulate
 from nominee.simulation.simulation import Simulation
 
 ROOT = Path(__file__).parents[2]

@@ -24,14 +24,14 @@ from pathlib import Path
 
 import anyio
 
-from nominee import identities
+from nominee.localcluster.credentials import identities
+from nominee.localcluster.credentials.pki import Pki
+from nominee.localcluster.plan import AUTHORIZATION_MODE
+from nominee.localcluster.supervisor.spec import ProcessSpec
 from nominee.machinery.client.api_client import Client, connect
 from nominee.machinery.process.run_files import RunFile
 from nominee.machinery.process.serving_client import HttpAnswer, ServingPort, request
 from nominee.machinery.runtime.clock import SystemClock
-from nominee.pki import Pki
-from nominee.plan import AUTHORIZATION_MODE
-from nominee.supervisor.spec import ProcessSpec
 from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -40,7 +40,7 @@ STOP_SECONDS_MAX = PATIENCE_SECONDS
 WAIT_SECONDS_MAX = PATIENCE_SECONDS
 _LOG_LINES_PRINTED = 60
 _REPOSITORY = Path(__file__).resolve().parents[2]
-_MODULES = {"etcd": "nominee.etcd", "cloud": "nominee.autoscaler.cloud"}
+_MODULES = {"etcd": "nominee.localcluster.etcd", "cloud": "nominee.autoscaler.cloud"}
 # Etcd last: the others say goodbye to the API server, and that to etcd.
 _STOP_LAST = ("apiserver", "etcd")
 

@@ -1,4 +1,4 @@
-"""A throwaway etcd for tests: the real binary, started as `nominee.etcd` starts it.
+"""A throwaway etcd for tests: the real binary, started as `nominee.localcluster.etcd` starts it.
 
 Fixtures: `etcd` is one process for the whole session, emptied before each test; `own_etcd` is a test's own,
 which it may kill and start again.
@@ -24,7 +24,7 @@ import grpc
 import pytest
 from aetcd.rpc import DeleteRangeRequest, KVStub
 
-from nominee import etcd as nominee_etcd
+from nominee.localcluster.etcd import server as nominee_etcd
 from nominee.machinery.runtime.clock import SystemClock
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -52,7 +52,7 @@ class ThrowawayEtcd:
         run_file.unlink(missing_ok=True)
         with (self.directory / "etcd.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "nominee.etcd", "--dir", str(self.directory)],
+                [sys.executable, "-m", "nominee.localcluster.etcd", "--dir", str(self.directory)],
                 cwd=_REPOSITORY,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nominee import etcd as nominee_etcd
+from nominee.localcluster.etcd import server as nominee_etcd
 from tests.support.patience import PATIENCE_SECONDS
 
 START_SECONDS_MAX = PATIENCE_SECONDS

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from nominee.localcluster.credentials.pki import Pki
+from nominee.localcluster.plan import AUTHORIZATION_MODE
 from nominee.machinery.api import kinds
 from nominee.machinery.process.run_files import RunFile
-from nominee.pki import Pki
-from nominee.plan import AUTHORIZATION_MODE
 from tests.support.cluster import Cluster
 from tests.support.control_plane import NAMES, ControlPlane
 

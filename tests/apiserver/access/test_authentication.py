@@ -22,13 +22,13 @@ from nominee.apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, R
 from nominee.apiserver.access.service_accounts import ISSUER, Claims, ServiceAccountTokens
 from nominee.apiserver.access.user import ANONYMOUS, User
 from nominee.apiserver.registry import token_requests
-from nominee.authority import Identity
+from nominee.localcluster.credentials.authority import Identity
+from nominee.localcluster.credentials.pki import Pki
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import codec
-from nominee.pki import Pki
 from tests.apiserver.access.fakes import Objects
 
 NOW = 1_800_000_000.0

@@ -20,8 +20,9 @@ import anyio.to_thread
 import pytest
 from click.testing import CliRunner
 
-from nominee import identities
 from nominee.commands.kubeconfig import kubeconfig
+from nominee.localcluster.credentials import identities
+from nominee.localcluster.credentials.pki import Pki
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core
@@ -30,7 +31,6 @@ from nominee.machinery.client.informer import Informer
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.process.run_files import RunFile
 from nominee.machinery.runtime.clock import SystemClock
-from nominee.pki import Pki
 from tests.support.cluster import READY_SECONDS_MAX, Cluster
 from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS

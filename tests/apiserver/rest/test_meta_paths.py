@@ -28,9 +28,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from nominee.apiserver.access.service_accounts import Claims, ServiceAccountTokens
 from nominee.apiserver.fronts.rest.front import FrontOptions
+from nominee.localcluster.credentials.pki import Pki
 from nominee.machinery.process.health import Health
 from nominee.machinery.runtime.clock import FakeClock
-from nominee.pki import Pki
 from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS
 from tests.apiserver.rest.asgi import VERSION, Rest, in_memory, rest_front
 from tests.apiserver.rest.test_wire import serving

@@ -136,7 +136,7 @@ async def lab(
     config.write_text(SCHEDULER, encoding="utf-8")
     cluster.arguments("cloud", "--node-groups", str(file))
     cluster.arguments("kubelet-0", "--nodes", "0", "--cloud")
-    plugin = "nominee.demo.plugins:SlowPreBind"
+    plugin = "nominee.lab.demo_plugins:SlowPreBind"
     cluster.arguments("scheduler", "--config", str(config), "--plugin", plugin)
     cluster.arguments("autoscaler", *QUICK, *arguments)
     await cluster.start("etcd", "apiserver", "scheduler", "controllers", "cloud", "kubelet-0")

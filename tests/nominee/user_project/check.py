@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nominee.own_cluster import cluster
+from nominee.localcluster.own_cluster import cluster
+from nominee.localcluster.supervisor.clock import wait_until
 from nominee.scheduler import plugin_loader
 from nominee.scheduler.framework.interface import FilterPlugin
-from nominee.supervisor.clock import wait_until
 
 OWN = ("scheduler", "controllers", "lab", "k8s")
 PODS = """

@@ -1,0 +1,185 @@
+"""Run the cases of an exploration, one after another, within a budget of time."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from nominee.lab.chaos.case import Case
+from nominee.lab.chaos.clusters import Clusters
+from nominee.lab.chaos.exploration import ETCD, Exploration, Scope, smallest_first
+from nominee.lab.chaos.messages import Answer
+from nominee.lab.chaos.observations import Undisturbed
+from nominee.lab.chaos.tolerance import changes, controlled, is_among
+from nominee.lab.chaos.verdict import CaseResult, Verdict, judge
+from nominee.lab.chaos.workers import WorkerError
+from nominee.lab.scenario.format.model import Control, Scenario
+from nominee.machinery.runtime.clock import SystemClock
+
+API_SERVER = "apiserver"
+WATCHED: Mapping[str, tuple[str, ...]] = {
+    "scheduler": ("pods", "nodes"),
+    "kubelet": ("pods",),
+    "controllers": ("pods", "nodes"),
+    "autoscaler": ("pods", "nodes"),
+    API_SERVER: (ETCD,),
+}
+"""The kinds whose watches are changed, by component; the API server watches etcd's keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of an exploration.
+
+    `case` None runs all of them. `stops`: at the first case that breaks. `simulate`: with another seed for
+    each round, as long as there is time, and `rounds_max` rounds at most.
+    """
+
+    scope: Scope
+    budget_seconds: float
+    case: Case | None = None
+    simulate: bool = False
+    rounds_max: int = 1
+    stops: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """The result of an exploration. `error` is why it could not be run, or ended early."""
+
+    scenario: Scenario
+    seed: int
+    results: list[CaseResult] = field(default_factory=list)
+    broken: list[CaseResult] = field(default_factory=list)
+    failpoints: int = 0
+    """Failpoints that the undisturbed run passed, over all processes."""
+    singles: int = 0
+    left: int = 0
+    """Single cases for which there was no time."""
+    clusters: int = 0
+    rounds: int = 0
+    """Rounds, each with another seed of the simulation."""
+    runs: int = 0
+    """Runs of the scenario, with the undisturbed ones."""
+    seconds: float = 0.0
+    error: str = ""
+
+
+Say = Callable[[str], None]
+
+
+class Explorer:
+    """Runs the cases of one scenario."""
+
+    def __init__(self, scenario: Scenario, clusters: Clusters, settings: Settings, say: Say) -> None:
+        self._scenario, self._clusters, self._settings, self._say = scenario, clusters, settings, say
+        self._clock = SystemClock()
+        self._undisturbed = Undisturbed()
+        self._seed = settings.scope.seed
+        self.report = Report(scenario=scenario, seed=settings.scope.seed)
+
+    def run(self) -> Report:
+        """Run the undisturbed scenario, and then the cases, until the time is over."""
+        began = self._clock.monotonic()
+        deadline = began + self._settings.budget_seconds
+        try:
+            for number in range(self._settings.rounds_max):
+                self._seed = self._settings.scope.seed + number
+                if not self._round(deadline):
+                    break
+        finally:
+            self._clusters.close()
+            self.report.clusters = self._clusters.count
+            self.report.seconds = self._clock.monotonic() - began
+        return self.report
+
+    def _round(self, deadline: float) -> bool:
+        """Run everything with one seed; return whether there is time for another one."""
+        self.report.rounds += 1
+        hits = self._plain()
+        return hits is not None and self._cases(hits, deadline)
+
+    def _plain(self) -> Mapping[str, Mapping[str, int]] | None:
+        """Run the scenario without perturbations; return the failpoints that it passed, None if it fails."""
+        result, answer = self._run(Case())
+        self.report.runs += 1
+        if result.verdict is not Verdict.HELD or answer is None or answer.hits is None:
+            self.report.results.append(result)
+            if result.verdict is Verdict.BROKEN:
+                self.report.broken.insert(0, result)
+            else:
+                self.report.error = result.observation
+            return None
+        self._undisturbed = Undisturbed(
+            needed={step.number: step.seconds for step in answer.scenario_result.steps},
+            lasting=answer.lasting,
+        )
+        own = controlled(self._scenario)
+        hits = {
+            process: {name: count for name, count in points.items() if (process, name) not in own}
+            for process, points in answer.hits.items()
+        }
+        self.report.failpoints = sum(len(points) for points in hits.values())
+        return hits
+
+    def _cases(self, hits: Mapping[str, Mapping[str, int]], deadline: float) -> bool:
+        exploration = Exploration(hits, self._scope(hits))
+        self.report.singles = exploration.single_count
+        ended = False
+        while self._clock.monotonic() < deadline and not ended:
+            case = self._settings.case or exploration.next_case()
+            if case is None:
+                break
+            result, _ = self._run(case)
+            self.report.runs += 1
+            exploration.record(result)
+            number = f"{len(exploration.results)}/{exploration.single_count}"
+            self._say(f"{number:>8} {result.verdict.value:12} {result.seconds:5.1f}s {case}")
+            if result.verdict is Verdict.BROKEN:
+                self._say(f"{'':8} {result.observation}")
+            broken = result.verdict is Verdict.BROKEN
+            ended = self._settings.case is not None or (broken and self._settings.stops)
+        self.report.results += exploration.results
+        self.report.broken = smallest_first([*self.report.broken, *exploration.broken()])
+        self.report.left = exploration.left if self._settings.case is None else 0
+        return not ended and self._clock.monotonic() < deadline
+
+    def _scope(self, hits: Mapping[str, Mapping[str, int]]) -> Scope:
+        watched = {
+            process: kinds
+            for process in hits
+            for component, kinds in WATCHED.items()
+            if process == component or process.startswith(f"{component}-")
+        }
+        servers = sorted(process for process in hits if process.startswith(f"{API_SERVER}-"))
+        actions = [step.action for step in self._scenario.steps]
+        restarted = {action.component for action in actions if isinstance(action, Control)}
+        return replace(
+            self._settings.scope,
+            seed=self._seed,
+            watched=watched,
+            steps=changes(self._scenario),
+            lagging=servers[-1] if len(servers) > 1 else "",
+            # A restart would take back the options of a step.
+            served=[each for each in watched if not is_among(each, {API_SERVER, *restarted})],
+        )
+
+    def _run(self, case: Case) -> tuple[CaseResult, Answer | None]:
+        """Run a case; one that ends its worker is an error."""
+        began = self._clock.monotonic()
+        try:
+            answer = self._clusters.run(case, self._undisturbed, self._seed)
+        except WorkerError as error:
+            failed = CaseResult(case=case, verdict=Verdict.ERROR, observation=str(error))
+            return replace(failed, reproduce=self._reproduce(case)), None
+        found = judge(case, answer.scenario_result, reached=answer.reached, unsettled=answer.unsettled)
+        directory = self._clusters.keep() if found.verdict is Verdict.BROKEN else ""
+        seconds = self._clock.monotonic() - began
+        return replace(found, seconds=seconds, directory=directory, reproduce=self._reproduce(case)), answer
+
+    def _reproduce(self, case: Case) -> str:
+        words = ["nominee", "chaos", "explore", self._scenario.file, "--name", self._scenario.name]
+        if self._settings.simulate:
+            words += ["--simulate", "--seed", str(self._seed)]
+        return shlex.join([*words, "--case", str(case)] if case.perturbations else words)

@@ -1,0 +1,93 @@
+"""The messages between an explorer and its workers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from nominee.lab.chaos.case import Case
+from nominee.lab.chaos.observations import Ran, Undisturbed
+from nominee.lab.scenario.result import ScenarioResult
+from nominee.machinery.wire.scalars import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The input: a scenario, and the directory of its cluster. `verbose`: steps go to standard error."""
+
+    file: str
+    name: str
+    directory: str
+    verbose: bool = False
+
+    def to_json(self) -> str:
+        """Return the plan as JSON."""
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A case that a worker runs."""
+
+    case: Case
+    undisturbed: Undisturbed
+
+    def to_json(self) -> str:
+        """Return the request as a line."""
+        known = self.undisturbed
+        document = {"case": str(self.case), "needed": dict(known.needed), "lasting": list(known.lasting)}
+        return json.dumps(document)
+
+    @classmethod
+    def from_json(cls, text: str) -> Request:
+        """Return the request that `to_json` wrote."""
+        document = json.loads(text)
+        needed = {int(number): float(seconds) for number, seconds in document["needed"].items()}
+        known = Undisturbed(needed=needed, lasting=document["lasting"])
+        return cls(case=Case.parse(document["case"]), undisturbed=known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The answer of a worker: the result of a case, or in `error` why it could not be run.
+
+    `ready` alone: the cluster runs.
+    """
+
+    ready: bool = False
+    error: str = ""
+    result: Mapping[str, Json] | None = None
+    hits: Mapping[str, Mapping[str, int]] | None = None
+    reached: bool = False
+    unsettled: str = ""
+    is_clean: bool = False
+    lasting: Sequence[int] = ()
+
+    def to_json(self) -> str:
+        """Return the answer as a line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, ran: Ran) -> Answer:
+        """Return the answer for a run."""
+        return cls(
+            result=ran.result.as_json(),
+            hits=ran.hits,
+            reached=ran.reached,
+            unsettled=ran.unsettled,
+            is_clean=ran.is_clean,
+            lasting=ran.lasting,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Answer:
+        """Return the answer that `to_json` wrote."""
+        return cls(**json.loads(text))
+
+    @property
+    def scenario_result(self) -> ScenarioResult:
+        """Return the result of the scenario."""
+        if self.result is None:
+            raise ValueError(self.error)
+        return ScenarioResult.from_json(self.result)

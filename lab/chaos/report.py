@@ -1,0 +1,95 @@
+"""The report of an exploration as text, JSON and Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from nominee.lab.chaos.explorer import Report
+from nominee.lab.chaos.verdict import CaseResult, Verdict
+
+
+def as_json(reports: Sequence[Report]) -> str:
+    """Return a JSON object with one element for each scenario."""
+    return json.dumps({"explorations": [_document(report) for report in reports]}, indent=2)
+
+
+def _document(report: Report) -> dict[str, object]:
+    return {
+        "scenario": report.scenario.name,
+        "file": report.scenario.file,
+        "seed": report.seed,
+        "seconds": round(report.seconds, 3),
+        "clusters": report.clusters,
+        "rounds": report.rounds,
+        "runs": report.runs,
+        "failpoints": report.failpoints,
+        "singleCases": report.singles,
+        "notRun": report.left,
+        "error": report.error,
+        "broken": [result.as_json() for result in report.broken],
+        "results": [result.as_json() for result in report.results],
+    }
+
+
+def as_markdown(reports: Sequence[Report]) -> str:
+    """Return what broke, smallest case first, and the counts of each exploration."""
+    lines: list[str] = []
+    for report in reports:
+        lines += [f"## {report.scenario.title or report.scenario.name}", "", counts(report), ""]
+        if report.error:
+            lines += [f"Ended early: {report.error}", ""]
+        if report.broken:
+            lines += ["| case | observation | reproduce |", "|---|---|---|"]
+            lines += [
+                f"| `{result.case}` | {_cell(result.observation)} | `{result.reproduce}` |"
+                for result in report.broken
+            ]
+            lines.append("")
+        rest = [result for result in report.results if result.verdict in _NAMED]
+        lines += [
+            f"- {each.verdict.value}: `{each.case}` {_cell(each.observation)}".rstrip() for each in rest
+        ]
+    return "\n".join(lines)
+
+
+_NAMED = (Verdict.INCONCLUSIVE, Verdict.ERROR)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def as_text(report: Report) -> list[str]:
+    """Return the lines after an exploration: what broke and how to reproduce it, then counts."""
+    lines = [""]
+    for result in report.broken:
+        lines += _broken(result)
+    for result in report.results:
+        if result.verdict in _NAMED and result.case.perturbations:
+            lines.append(f"{result.verdict.value}: {result.case}: {result.observation}")
+    if report.error:
+        lines.append(f"ended early: {report.error}")
+    return [*lines, counts(report)]
+
+
+def _broken(result: CaseResult) -> list[str]:
+    lines = [f"broken: {result.case}" if result.case.perturbations else "broken without any perturbation"]
+    lines.append(f"  observed: {result.observation}")
+    lines += [f"  {each.invariant}: {each.message}" for each in result.violations[1:]]
+    if result.directory:
+        lines.append(f"  logs and history: {result.directory}")
+    return [*lines, f"  reproduce: {result.reproduce}"]
+
+
+def counts(report: Report) -> str:
+    """Return one line: how many cases were run, and with what result."""
+    found = Counter(result.verdict for result in report.results)
+    verdicts = ", ".join(f"{found[verdict]} {verdict.value}" for verdict in Verdict if found[verdict])
+    left = f"; {report.left} single cases were not run" if report.left else ""
+    return (
+        f"{report.scenario.name}: {report.failpoints} failpoints, {len(report.results)} cases in "
+        f"{report.runs} runs on {report.clusters} clusters in {report.seconds:.0f} s: "
+        f"{verdicts or 'none'}{left}"
+    )

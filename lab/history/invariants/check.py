@@ -1,0 +1,124 @@
+"""Run checkers over a history."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from nominee.lab.history.invariants.checker import Checker, Violation
+from nominee.lab.history.invariants.evidence import Evidence, Settings
+from nominee.lab.history.invariants.table import CHECKERS
+from nominee.lab.history.revision import Revision
+from nominee.machinery.api.kinds import AnyKind
+
+VIOLATIONS_MAX = 100
+"""Violations of one invariant that are kept; more are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The result of one invariant. `unchecked` is why it was not checked, or ""."""
+
+    invariant: str
+    checked: int
+    unchecked: str
+    exceptions: Mapping[str, int]
+    counts: Mapping[str, int]
+    violations: tuple[Violation, ...]
+    more_violations: int = 0
+
+    def as_json(self) -> dict[str, object]:
+        """Return the result as a JSON object."""
+        return {
+            "invariant": self.invariant,
+            "checked": self.checked,
+            "unchecked": self.unchecked,
+            "exceptions": dict(self.exceptions),
+            "counts": dict(self.counts),
+            "violations": [violation.as_json() for violation in self.violations],
+            "moreViolations": self.more_violations,
+        }
+
+
+@dataclass(slots=True)
+class _Running:
+    checker: Checker
+    violations: list[Violation] = field(default_factory=list)
+    more: int = 0
+
+    def add(self, violation: Violation) -> None:
+        """Keep a violation, or count it."""
+        if len(self.violations) < VIOLATIONS_MAX:
+            self.violations.append(violation)
+        else:
+            self.more += 1
+
+
+class Check:
+    """Checkers that observe a history while it is written, or afterwards.
+
+    `names` are the invariants to check, None for all.
+    """
+
+    def __init__(self, settings: Settings, names: Collection[str] | None = None) -> None:
+        self._running = [
+            _Running(checker(settings))
+            for checker in CHECKERS
+            if names is None or checker.about.name in names
+        ]
+        self._by_kind: dict[AnyKind | None, list[_Running]] = {}
+
+    def _interested(self, kind: AnyKind | None) -> list[_Running]:
+        interested = self._by_kind.get(kind)
+        if interested is None:
+            interested = self._by_kind[kind] = [each for each in self._running if each.checker.observes(kind)]
+        return interested
+
+    def observe(self, revision: Revision) -> list[Violation]:
+        """Return the violations that the next revision shows."""
+        found = []
+        for running in self._interested(revision.kind):
+            for violation in running.checker.observe(revision):
+                running.add(violation)
+                found.append(violation)
+        return found
+
+    def finish(self, evidence: Evidence) -> list[Result]:
+        """Return the results when the history ends; the check is over then."""
+        results = []
+        for running in self._running:
+            checker = running.checker
+            unchecked = checker.unchecked(evidence)
+            if not unchecked:
+                for violation in checker.finish(evidence):
+                    running.add(violation)
+            results.append(
+                Result(
+                    invariant=checker.about.name,
+                    checked=checker.checked,
+                    unchecked=unchecked,
+                    exceptions=dict(checker.excepted),
+                    counts=dict(checker.counted),
+                    violations=tuple(running.violations),
+                    more_violations=running.more,
+                )
+            )
+        return results
+
+
+def check(
+    history: Iterable[Revision],
+    settings: Settings,
+    evidence: Evidence,
+    names: Collection[str] | None = None,
+) -> list[Result]:
+    """Return the results of all invariants, or those with these names, for a whole history."""
+    running = Check(settings, names)
+    for revision in history:
+        running.observe(revision)
+    return running.finish(evidence)
+
+
+def violations(results: Iterable[Result]) -> list[Violation]:
+    """Return the violations of all results."""
+    return [violation for result in results for violation in result.violations]

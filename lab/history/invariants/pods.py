@@ -1,0 +1,38 @@
+"""What several checkers ask of a pod."""
+
+from __future__ import annotations
+
+from nominee.lab.history.revision import Revision
+from nominee.machinery.api.kinds import POD
+from nominee.machinery.api.objects import is_terminating
+from nominee.machinery.api.pb import core
+
+
+def is_terminal(pod: core.Pod) -> bool:
+    """Return whether the pod's containers have ended for good."""
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def is_bound(pod: core.Pod) -> bool:
+    return bool(pod.spec.nodeName)
+
+
+def is_pending(pod: core.Pod) -> bool:
+    """Return whether the pod waits for a node."""
+    return not pod.spec.nodeName and not is_terminal(pod) and not is_terminating(pod)
+
+
+def same_pod_before(revision: Revision) -> core.Pod | None:
+    """Return the pod before the write, if it is the one after it (the same uid)."""
+    before, after = revision.before(POD), revision.after(POD)
+    if before is None or after is None or before.metadata.uid != after.metadata.uid:
+        return None
+    return before
+
+
+def ended_pod(revision: Revision) -> core.Pod | None:
+    """Return the pod that does not exist any more after the write."""
+    before, after = revision.before(POD), revision.after(POD)
+    if before is None or (after is not None and after.metadata.uid == before.metadata.uid):
+        return None
+    return before

@@ -1,0 +1,85 @@
+"""The configuration of a cluster, from the run files of its processes, or the plan of one that is down."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from nominee.lab.history.invariants.evidence import Settings
+from nominee.localcluster.supervisor.directory import StateDirectory
+from nominee.localcluster.supervisor.node_ranges import option_value
+from nominee.localcluster.supervisor.spec import ClusterSpec
+from nominee.machinery.features.gates import DEFAULT, GateError, Gates, emulated, parse_gates
+
+CLEARING: Final = "ClearingNominatedNodeNameAfterBinding"
+RESIZE_PREEMPTION: Final = "InPlacePodVerticalScalingSchedulerPreemption"
+_NOMINATING: Final = "--allow-nominated-node-name-of-deferred-resizes"
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """Gates and options of one process that checkers need."""
+
+    component: str
+    gates: Mapping[str, bool]
+    compat: str = ""
+    nominates_deferred_resizes: bool = False
+
+
+def read_plan(directory: Path) -> ClusterSpec | None:
+    """Return the plan of the last `nominee up` in a state directory, or None."""
+    try:
+        return ClusterSpec.from_json(StateDirectory(directory).plan.read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def settings_of(directory: Path, *, records_acknowledged: bool = False) -> Settings:
+    """Return the settings of the processes that run now; of a component that does not, those of the plan."""
+    plan = read_plan(directory)
+    specs = plan.processes if plan is not None else ()
+    planned = [found for spec in specs if (found := of_arguments(spec.component, spec.argv)) is not None]
+    nominates = any(each.nominates_deferred_resizes for each in planned)
+    running = list(_running(directory, nominates=nominates))
+    have = {process.component for process in running}
+    processes = running + [process for process in planned if process.component not in have]
+    return settings_from(processes, records_acknowledged=records_acknowledged)
+
+
+def settings_from(processes: Collection[Configured], *, records_acknowledged: bool = False) -> Settings:
+    """Return the settings of processes; a value in which those of one component differ is None."""
+
+    def gate(component: str, name: str) -> bool | None:
+        values = {process.gates.get(name, False) for process in processes if process.component == component}
+        return values.pop() if len(values) == 1 else None
+
+    compats = {process.compat for process in processes if process.component == "autoscaler"}
+    return Settings(
+        clears_nominations=gate("apiserver", CLEARING),
+        nominates_deferred_resizes=any(process.nominates_deferred_resizes for process in processes),
+        preempts_for_resizes=gate("scheduler", RESIZE_PREEMPTION),
+        protects_nominated_nodes=compats == {"fixed"} if compats else None,
+        records_acknowledged=records_acknowledged,
+    )
+
+
+def of_arguments(component: str, arguments: Sequence[str]) -> Configured | None:
+    """Return what a command line configures; None for one that is not Nominee's."""
+    try:
+        version = emulated(option_value(arguments, "--emulated-version", str(DEFAULT)))
+        gates = Gates(component, version, parse_gates(option_value(arguments, "--feature-gates", "")))
+    except (ValueError, GateError):
+        return None
+    compat = option_value(arguments, "--compat", "")
+    return Configured(component, gates.all(), compat, nominates_deferred_resizes=_NOMINATING in arguments)
+
+
+def _running(directory: Path, *, nominates: bool) -> Iterator[Configured]:
+    for document in StateDirectory(directory).live_run_files().values():
+        gates = document.get("featureGates")
+        if isinstance(gates, dict):
+            component, compat = str(document.get("component")), str(document.get("compat", ""))
+            own = nominates and component == "apiserver"
+            yield Configured(component, gates, compat, nominates_deferred_resizes=own)

@@ -1,0 +1,179 @@
+"""Read the history of a cluster and check the invariants on it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import anyio.to_thread
+
+from nominee.lab.history import history_file
+from nominee.lab.history.connection import connect_to_etcd
+from nominee.lab.history.etcd_observer import Coverage, EtcdObserver
+from nominee.lab.history.etcd_watch import HistoryUnavailable
+from nominee.lab.history.fold import Fold
+from nominee.lab.history.history_file import HistoryFileError, HistoryReader
+from nominee.lab.history.invariants.check import Check, Result
+from nominee.lab.history.invariants.checkpoints import Checkpoints
+from nominee.lab.history.invariants.deferred_resizes import DeferredResizes
+from nominee.lab.history.invariants.evidence import Acknowledged, Evidence, Settings
+from nominee.lab.history.revision import Revision
+from nominee.lab.history.verification.evidence import collect
+from nominee.lab.history.verification.settings import settings_of
+from nominee.machinery.runtime.clock import Clock
+
+ATTEMPTS: Final = 8
+ATTEMPT_SECONDS: Final = 1.0
+_OF_NOW: Final = (Checkpoints, DeferredResizes)
+"""They compare the history with what a running process shows at another moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """The results of the invariants, and the part of the history on which they were checked."""
+
+    results: tuple[Result, ...]
+    coverage: Coverage
+    revisions: int
+    """Writes that were checked, without the states where the history begins or goes on after a gap."""
+    missing_rest: str = ""
+    """Why the writes after the history file are missing, if etcd does not run and the file is not whole."""
+    is_of_etcd: bool = True
+    """Whether etcd was read: else later writes than those of the history file are unknown."""
+
+    @property
+    def holds(self) -> bool:
+        """Return whether no invariant is violated."""
+        return not any(result.violations for result in self.results)
+
+
+@dataclass(slots=True)
+class History:
+    """A history that can be read on: from the history file of a directory, if it has one, and from etcd."""
+
+    directory: Path
+    fold: Fold
+    coverage: Coverage
+    missing_rest: str = ""
+    is_of_etcd: bool = False
+
+    @classmethod
+    def of(cls, directory: Path) -> History:
+        """Return the history of a cluster, nothing read yet."""
+        return cls(directory, Fold(), Coverage())
+
+    def read_file(self, path: Path) -> Iterable[Revision]:
+        """Yield what the history file has. Raises: HistoryFileError, OSError."""
+        reader = HistoryReader(path)
+        self.fold, self.coverage = reader.fold, reader.coverage
+        yield from reader
+        self.missing_rest = reader.missing_rest
+
+    async def read_etcd(self, check: Check) -> int:
+        """Check what etcd has beyond what was read before; return the number of writes.
+
+        Raises: HistoryUnavailable.
+        """
+        channel = await connect_to_etcd(self.directory)
+        try:
+            observer = EtcdObserver(channel, fold=self.fold, coverage=self.coverage)
+            number = 0
+            async for batch in observer.read():
+                number += observe(check, batch)
+            self.missing_rest, self.is_of_etcd = "", True
+            return number
+        finally:
+            await channel.close()
+
+
+def observe(check: Check, batch: Iterable[Revision]) -> int:
+    """Let the checkers observe revisions; return how many are writes."""
+    number = 0
+    for revision in batch:
+        check.observe(revision)
+        number += not revision.is_state
+    return number
+
+
+async def verify(
+    directory: Path,
+    clock: Clock,
+    *,
+    names: Collection[str] | None = None,
+    settings: Settings | None = None,
+    acknowledged: Sequence[Acknowledged] | None = None,
+    is_running: bool = True,
+) -> Verification:
+    """Check the invariants with these names (None: all) on the history of a cluster.
+
+    `settings` None are those of the processes that run. The history of a cluster that does not run
+    (`is_running`) ends with the newest time in it, and there is neither a queue nor a checkpoint to compare.
+
+    Raises:
+        HistoryUnavailable: etcd does not answer, and there is no history file.
+        HistoryFileError: the history file is another file, or no write can be read from it or from etcd.
+        OSError: the history file cannot be read.
+    """
+    if settings is None:
+        settings = settings_of(directory, records_acknowledged=acknowledged is not None)
+    found = await _verify(directory, clock, names, settings, acknowledged, is_running=is_running)
+
+    async def again(names: Collection[str]) -> Sequence[Result]:
+        return (await _verify(directory, clock, names, settings, acknowledged, is_running=True)).results
+
+    return replace(found, results=await settled(found.results, again, clock)) if is_running else found
+
+
+async def settled(
+    results: Sequence[Result], again: Callable[[Collection[str]], Awaitable[Sequence[Result]]], clock: Clock
+) -> tuple[Result, ...]:
+    """Return results whose violations last: a status may not be written yet, or a pod is in a cycle.
+
+    `again` checks the invariants with these names again.
+    """
+    of_now = {checker.about.name for checker in _OF_NOW}
+    for _ in range(ATTEMPTS - 1):
+        doubtful = {each.invariant for each in results if each.violations} & of_now
+        if not doubtful:
+            break
+        await clock.sleep(ATTEMPT_SECONDS)
+        newer = {result.invariant: result for result in await again(doubtful)}
+        results = [newer.get(result.invariant, result) for result in results]
+    return tuple(results)
+
+
+async def _verify(
+    directory: Path,
+    clock: Clock,
+    names: Collection[str] | None,
+    settings: Settings,
+    acknowledged: Sequence[Acknowledged] | None,
+    *,
+    is_running: bool,
+) -> Verification:
+    check, history = Check(settings, names), History.of(directory)
+    path = directory / history_file.NAME
+    revisions = observe(check, history.read_file(path)) if path.exists() else 0
+    try:
+        revisions += await history.read_etcd(check)
+    except HistoryUnavailable as error:
+        if not revisions and path.exists():
+            reason = history.missing_rest or "it is empty"
+            raise HistoryFileError(f"no write can be read from {path}: {reason}; and {error}") from None
+        if not revisions:
+            raise
+    if is_running:
+        evidence = await anyio.to_thread.run_sync(collect, directory, clock.now())
+    else:
+        evidence = Evidence(now=history.fold.time)
+    if acknowledged is not None:
+        evidence = replace(evidence, acknowledged=tuple(acknowledged))
+    return Verification(
+        results=tuple(check.finish(evidence)),
+        coverage=history.coverage,
+        revisions=revisions,
+        missing_rest=history.missing_rest,
+        is_of_etcd=history.is_of_etcd,
+    )

@@ -1,0 +1,64 @@
+"""The cloud provider of a cluster, called as the autoscaler calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import grpc.aio
+
+from nominee.lab.scenario.clusters.cluster import ClusterError
+from nominee.machinery.api.pb import core
+from nominee.machinery.client import credentials
+from nominee.machinery.process.run_files import RunFile
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
+from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
+
+_CALL_SECONDS_MAX = 10.0
+
+
+async def increase(directory: Path, group: str, count: int) -> None:
+    """Create instances of a node group.
+
+    Raises:
+        ClusterError: the cloud does not run, or refuses.
+    """
+    address, credential = _find(directory)
+    request = protocol.NodeGroupIncreaseSizeRequest(id=group, delta=count)
+    async with credentials.channel(address, credential) as channel:
+        try:
+            await protocol_grpc.CloudProviderStub(channel).NodeGroupIncreaseSize(
+                request, timeout=_CALL_SECONDS_MAX
+            )
+        except grpc.aio.AioRpcError as error:
+            raise ClusterError(f"the cloud does not increase {group}: {error.details()}") from None
+
+
+async def delete(directory: Path, group: str, nodes: Sequence[core.Node]) -> None:
+    """Delete the instances of nodes.
+
+    Raises:
+        ClusterError: the cloud does not run, or refuses.
+    """
+    address, credential = _find(directory)
+    listed = [
+        protocol.ExternalGrpcNode(name=node.metadata.name, providerID=node.spec.providerID) for node in nodes
+    ]
+    request = protocol.NodeGroupDeleteNodesRequest(id=group, nodes=listed)
+    async with credentials.channel(address, credential) as channel:
+        try:
+            await protocol_grpc.CloudProviderStub(channel).NodeGroupDeleteNodes(
+                request, timeout=_CALL_SECONDS_MAX
+            )
+        except grpc.aio.AioRpcError as error:
+            raise ClusterError(f"the cloud does not delete nodes of {group}: {error.details()}") from None
+
+
+def _find(directory: Path) -> tuple[str, credentials.Credential | None]:
+    cloud = RunFile.read(directory, "cloud")
+    if cloud is None:
+        raise ClusterError("the cloud does not run")
+    try:
+        return cloud.grpc, credentials.find_certificate(cloud, directory, credentials.ADMIN)
+    except credentials.NoCredential as error:
+        raise ClusterError(str(error)) from None

@@ -1,0 +1,285 @@
+"""A scenario's cluster of real processes, below the supervisor of `nominee up`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import quote
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from nominee.lab.history.invariants.evidence import Settings
+from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
+from nominee.lab.history.verification.settings import settings_of
+from nominee.lab.scenario.clusters import cloud
+from nominee.lab.scenario.clusters.cluster import ClusterError, FailpointState, ProcessState
+from nominee.lab.scenario.clusters.recording import Recording
+from nominee.lab.scenario.format.model import (
+    ClusterOptions,
+    ComponentOptions,
+    InjectFault,
+    InvariantException,
+)
+from nominee.lab.scenario.format.up_options import arguments_of
+from nominee.lab.scenario.result import Violation
+from nominee.localcluster.etcd import links as etcd_links
+from nominee.localcluster.supervisor.client import NotRunningError, RefusedError, call
+from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory
+from nominee.machinery.api import kinds
+from nominee.machinery.client import api_client as client_module
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
+from nominee.machinery.runtime.clock import Clock, SystemClock
+from nominee.machinery.wire.scalars import Json
+
+COMMAND_SECONDS_MAX = 60.0
+
+
+class RealCluster:
+    """A running cluster in a state directory."""
+
+    def __init__(
+        self,
+        directory: Path,
+        client: Client,
+        options: ClusterOptions,
+        clock: Clock,
+        tasks: anyio.abc.TaskGroup,
+    ) -> None:
+        self._directory, self._client, self._options, self._clock = directory, client, options, clock
+        self._tasks = tasks
+        self._recording = Recording(directory, clock)
+        self._recorder = anyio.CancelScope()
+        self._recorded = anyio.Event()
+        self._reconfigured: set[str] = set()
+        self._acknowledged = client.write_observer = AcknowledgedWrites()
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, directory: Path, options: ClusterOptions, clock: Clock | None = None
+    ) -> AsyncIterator[RealCluster]:
+        """Connect to a running cluster, record its history, and start its programs that are not Nominee's."""
+        async with (
+            await client_module.connect(directory, user_agent="nominee-scenario") as client,
+            anyio.create_task_group() as tasks,
+        ):
+            cluster = cls(directory, client, options, clock or SystemClock(), tasks)
+            cluster._record()
+            for name, own in options.components.items():
+                if own.command and not own.stopped:
+                    await cluster.start(name, ComponentOptions())
+            yield cluster
+            tasks.cancel_scope.cancel()
+
+    def _record(self) -> None:
+        """Start to record the history."""
+        self._recorder, self._recorded = anyio.CancelScope(), anyio.Event()
+        self._tasks.start_soon(self._run_recorder, self._recorder, self._recorded)
+
+    async def _run_recorder(self, scope: anyio.CancelScope, ended: anyio.Event) -> None:
+        with scope:
+            await self._recording.run()
+        ended.set()
+
+    @property
+    def clock(self) -> Clock:
+        """Return the machine's clock."""
+        return self._clock
+
+    @property
+    def client(self) -> Client:
+        """Return a client that follows the API server to another port."""
+        return self._client
+
+    # Processes
+
+    async def _ask(self, command: str, component: str = "", **more: object) -> JsonObject:
+        fields = {**more, **({"component": component} if component else {})}
+        ask = partial(
+            call, StateDirectory(self._directory), command, timeout_seconds=COMMAND_SECONDS_MAX, **fields
+        )
+        try:
+            return await anyio.to_thread.run_sync(ask)
+        except (NotRunningError, RefusedError, TimeoutError) as error:
+            raise ClusterError(f"{command} {component}: {error}") from None
+
+    async def processes(self) -> Sequence[ProcessState]:
+        """Return the supervisor's description of every process."""
+        answer = await self._ask("status")
+        return [
+            ProcessState(
+                name=each["name"],
+                component=each["component"],
+                state=each["state"],
+                restarts=each["restarts"],
+                last_exit=each.get("lastExit", ""),
+            )
+            for each in answer["cluster"]["components"]
+        ]
+
+    def _arguments(self, component: str, options: ComponentOptions) -> list[str]:
+        if self._options.component(component).command:
+            return []
+        arguments = arguments_of(self._options, component, options)
+        if any(not each.startswith("--apiserver=") for each in arguments):
+            self._reconfigured.add(component)
+        return arguments
+
+    async def start(self, component: str, options: ComponentOptions) -> None:
+        """Start a component that is down; return when it is ready."""
+        await self._ask("start", component, arguments=self._arguments(component, options))
+
+    async def stop(self, component: str, *, kill: bool) -> None:
+        """Stop a component; it stays down."""
+        await self._ask("stop", component, kill=kill)
+
+    async def restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
+        """Restart a component; return when it is ready."""
+        await self._ask("restart", component, kill=kill, arguments=self._arguments(component, options))
+
+    async def pause(self, component: str) -> None:
+        """Stop a process with SIGSTOP."""
+        await self._ask("pause", component)
+
+    async def resume(self, component: str) -> None:
+        """Continue a paused process."""
+        await self._ask("resume", component)
+
+    # Serving ports
+
+    def _port(self, component: str) -> ServingPort:
+        name = "kubelet-0" if component == "kubelet" else component
+        found = RunFile.read(self._directory, name)
+        if found is None:
+            raise ClusterError(f"{name} does not run, or has no serving port")
+        return ServingPort.of(found.http, self._directory)
+
+    async def _http(self, component: str, path: str, *, method: str = "GET", body: str = "") -> HttpAnswer:
+        ask = partial(request, self._port(component), path, method=method, body=body)
+        try:
+            answer = await anyio.to_thread.run_sync(ask)
+        except HttpError as error:
+            raise ClusterError(f"{component}: {error}") from None
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            raise ClusterError(f"{component}{path} answers {answer.status}: {answer.text.strip()}")
+        return answer
+
+    async def http_json(self, component: str, path: str) -> Json:
+        """Return the JSON at a path of a process."""
+        return json.loads((await self._http(component, path)).body)
+
+    async def metrics(self, component: str) -> str:
+        """Return a process's metrics."""
+        return (await self._http(component, "/metrics")).text
+
+    async def failpoints(self, component: str) -> Sequence[FailpointState]:
+        """Return a process's failpoints."""
+        return [
+            FailpointState(
+                name=each["name"],
+                action=each["action"],
+                hits=each["hits"],
+                fired=each["fired"],
+                waiting=each["waiting"],
+            )
+            for each in await self.http_json(component, "/failpoints")
+        ]
+
+    async def arm_failpoint(self, component: str, name: str, action: str) -> None:
+        """Arm a failpoint; of `kubelet` in every kubelet process."""
+        for process in await self._names(component):
+            await self._http(process, f"/failpoints/{quote(name)}", method="PUT", body=action)
+
+    async def _names(self, component: str) -> list[str]:
+        found = [p.name for p in await self.processes() if component in (p.name, p.component)]
+        if not found:
+            raise ClusterError(f"there is no process {component}")
+        return found
+
+    async def inject_fault(self, fault: InjectFault) -> None:
+        """Set a fault of the calls of a component, or of the links of an etcd member; or remove faults."""
+        if fault.component.startswith("etcd"):
+            try:
+                await anyio.to_thread.run_sync(
+                    etcd_links.put, self._directory, fault.component, fault.to, fault.action
+                )
+            except etcd_links.LinkError as error:
+                raise ClusterError(str(error)) from None
+            return
+        body = {"to": fault.to, "method": fault.method, "kind": fault.kind, "action": fault.action}
+        for process in await self._names(fault.component):
+            await self._http(process, "/faults", method="PUT", body=json.dumps(body))
+
+    async def shift_clock(self, component: str, offset_seconds: float) -> None:
+        """Shift the wall clock of a component."""
+        body = json.dumps({"offsetSeconds": offset_seconds})
+        for process in await self._names(component):
+            await self._http(process, "/clock", method="PUT", body=body)
+
+    async def damage_checkpoint(self, node: str, how: str) -> None:
+        """Damage the file D/kubelet/NODE.json."""
+        files = await anyio.to_thread.run_sync(
+            lambda: sorted(self._directory.glob(f"kubelet/**/{node}.json"))
+        )
+        if not files:
+            raise ClusterError(f"node {node} has no checkpoint file")
+        await anyio.to_thread.run_sync(_damage, files[0], how)
+
+    # Nodes of the cloud
+
+    async def increase_node_group(self, group: str, count: int) -> None:
+        """Create instances of a node group."""
+        await cloud.increase(self._directory, group, count)
+
+    async def delete_nodes(self, group: str, nodes: Sequence[str]) -> None:
+        """Delete instances of a node group."""
+        found = [await self._client.get(kinds.NODE, name) for name in nodes]
+        await cloud.delete(self._directory, group, found)
+
+    # The end
+
+    async def violations(self, exceptions: Sequence[InvariantException]) -> Sequence[Violation]:
+        """Check the invariants on the history of all objects; return violations once."""
+        self._recorder.cancel()
+        await self._recorded.wait()
+        without = {exception.name for exception in exceptions}
+        try:
+            return await self._recording.violations(self._settings(), self._acknowledged.writes, without)
+        finally:
+            self._record()
+
+    def _settings(self) -> Settings:
+        """Return the settings of the processes; those that steps changed meanwhile are unknown."""
+        settings = settings_of(self._directory, records_acknowledged=True)
+        if "apiserver" in self._reconfigured:
+            settings = replace(settings, clears_nominations=None)
+        if "scheduler" in self._reconfigured:
+            settings = replace(settings, preempts_for_resizes=None)
+        if "autoscaler" in self._reconfigured:
+            settings = replace(settings, protects_nominated_nodes=None)
+        return settings
+
+
+def _damage(path: Path, how: str) -> None:
+    if how == "delete":
+        path.unlink()
+        return
+    size = path.stat().st_size
+    if how == "truncate":
+        os.truncate(path, size // 2)
+        return
+    with path.open("r+b") as file:
+        file.seek(size // 2)
+        byte = file.read(1)
+        file.seek(size // 2)
+        file.write(bytes([byte[0] ^ 0xFF]))

@@ -1,0 +1,241 @@
+"""A scenario's cluster in a simulation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from http import HTTPStatus
+
+from nominee.lab.history.invariants.check import Result, check
+from nominee.lab.history.invariants.evidence import CheckpointedPod, Evidence
+from nominee.lab.history.invariants.table import CHECKERS
+from nominee.lab.history.revision import Revision
+from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
+from nominee.lab.history.verification.evidence import checkpointed_pods, queued_pods
+from nominee.lab.history.verification.settings import settings_from
+from nominee.lab.history.verification.verification import settled
+from nominee.lab.scenario.clusters import cloud
+from nominee.lab.scenario.clusters.cluster import ClusterError, FailpointState, ProcessState
+from nominee.lab.scenario.clusters.simulated_history import history_of
+from nominee.lab.scenario.clusters.simulated_processes import SimulatedProcesses
+from nominee.lab.scenario.format.model import (
+    ClusterOptions,
+    ComponentOptions,
+    InjectFault,
+    InvariantException,
+)
+from nominee.lab.scenario.format.up_options import arguments_of
+from nominee.lab.scenario.result import Violation
+from nominee.localcluster.supervisor.states import State, Trigger
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.runtime.action_chain import ActionError
+from nominee.machinery.wire.scalars import Json
+from nominee.simulation.asgi import Answer
+from nominee.simulation.clock import SimulatedClock
+from nominee.simulation.simulation import DIRECTORY, Simulation
+from nominee.simulation.started import NoAnswerError, Started
+
+
+class SimulatedCluster:
+    """A running cluster of a simulation."""
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        processes: SimulatedProcesses,
+        client: Client,
+        options: ClusterOptions,
+    ) -> None:
+        self._simulation, self._processes = simulation, processes
+        self._client, self._options = client, options
+        self._acknowledged = client.write_observer = AcknowledgedWrites()
+
+    @property
+    def clock(self) -> SimulatedClock:
+        """Return the simulation's clock."""
+        return self._simulation.clock
+
+    @property
+    def client(self) -> Client:
+        """Return a client that follows the API server."""
+        return self._client
+
+    # Processes.
+
+    async def processes(self) -> Sequence[ProcessState]:
+        """Return the state of every process."""
+        return self._processes.states()
+
+    async def start(self, component: str, options: ComponentOptions) -> None:
+        """Start a component that is down; return when it is ready."""
+        arguments = arguments_of(self._options, component, options)
+        self._processes.ask(component, Trigger.START, arguments)
+        await self._processes.until(component, State.READY)
+
+    async def stop(self, component: str, *, kill: bool) -> None:
+        """Stop a component; it stays down."""
+        self._processes.ask(component, Trigger.KILL if kill else Trigger.STOP)
+        await self._processes.until(component, State.DOWN)
+
+    async def restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
+        """Restart a component; return when it is ready."""
+        arguments = arguments_of(self._options, component, options)
+        self._processes.ask(component, Trigger.RESTART_KILL if kill else Trigger.RESTART, arguments)
+        await self._processes.until(component, State.READY)
+
+    async def pause(self, component: str) -> None:
+        """Freeze a process."""
+        self._processes.ask(component, Trigger.PAUSE)
+
+    async def resume(self, component: str) -> None:
+        """Continue a frozen process."""
+        self._processes.ask(component, Trigger.RESUME)
+
+    def _started(self, component: str) -> list[Started]:
+        """Return the running processes of a name. Raises: ClusterError."""
+        found = [self._simulation.processes.get(name) for name in self._processes.names(component)]
+        running = [each for each in found if each is not None and each.running]
+        if not running:
+            raise ClusterError(f"{component} does not run")
+        return running
+
+    # Faults.
+
+    async def arm_failpoint(self, component: str, name: str, action: str) -> None:
+        """Arm a failpoint; of `kubelet` in every kubelet process."""
+        for started in self._started(component):
+            try:
+                started.points.arm(name, action)
+            except ActionError as error:
+                raise ClusterError(str(error)) from None
+
+    async def failpoints(self, component: str) -> Sequence[FailpointState]:
+        """Return a process's failpoints, and those of other components without hits."""
+        return [
+            FailpointState(
+                name=each.name,
+                action=each.action,
+                hits=each.hits,
+                fired=each.fired,
+                waiting=each.waiting,
+            )
+            for each in self._started(component)[0].points.states()
+        ]
+
+    async def inject_fault(self, fault: InjectFault) -> None:
+        """Set a fault of the calls of a component, or remove faults."""
+        if fault.component.startswith("etcd"):
+            raise ClusterError("links between etcd members are not simulated")
+        for started in self._started(fault.component):
+            try:
+                started.faults.put(fault.action, fault.to, fault.method, fault.kind)
+            except ActionError as error:
+                raise ClusterError(str(error)) from None
+        self._simulation.use_rules()
+
+    async def shift_clock(self, component: str, offset_seconds: float) -> None:
+        """Shift the wall clock of a component."""
+        for started in self._started(component):
+            started.clock.offset = offset_seconds
+
+    async def damage_checkpoint(self, node: str, how: str) -> None:
+        """Damage the checkpoint of a node."""
+        files = self._simulation.files.content
+        path = DIRECTORY / "kubelet" / f"{node}.json"
+        if path not in files:
+            raise ClusterError(f"node {node} has no checkpoint file")
+        data = files[path]
+        middle = len(data) // 2
+        if how == "delete":
+            del files[path]
+        elif how == "truncate":
+            files[path] = data[:middle]
+        else:
+            files[path] = data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :]
+
+    # Observation.
+
+    async def _get(self, component: str, path: str) -> Answer:
+        started = self._started("kubelet-0" if component == "kubelet" else component)[0]
+        try:
+            answer = await started.get(path)
+        except NoAnswerError as error:
+            raise ClusterError(str(error)) from None
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            text = answer.body.decode(errors="replace").strip()
+            raise ClusterError(f"{component}{path} answers {answer.status}: {text}")
+        return answer
+
+    async def http_json(self, component: str, path: str) -> Json:
+        """Return the JSON at a path of a process."""
+        return json.loads((await self._get(component, path)).body)
+
+    async def metrics(self, component: str) -> str:
+        """Return a process's metrics. Those of kubelets are of all kubelets, and of earlier simulations."""
+        return (await self._get(component, "/metrics")).body.decode()
+
+    # Nodes of the cloud.
+
+    async def increase_node_group(self, group: str, count: int) -> None:
+        """Create instances of a node group."""
+        await cloud.increase(DIRECTORY, group, count)
+
+    async def delete_nodes(self, group: str, nodes: Sequence[str]) -> None:
+        """Delete instances of a node group."""
+        found = [await self._client.get(kinds.NODE, name) for name in nodes]
+        await cloud.delete(DIRECTORY, group, found)
+
+    # The end.
+
+    def history(self) -> list[Revision]:
+        """Return every write since the cluster was created."""
+        return history_of(self._simulation.store)
+
+    async def violations(self, exceptions: Sequence[InvariantException]) -> Sequence[Violation]:
+        """Check the invariants on the history so far."""
+        excepted = {exception.name for exception in exceptions}
+        names = [checker.about.name for checker in CHECKERS if checker.about.name not in excepted]
+        results = await settled(await self._check(names), self._check, self.clock)
+        return [
+            Violation(
+                invariant=found.invariant,
+                message=found.message,
+                revisions=found.revisions,
+                objects=found.objects,
+            )
+            for result in results
+            for found in result.violations
+        ]
+
+    async def _check(self, names: Collection[str]) -> Sequence[Result]:
+        evidence = Evidence(
+            now=self.clock.now(),
+            acknowledged=self._acknowledged.writes,
+            queued_pods=await self._queued_pods(),
+            checkpoints=self._checkpoints(),
+        )
+        settings = settings_from(self._processes.configured, records_acknowledged=True)
+        return check(self.history(), settings, evidence, names)
+
+    async def _queued_pods(self) -> frozenset[ObjectKey] | None:
+        """Return the pods in the schedulers' queues; None if no scheduler answers."""
+        found: frozenset[ObjectKey] | None = None
+        for state in self._processes.states():
+            if state.component == "scheduler":
+                with suppress(ClusterError):
+                    document = await self.http_json(state.name, "/debug/queue")
+                    found = (found or frozenset()) | queued_pods(document)
+        return found
+
+    def _checkpoints(self) -> dict[str, Mapping[str, CheckpointedPod]] | None:
+        """Return the checkpoints, if all kubelets run."""
+        states = self._processes.states()
+        if not all(each.state == State.READY for each in states if each.name.startswith("kubelet")):
+            return None
+        folder = DIRECTORY / "kubelet"
+        files = self._simulation.files.content.items()
+        found = {path.stem: checkpointed_pods(data) for path, data in files if path.parent == folder}
+        return {node: pods for node, pods in found.items() if pods is not None}

@@ -1,0 +1,1 @@
+"""The format of scenario files: the model, reading and checking. Start with `model`."""

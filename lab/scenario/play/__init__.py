@@ -1,0 +1,1 @@
+"""Play a scenario: perform its steps, wait for its conditions, report. Start with `runner`."""

@@ -1,0 +1,115 @@
+"""Run scenarios, each in a process of its own, and collect their results."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from nominee.lab.scenario.clusters.run_options import RunOptions
+from nominee.lab.scenario.format.model import Scenario
+from nominee.lab.scenario.format.up_options import missing_program
+from nominee.lab.scenario.play.play import ended
+from nominee.lab.scenario.play.program import Plan
+from nominee.lab.scenario.result import Outcome, ScenarioResult
+from nominee.localcluster.own_process import run_module
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of all scenarios of a command: where they run, and what is changed in them.
+
+    `base` is the directory below which each scenario has its own; `keep` keeps those of scenarios that held.
+    """
+
+    base: Path
+    keep: bool = False
+    options: RunOptions = field(default_factory=RunOptions)
+    to_stderr: bool = False
+
+
+def used_directory(scenarios: Sequence[Scenario], base: Path) -> Path | None:
+    """Return the first directory of a scenario below `base` that has files; None if all are new.
+
+    A cluster would find the objects of an earlier one there, and the directory is removed after the run.
+    """
+    directories = (base / scenario.name for scenario in scenarios)
+    return next((each for each in directories if each.is_dir() and any(each.iterdir())), None)
+
+
+def run_apart(scenarios: Sequence[Scenario], settings: Settings) -> list[ScenarioResult]:
+    """Run each scenario on a cluster of its own, one after another."""
+    return [
+        result
+        for scenario in scenarios
+        for result in run_on_one_cluster([scenario], settings.base / scenario.name, settings)
+    ]
+
+
+def run_shared(scenarios: Sequence[Scenario], settings: Settings) -> list[ScenarioResult]:
+    """Run scenarios with the same `spec.cluster` on one cluster, and on another one after a failure."""
+    results: list[ScenarioResult] = []
+    groups: list[list[Scenario]] = []
+    for scenario in scenarios:
+        found = next((group for group in groups if group[0].cluster == scenario.cluster), None)
+        if found is None:
+            groups.append([scenario])
+        else:
+            found.append(scenario)
+    for group in groups:
+        remaining = group
+        while remaining:
+            played = run_on_one_cluster(remaining, settings.base / remaining[0].name, settings)
+            results += played
+            remaining = remaining[len(played) :]
+    return results
+
+
+def run_on_one_cluster(
+    scenarios: Sequence[Scenario], directory: Path, settings: Settings
+) -> list[ScenarioResult]:
+    """Run scenarios with the same `spec.cluster` one after another, up to the first that does not hold.
+
+    They run in a process of their own. The directory is removed if they held, unless `settings.keep`.
+    """
+    if program := missing_program(scenarios[0].cluster):
+        reason = f"the program {program} is not installed"
+        return [ended(scenario, Outcome.SKIPPED, reason) for scenario in scenarios]
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / "results.json"
+    file.unlink(missing_ok=True)
+    plan = Plan(
+        scenarios=[(scenario.file, scenario.name) for scenario in scenarios],
+        directory=str(directory),
+        results=str(file),
+        options=settings.options,
+        to_stderr=settings.to_stderr,
+    )
+    try:
+        code = run_module("nominee.lab.scenario.play.program", [plan.to_json()])
+        results = _results(file, scenarios, code)
+    except KeyboardInterrupt:
+        if not settings.keep:
+            shutil.rmtree(directory, ignore_errors=True)
+        raise
+    if all(result.held for result in results) and not settings.keep:
+        shutil.rmtree(directory, ignore_errors=True)
+        results = [replace(result, directory="") for result in results]
+    return [replace(result, reproduce=_reproduce(result, settings)) for result in results]
+
+
+def _results(file: Path, scenarios: Sequence[Scenario], code: int) -> list[ScenarioResult]:
+    try:
+        documents = json.loads(file.read_text(encoding="utf-8"))
+        return [ScenarioResult.from_json(document) for document in documents]
+    except (OSError, ValueError, KeyError, TypeError):
+        reason = f"the process that runs the scenario ended with exit code {code}; see its output above"
+        return [ended(scenarios[0], Outcome.ERROR, reason)]
+
+
+def _reproduce(result: ScenarioResult, settings: Settings) -> str:
+    words = ["nominee", "scenario", "run", result.file, "--name", result.scenario]
+    return shlex.join([*words, *settings.options.words()])

@@ -1,0 +1,115 @@
+"""Play a scenario in a simulation, with a seed."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+
+from nominee.lab.scenario.clusters.cluster import ClusterError
+from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
+from nominee.lab.scenario.clusters.simulated_processes import SimulatedProcesses
+from nominee.lab.scenario.format.model import Action, ClusterOptions, ClusterOverrides, Scenario
+from nominee.lab.scenario.format.up_options import write
+from nominee.lab.scenario.play import runner
+from nominee.lab.scenario.play.narration import Narrator, Silent
+from nominee.lab.scenario.play.play import ended
+from nominee.lab.scenario.result import Outcome, ScenarioResult
+from nominee.localcluster import plan
+from nominee.localcluster.config_file import read_config
+from nominee.localcluster.options import OptionError
+from nominee.localcluster.plan import UpOptions
+from nominee.localcluster.supervisor.spec import ClusterSpec
+from nominee.simulation.loop import SimulationError
+from nominee.simulation.simulation import DIRECTORY, Simulation
+
+T = TypeVar("T")
+
+
+def simulate(
+    scenario: Scenario,
+    seed: int,
+    *,
+    overrides: ClusterOverrides | None = None,
+    narrate: Narrator | None = None,
+    first: Sequence[Action] = (),
+    failpoint_components: Sequence[str] = (),
+    simulation: Simulation | None = None,
+) -> ScenarioResult:
+    """Play a scenario in a simulation of this seed; return its result.
+
+    `overrides` change the cluster, `first` are actions before the first step. With `simulation` the caller
+    has the history and the log lines afterwards.
+    """
+    options = (overrides or ClusterOverrides()).applied_to(scenario.cluster)
+    if reason := options.not_simulated:
+        return ended(scenario, Outcome.SKIPPED, reason)
+
+    async def play(cluster: SimulatedCluster) -> ScenarioResult:
+        return await runner.run(
+            scenario,
+            cluster,
+            narrate or Silent(),
+            first=first,
+            failpoint_components=failpoint_components,
+        )
+
+    try:
+        return with_cluster(options, simulation or Simulation(seed), play)
+    except ClusterError as error:
+        return ended(scenario, Outcome.ERROR, str(error))
+
+
+def with_cluster(
+    options: ClusterOptions, simulated: Simulation, use: Callable[[SimulatedCluster], Awaitable[T]]
+) -> T:
+    """Start a cluster in a simulation, and return what a program makes of it.
+
+    Raises:
+        ClusterError: it does not start, or nothing can happen any more.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="nominee-simulation-"))
+    try:
+        spec, stopped = _spec(options, folder)
+
+        async def main() -> T:
+            processes = SimulatedProcesses(simulated, spec, {})
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(processes.run)
+                processes.start_all(without=stopped)
+                await processes.until_all_ready()
+                async with await simulated.client("nominee-scenario") as client:
+                    result = await use(SimulatedCluster(simulated, processes, client, options))
+                tasks.cancel_scope.cancel()
+            return result
+
+        return simulated.run(main)
+    except (BaseExceptionGroup, SimulationError, OptionError) as error:
+        found = _leaves(error)
+        if not all(isinstance(each, ClusterError | SimulationError | OptionError) for each in found):
+            raise
+        raise ClusterError("; ".join(map(str, found))) from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _spec(options: ClusterOptions, folder: Path) -> tuple[ClusterSpec, frozenset[str]]:
+    """Return the processes of a cluster, and those that do not start with it.
+
+    Raises:
+        OptionError: options contradict one another.
+    """
+    settings = read_config(write(options, folder))
+    settings.update(secure=False)
+    built = plan.build(UpOptions(directory=DIRECTORY, **settings))
+    return built.spec, frozenset(p.name for p in built.spec.processes if not p.starts_with_cluster)
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for each in error.exceptions for leaf in _leaves(each)]

@@ -1,0 +1,146 @@
+"""The report as Markdown for the production-readiness section of a KEP."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from nominee.lab.skew.grid import OUTSIDE, grid, mark, shown
+from nominee.lab.skew.model import JsonObject
+
+NOTE = (
+    "Versions and feature gates are emulated by Nominee; the processes are not those of Kubernetes. "
+    f"✓ passed, ✗ failed, ! could not run, · not selected, {OUTSIDE} outside Kubernetes' version skew policy."
+)
+
+
+def as_markdown(document: JsonObject) -> str:
+    """Return the report: the questions of the questionnaire, and the cells that answer them."""
+    rows = [row for row in document["rows"] if _cells(document, row)]
+    paths = [row for row in rows if _has_paths(document, row)]
+    others = [row for row in rows if row not in paths]
+    lines = [f"# {as_text(document['title'] or document['matrix'])}", ""]
+    lines += [f"{document['summary']}. {NOTE}", ""]
+    lines += _failures(document)
+    if paths:
+        lines += ["## Were upgrade and rollback tested? Was the upgrade->downgrade->upgrade path tested?", ""]
+        lines += [line for row in paths for line in row_lines(document, row)]
+    if others:
+        lines += ["## Version Skew Strategy", ""]
+        lines += [line for row in others for line in row_lines(document, row)]
+    lines += outside_lines(document["cells"])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def row_lines(document: JsonObject, row: JsonObject) -> Iterator[str]:
+    """Yield the section of a row: what a user sees by condition, and the grid of its cells."""
+    cells = _cells(document, row)
+    yield from (f"### {as_text(row['title'] or row['name'])}", "")
+    section = as_text(row["section"])
+    end = "" if section.endswith(("?", ".")) else "."
+    head = f"Row `{row['name']}`" + (f": {section}{end}" if section else ".")
+    yield from (f"{head} {_played(cells)}".rstrip(), "")
+    if row["cases"]:
+        yield from ("| case | condition | what a user sees | cells |", "|---|---|---|---|")
+        for case in row["cases"]:
+            count = sum(
+                cell["outcome"] == "passed" and any(each["case"] == case["name"] for each in cell["seen"])
+                for cell in cells
+            )
+            yield table_line([case["name"], case["when"], case["see"], str(count or "none")])
+        yield ""
+    yield from grid_lines(cells)
+    yield ""
+    yield from _stage_lines(cells)
+
+
+def _played(cells: Sequence[JsonObject]) -> str:
+    """Return which cells of a row real processes played, or "" if they played all."""
+    real = [cell for cell in cells if not cell["simulated"]]
+    simulated = len(cells) - len(real)
+    if not real or not simulated:
+        return "Simulations played its cells." if simulated else ""
+    names = ", ".join(
+        f"`{' '.join(f'{factor}={value}' for factor, value in cell['values'].items())}`" for cell in real
+    )
+    others = "other cell" if simulated == 1 else f"other {cells_text(simulated)}"
+    return f"Real processes played {names}; simulations played the {others}."
+
+
+def grid_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
+    """Yield the table of a row's cells."""
+    found = grid(cells)
+    heads = [f"{found.column_factor} {value}".strip() or "result" for value in found.columns]
+    yield table_line([*found.line_factors, *heads])
+    yield "|" + "---|" * (len(found.line_factors) + len(heads))
+    for header, line in found.lines:
+        texts = ["·" if cell is None else f"{mark(cell)} {shown(cell)}".rstrip() for cell in line]
+        yield table_line([*header, *texts])
+
+
+def _stage_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
+    """Yield what the cells of paths showed after each restart."""
+    found = [cell for cell in cells if cell["outcome"] == "passed" and len(cell["seen"]) > 1]
+    for cell in found:
+        seen = "; ".join(f"{each['label']}: {each['case']}" for each in cell["seen"])
+        yield f"- {as_text(', '.join(cell['values'].values()))}: {as_text(seen)}"
+    if found:
+        yield ""
+
+
+def outside_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
+    """Yield the section of what ran outside the version skew policy."""
+    counts: dict[str, int] = {}
+    for cell in cells:
+        for problem in cell["unsupported"]:
+            counts[problem] = counts.get(problem, 0) + 1
+    if counts:
+        yield from ("## Outside the version skew policy", "")
+        yield from ("These pairs ran although Kubernetes does not support them:", "")
+        yield from (f"- {problem} ({cells_text(count)})" for problem, count in sorted(counts.items()))
+        yield ""
+
+
+def cells_text(count: int) -> str:
+    """Return `1 cell` or `2 cells`."""
+    return f"{count} cell" if count == 1 else f"{count} cells"
+
+
+def _failures(document: JsonObject) -> Iterator[str]:
+    found = [cell for cell in document["cells"] if cell["outcome"] in ("failed", "error")]
+    if not found:
+        return
+    yield from ("## What failed", "")
+    for cell in found:
+        reason = as_text(cell["reason"]).rstrip(".")
+        yield f"- {as_text(cell['name'])}: {reason}. Reproduce: `{cell['reproduce']}`"
+    yield ""
+
+
+def _cells(document: JsonObject, row: JsonObject) -> list[JsonObject]:
+    return [cell for cell in document["cells"] if cell["row"] == row["name"]]
+
+
+def _has_paths(document: JsonObject, row: JsonObject) -> bool:
+    return any("path" in cell["values"] for cell in _cells(document, row))
+
+
+_CODE = re.compile(r"(`[^`]*`)")
+_MARKUP = re.compile(r"[*~$](?=\S)|(?<!\w)_(?=\S)|\\(?=[!-/:-@\[-`{-~])")
+
+
+def as_text(text: str) -> str:
+    """Return text as one line of Markdown that shows it; code between backticks stays code.
+
+    GitHub reads `<name>` as an HTML element, `*a*` and `_a_` as emphasis, and `$a$` as mathematics.
+    """
+    parts = _CODE.split(" ".join(text.split()))
+    return "".join(
+        part if index % 2 else _MARKUP.sub(r"\\\g<0>", part).replace("<", "&lt;")
+        for index, part in enumerate(parts)
+    )
+
+
+def table_line(texts: Iterable[str]) -> str:
+    """Return a line of a table; a pipe would end its cell, in code too."""
+    return "| " + " | ".join(as_text(text).replace("|", "\\|") for text in texts) + " |"

@@ -1,0 +1,104 @@
+"""Run the cells of a plan with an executor, and write the reports."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from importlib.metadata import version
+from typing import Protocol
+
+from nominee.lab.bench.machine import machine
+from nominee.lab.scenario.result import Outcome
+from nominee.lab.skew import evidence, junit, kep_page, markdown, page
+from nominee.lab.skew import report as reports
+from nominee.lab.skew.cell_run import START_SECONDS_MAX, Job
+from nominee.lab.skew.executor import Executor
+from nominee.lab.skew.planning import Plan, PlannedCell
+from nominee.lab.skew.report import CellResult, Report, judge
+from nominee.lab.skew.store import Store
+from nominee.localcluster.supervisor.directory import write_atomically
+from nominee.machinery.runtime.clock import Clock
+
+
+class Progress(Protocol):
+    """A reader of the progress of a run."""
+
+    def began(self, cells: int) -> None:
+        """Report how many cells are to run."""
+        ...
+
+    def ended(self, cell: CellResult) -> None:
+        """Report the end of a cell."""
+        ...
+
+    def tick(self) -> None:
+        """Show the time again."""
+        ...
+
+
+def run(plan: Plan, store: Store, executor: Executor, clock: Clock, progress: Progress) -> None:
+    """Run the cells that have no result in the store, or that could not run.
+
+    Raises:
+        ExecutorError: the executor cannot run them.
+        KeyboardInterrupt: Ctrl-C; the cells that have ended are in the store.
+    """
+    missing = {planned.id: planned for planned in plan.cells if _is_missing(store.result(planned))}
+    progress.began(len(missing))
+    # Long cells first, so that none of them runs alone at the end.
+    ordered = sorted(missing.values(), key=lambda each: (each.simulated, -len(each.cell.stages)))
+    jobs = [_job(planned) for planned in ordered]
+    with closing(executor.run(jobs, store.cells)) as ended:
+        for cell_id in ended:
+            planned = missing.pop(cell_id, None) if cell_id is not None else None
+            result = store.result(planned) if planned is not None else None
+            if result is None:
+                progress.tick()
+            else:
+                progress.ended(result)
+
+
+def _is_missing(result: CellResult | None) -> bool:
+    return result is None or result.result.outcome is Outcome.ERROR
+
+
+def _job(planned: PlannedCell) -> Job:
+    return Job(
+        id=planned.id,
+        text=planned.text,
+        digest=planned.digest,
+        seconds_max=planned.timeout_seconds + START_SECONDS_MAX,
+        simulated=planned.simulated,
+    )
+
+
+def collect(plan: Plan, store: Store, seconds: float) -> Report:
+    """Return the report of the cells that have a result."""
+    found = [(planned, store.result(planned)) for planned in plan.cells]
+    cells = tuple(result for _, result in found if result is not None)
+    return Report(
+        plan=plan,
+        cells=cells,
+        unfinished=tuple(planned for planned, result in found if result is None),
+        answers=judge(plan.matrix.answers, cells),
+        version=version("nominee"),
+        machine=machine(),
+        seconds=seconds,
+    )
+
+
+def write(report: Report, store: Store) -> tuple[str, ...]:
+    """Write the reports into the store's directory; return their names."""
+    document = report.as_json()
+    proofs = {cell.planned.id: evidence.read(store.folder(cell.planned)) for cell in report.cells}
+    files = {
+        reports.NAME: json.dumps(document, indent=2) + "\n",
+        "index.html": page.page(document, proofs),
+        "junit.xml": junit.as_junit(report),
+        "report.md": markdown.as_markdown(document),
+    }
+    for kep in sorted({cell.planned.cell.row.kep for cell in report.cells} - {0}):
+        files[f"kep-{kep}.md"] = kep_page.kep_page(document, kep)
+    for name, text in files.items():
+        write_atomically(store.directory / name, text)
+    return tuple(files)

@@ -1,0 +1,3 @@
+"""Etcd as a component: `server` starts it, `members` has the addresses, `links` cuts members off from
+each other.
+"""

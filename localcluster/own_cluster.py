@@ -1,0 +1,77 @@
+"""A cluster that belongs to a command: started by it, and ended with it.
+
+Benchmarks, studies, scenarios and explorations start theirs here, before they run gRPC in an event loop: a
+process that has used gRPC must not fork.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from nominee.localcluster.ending import end
+from nominee.localcluster.supervisor.children import before_exec
+from nominee.localcluster.supervisor.client import NotRunningError, RefusedError, call
+from nominee.localcluster.supervisor.clock import wait_until
+from nominee.localcluster.supervisor.directory import StateDirectory
+
+_READY_SECONDS_MAX = 60.0
+STOP_SECONDS = 10.0
+"""How long the processes may take to stop in order, and then to be gone once they are killed."""
+_LOG = "up"
+_TAIL_LINES = 20
+
+
+class ClusterStartError(RuntimeError):
+    """The cluster did not start; the message is the end of what `nominee up` has reported."""
+
+
+@contextmanager
+def cluster(
+    directory: Path, up_options: Sequence[str], components: str = "etcd,apiserver,scheduler"
+) -> Iterator[None]:
+    """Run a cluster (`nominee up`) in a directory until the block ends; yield when it is ready.
+
+    It has these options only, whatever the directory was used with before. `components` "" leaves the choice
+    to them. What `nominee up` reports is in D/logs/up.log.
+
+    Raises:
+        ClusterStartError: the cluster does not start.
+    """
+    command = [
+        *(sys.executable, "-P", "-m", "nominee.cli", "up", "--dir", str(directory), "--no-remember"),
+        *(("--components", components) if components else ()),
+        *up_options,
+    ]
+    state = StateDirectory(directory)
+    log = state.open_log(_LOG)
+    try:
+        start = os.fstat(log).st_size
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,  # a file: a pipe that no thread reads would block the supervisor once it is full
+            text=True,
+            process_group=0,
+            preexec_fn=before_exec(),
+        )
+    finally:
+        os.close(log)
+    socket = state.run / "supervisor.sock"
+    try:
+        wait_until(lambda: socket.exists() or process.poll() is not None, _READY_SECONDS_MAX)
+        try:
+            call(state, "wait", timeout_seconds=_READY_SECONDS_MAX)
+        except (NotRunningError, RefusedError, TimeoutError) as error:
+            end([process], STOP_SECONDS, signals=2)
+            tail = "\n".join(state.log_tail(_LOG, lines=_TAIL_LINES, start=start))
+            raise ClusterStartError(tail.strip() or str(error)) from None
+        yield
+    finally:
+        # As a user does: the second Ctrl-C kills what does not stop.
+        end([process], STOP_SECONDS, signals=2)

@@ -1,0 +1,1 @@
+"""`nominee chaos`: explorations and random runs."""

@@ -1,0 +1,165 @@
+"""`nominee chaos`, and `nominee chaos explore`."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nominee.commands.chaos.option_types import Actions, Duration, Identifier
+from nominee.commands.chaos.options import run_options
+from nominee.commands.chaos.run import run
+from nominee.commands.common import end_as_by_ctrl_c, output_option
+from nominee.lab.chaos.case import Action, Case, Move, View
+
+if TYPE_CHECKING:
+    from nominee.lab.scenario.format.model import Scenario
+
+_FORMATS = ("text", "json", "markdown")
+_SEED_MAX = 1_000_000
+HITS_MAX = 1000
+
+
+@click.group()
+def chaos() -> None:
+    """Break a cluster systematically or at random, and report what does not hold.
+
+    See docs/chaos.md.
+    """
+
+
+chaos.add_command(run)
+
+
+@chaos.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--name", default="", help="The scenario of this name.  [default: the file's only one]")
+@click.option("--budget", type=Duration(), default="10m", show_default=True, help="Time for all cases.")
+@click.option(
+    "--actions",
+    type=Actions(),
+    default=",".join(each.value for each in Action),
+    show_default=True,
+    help="What happens at failpoints.",
+)
+@click.option("--views/--no-views", default=True, help="Change what processes see, too.  [default: --views]")
+@click.option("--pairs", is_flag=True, help="After the single cases, pairs of those that held.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only single cases that match, as in a shell. Repeatable.",
+)
+@click.option(
+    "--hits",
+    type=click.IntRange(1, HITS_MAX),
+    default=2,
+    show_default=True,
+    help="At how many hits of a failpoint an action is tried: the first, and others drawn from the seed.",
+)
+@click.option("--case", type=Identifier(), help="Run this case only.")
+@run_options(
+    seed="Seed of the order of pairs, and of later hits.  [default: random]",
+    kept="if something broke",
+    rounds="With --simulate: repeat all cases with as many seeds, from --seed on.",
+    verbose="Print the steps of each run.",
+)
+@click.option("--stop", is_flag=True, help="End at the first case that breaks.")
+@output_option(*_FORMATS)
+def explore(
+    file: Path,
+    name: str,
+    budget: float,
+    actions: tuple[Action, ...],
+    views: bool,
+    pairs: bool,
+    only: tuple[str, ...],
+    hits: int,
+    case: Case | None,
+    seed: int | None,
+    directory: Path | None,
+    simulate: bool,
+    rounds: int,
+    stop: bool,
+    verbose: bool,
+    output: str,
+) -> None:
+    """Run a scenario once for each failpoint that it passes and each action.
+
+    Then with changed watches, with moves to an API server that lags if there are several, and with pairs. The
+    exit status is 0 if everything held, 1 if something broke, 2 if the scenario could not be run, 130 after
+    Ctrl-C.
+    """
+    from nominee.lab.chaos import report as reports
+    from nominee.lab.chaos.clusters import Clusters, RealClusters, SimulatedClusters
+    from nominee.lab.chaos.exploration import Scope
+    from nominee.lab.chaos.explorer import Explorer, Settings
+
+    scenario = _find(file, name)
+    end_as_by_ctrl_c()
+    base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-chaos-"))
+    scope = Scope(
+        actions=actions,
+        views=tuple(View) if views else (),
+        moves=tuple(Move) if views else (),
+        pairs=pairs,
+        only=only,
+        hits=hits,
+        seed=random.SystemRandom().randrange(_SEED_MAX) if seed is None else seed,
+    )
+    settings = Settings(
+        scope=scope,
+        budget_seconds=budget,
+        case=case,
+        simulate=simulate,
+        rounds_max=rounds if simulate and case is None else 1,
+        stops=stop,
+    )
+    clusters: Clusters = (
+        SimulatedClusters(scenario, verbose=verbose)
+        if simulate
+        else RealClusters(scenario, base, keep_all=directory is not None, verbose=verbose)
+    )
+    explorer = Explorer(
+        scenario, clusters, settings, lambda text: click.echo(text, err=output != _FORMATS[0])
+    )
+    try:
+        report = explorer.run()
+    finally:
+        if base.exists() and not any(base.iterdir()):
+            shutil.rmtree(base, ignore_errors=True)
+    if output == "json":
+        click.echo(reports.as_json([report]))
+    elif output == "markdown":
+        click.echo(reports.as_markdown([report]))
+    else:
+        for line in reports.as_text(report):
+            click.echo(line)
+    if report.broken:
+        sys.exit(1)
+    sys.exit(2 if report.error else 0)
+
+
+def _find(file: Path, name: str) -> Scenario:
+    """Return a scenario of a file.
+
+    Raises:
+        click.UsageError: the file is invalid, or has no such scenario.
+    """
+    from nominee.lab.scenario.format.documents import InvalidScenarioError
+    from nominee.lab.scenario.format.reading import read_file
+
+    try:
+        found = read_file(file)
+    except InvalidScenarioError as error:
+        raise click.UsageError(f"{file} is no scenario:\n{error}") from None
+    chosen = [each for each in found if not name or each.name == name]
+    if len(chosen) != 1:
+        names = ", ".join(each.name for each in found)
+        raise click.UsageError(f"--name: one of {names} is required")
+    return chosen[0]

@@ -1,0 +1,212 @@
+"""`nominee chaos run`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import click
+
+from nominee.commands.chaos.option_types import Duration
+from nominee.commands.chaos.options import run_options
+from nominee.commands.common import end_as_by_ctrl_c, output_option
+from nominee.lab.commit import commit
+from nominee.localcluster.own_process import run_module
+
+if TYPE_CHECKING:
+    from nominee.lab.chaos.random_run import Outcome
+
+_FORMATS = ("text", "json", "junit")
+RATE_MAX = 100.0
+
+
+@click.command()
+@click.option("--duration", type=Duration(), required=True, help="How long the load and the faults last.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(0.01, RATE_MAX),
+    default=2.0,
+    show_default=True,
+    help="Operations each second, on average.",
+)
+@run_options(
+    seed="Everything is drawn from the seed.",
+    needs_seed=True,
+    kept="after a failure",
+    rounds="Run as many times, with the next seed each; ends at the first failure.",
+    verbose="Print the operations.",
+)
+@output_option(*_FORMATS)
+def run(
+    seed: int,
+    duration: float,
+    rate: float,
+    simulate: bool,
+    rounds: int,
+    directory: Path | None,
+    verbose: bool,
+    output: str,
+) -> None:
+    """Disturb a cluster at random under random load.
+
+    At the end every pod must come to rest, and the invariants must hold. The exit status is 0 if so, 1 if
+    not, 2 if the run was not possible, 130 after Ctrl-C.
+    """
+    end_as_by_ctrl_c()
+    results = []
+    for number in range(rounds):
+        if simulate or rounds == 1:
+            result = one(seed + number, duration, rate, simulate, directory, verbose=verbose)
+        else:
+            result = _in_own_process(seed + number, duration, rate, directory, verbose=verbose)
+        results.append(result)
+        if output == _FORMATS[0]:
+            for line in _text(result):
+                click.echo(line)
+        if result["problems"]:
+            break
+    if output == "json":
+        click.echo(json.dumps({"runs": results}, indent=2))
+    elif output == "junit":
+        click.echo(_junit(results))
+    sys.exit(max(_status(result) for result in results))
+
+
+def _words(seed: int, duration: float, rate: float) -> list[str]:
+    """Return the subcommand and options of a run."""
+    return ["chaos", "run", "--seed", str(seed), "--duration", f"{duration:g}s", "--rate", f"{rate:g}"]
+
+
+def _in_own_process(
+    seed: int, duration: float, rate: float, directory: Path | None, *, verbose: bool
+) -> dict[str, object]:
+    """Run on real processes as `one` does, in a process of its own: this one must not use gRPC and fork.
+
+    Raises:
+        click.ClickException: the process ended without a result.
+    """
+    plan = {
+        "seed": seed,
+        "duration": duration,
+        "rate": rate,
+        "directory": str(directory) if directory else None,
+        "verbose": verbose,
+    }
+    with tempfile.TemporaryFile("w+") as printed:
+        code = run_module("nominee.commands.chaos.run_program", [json.dumps(plan)], printed)
+        printed.seek(0)
+        try:
+            result = json.load(printed)
+        except ValueError:
+            raise click.ClickException(f"the run with seed {seed} ended with exit code {code}") from None
+    assert isinstance(result, dict)
+    return result
+
+
+def one(
+    seed: int, duration: float, rate: float, simulate: bool, directory: Path | None, *, verbose: bool
+) -> dict[str, object]:
+    """Run with one seed, and return the result as JSON."""
+    from nominee.lab.chaos.random_cluster import run_real, run_simulated
+    from nominee.lab.scenario.clusters.cluster import ClusterError
+
+    def say(text: str) -> None:
+        if verbose:
+            click.echo(text, err=True)
+
+    base = (
+        directory.absolute() / f"seed-{seed}"
+        if directory
+        else Path(tempfile.mkdtemp(prefix="nominee-chaos-"))
+    )
+    outcome, error = None, ""
+    try:
+        if simulate:
+            outcome = run_simulated(seed, duration, rate, say)
+        else:
+            outcome = run_real(base, seed, duration, rate, say)
+    except ClusterError as caught:
+        error = str(caught)
+    except KeyboardInterrupt:
+        if directory is None:
+            shutil.rmtree(base, ignore_errors=True)
+        raise
+    problems = [error] if error else _problems(outcome)
+    keep = directory is not None or (bool(problems) and not simulate)
+    if not keep:
+        shutil.rmtree(base, ignore_errors=True)
+    words = ["nominee", *_words(seed, duration, rate)]
+    return {
+        "seed": seed,
+        "version": version("nominee"),
+        "commit": commit(),
+        "reproduce": shlex.join([*words, "--simulate"] if simulate else words),
+        "ran": outcome is not None,
+        "problems": problems,
+        "seconds": round(outcome.seconds, 3) if outcome else 0.0,
+        "pods": outcome.pods if outcome else 0,
+        "operations": dict(sorted(outcome.operations.items())) if outcome else {},
+        "refused": dict(sorted(outcome.refused.items())) if outcome else {},
+        "directory": str(base) if keep and not simulate else "",
+    }
+
+
+def _problems(outcome: Outcome | None) -> list[str]:
+    if outcome is None:
+        return []
+    found = [f"{each.invariant}: {each.message} ({', '.join(each.objects)})" for each in outcome.violations]
+    return [*found, f"the cluster does not come to rest: {outcome.unsettled}"] if outcome.unsettled else found
+
+
+def _status(result: dict[str, object]) -> int:
+    if not result["ran"]:
+        return 2
+    return 1 if result["problems"] else 0
+
+
+def _text(result: dict[str, object]) -> list[str]:
+    counts = result["operations"]
+    assert isinstance(counts, dict)
+    by_kind = ", ".join(f"{count} {name}" for name, count in counts.items())
+    lines = [
+        f"seed {result['seed']}: {sum(counts.values())} operations in {result['seconds']} s ({by_kind}); "
+        f"{result['pods']} pods at the end"
+    ]
+    problems = result["problems"]
+    assert isinstance(problems, list)
+    if problems:
+        lines += [f"failed: {problem}" for problem in problems]
+        lines.append(f"  version {result['version']} commit {result['commit'] or 'unknown'}")
+        lines += [f"  logs and history: {result['directory']}"] if result["directory"] else []
+        lines.append(f"  reproduce: {result['reproduce']}")
+    return lines
+
+
+def _junit(results: list[dict[str, object]]) -> str:
+    """Return JUnit's XML: one test case for each seed."""
+    failed = [result for result in results if result["problems"]]
+    suite = ElementTree.Element(
+        "testsuite", name="nominee chaos run", tests=str(len(results)), failures=str(len(failed))
+    )
+    for result in results:
+        case = ElementTree.SubElement(
+            suite, "testcase", name=f"seed {result['seed']}", classname="chaos", time=str(result["seconds"])
+        )
+        if result["problems"]:
+            ElementTree.SubElement(
+                case, "failure", message="; ".join(map(str, _list(result)))
+            ).text = "\n".join(_text(result))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
+
+
+def _list(result: dict[str, object]) -> list[object]:
+    problems = result["problems"]
+    return problems if isinstance(problems, list) else []

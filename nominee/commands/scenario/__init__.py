@@ -1,0 +1,1 @@
+"""`nominee scenario`: run, check and record scenarios."""

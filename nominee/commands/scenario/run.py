@@ -1,0 +1,196 @@
+"""`nominee scenario run | validate | schema | record`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nominee.commands.common import end_as_by_ctrl_c, version_options
+from nominee.commands.scenario.simulation import SimulationOptions, run_simulated, simulation_options
+from nominee.completion.candidates import completing, failpoint_settings
+from nominee.localcluster.options import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nominee.lab.scenario.format.model import Scenario
+    from nominee.lab.scenario.result import ScenarioResult
+
+_FAILED, _INVALID = 1, 2
+_FORMATS = ("text", "json", "junit", "markdown")
+_files = click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+
+
+class _Group(click.Group):
+    """The group of commands; `record` is imported when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), "record"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "record":
+            from nominee.commands.scenario.record import record
+
+            return record
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_Group)
+def scenario() -> None:
+    """Run, check and record scenarios.
+
+    A scenario is a YAML file with a cluster, steps and expectations (docs/scenarios.md).
+    """
+
+
+@scenario.command()
+@_files
+@click.option("--name", "chosen", multiple=True, help="Run only the scenario of this name. Repeatable.")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where each scenario has its directory, which must be new or empty.  [default: a temporary one]",
+)
+@click.option(
+    "--share-clusters",
+    is_flag=True,
+    help="Run scenarios with the same spec.cluster on one cluster, which is cleaned up between them.",
+)
+@click.option("--keep", is_flag=True, help="Keep the directories of scenarios that held, too.")
+@simulation_options
+@version_options
+@click.option(
+    "--failpoints",
+    multiple=True,
+    metavar="COMPONENT=NAME=ACTION",
+    shell_complete=completing(failpoint_settings),
+    help="Arm a failpoint before the first step of each scenario. Repeatable.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(_FORMATS),
+    default=_FORMATS[0],
+    show_default=True,
+    help="Format of the results; steps are printed as text, on standard error if this is not text.",
+)
+def run(
+    files: tuple[Path, ...],
+    chosen: tuple[str, ...],
+    directory: Path | None,
+    share_clusters: bool,
+    keep: bool,
+    simulation: SimulationOptions | None,
+    emulated_version: tuple[str, ...],
+    feature_gates: tuple[str, ...],
+    failpoints: tuple[str, ...],
+    output: str,
+) -> None:
+    """Run scenarios, each on a cluster of its own: real processes, or with --simulate a simulation.
+
+    The exit status is 0 only if everything held, 1 if something failed, 2 if a file is invalid or a scenario
+    could not be played, 130 after Ctrl-C. Logs and history are kept if a scenario failed.
+    """
+    from nominee.lab.scenario.clusters.run_options import RunOptions
+    from nominee.lab.scenario.play.running import Settings, run_apart, run_shared, used_directory
+
+    scenarios = _choose(_read(files), chosen)
+    try:
+        run_options = RunOptions.parse(emulated_version, feature_gates, failpoints)
+    except OptionError as error:
+        raise click.UsageError(str(error)) from None
+    if directory is not None and simulation is None and (used := used_directory(scenarios, directory)):
+        raise click.UsageError(f"--dir: {used} has files; remove it, or give another directory")
+    end_as_by_ctrl_c()
+    base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-scenario-"))
+    settings = Settings(base=base, keep=keep, options=run_options, to_stderr=output != _FORMATS[0])
+    try:
+        if simulation is not None:
+            results = run_simulated(scenarios, simulation, settings)
+        else:
+            results = (run_shared if share_clusters else run_apart)(scenarios, settings)
+    finally:
+        _remove_if_empty(base)
+    _show(results, output, simulated=simulation is not None)
+    sys.exit(_status(results))
+
+
+@scenario.command()
+@_files
+def validate(files: tuple[Path, ...]) -> None:
+    """Check scenario files without a cluster.
+
+    Messages name file, line and field. The exit status is 2 if a file is invalid.
+    """
+    from nominee.lab.scenario.format.documents import InvalidScenarioError
+    from nominee.lab.scenario.format.reading import read_files
+
+    try:
+        found = read_files(files)
+    except InvalidScenarioError as error:
+        for problem in error.problems:
+            click.echo(str(problem), err=True)
+        sys.exit(_INVALID)
+    click.echo(f"valid scenarios: {len(found)}")
+
+
+@scenario.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files."""
+    from nominee.lab.scenario.format.schema import SCHEMA_FILE
+
+    click.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
+
+
+def _read(files: Sequence[Path]) -> list[Scenario]:
+    from nominee.lab.scenario.format.documents import InvalidScenarioError
+    from nominee.lab.scenario.format.reading import read_files
+
+    try:
+        return read_files(files)
+    except InvalidScenarioError as error:
+        raise click.UsageError(f"not valid:\n{error}") from None
+
+
+def _choose(scenarios: Sequence[Scenario], chosen: Sequence[str]) -> list[Scenario]:
+    known = [each.name for each in scenarios]
+    for name in chosen:
+        if name not in known:
+            raise click.UsageError(f"--name: no scenario {name!r}; these files have {', '.join(known)}")
+    repeated = sorted({name for name in known if known.count(name) > 1})
+    if repeated:
+        raise click.UsageError(f"several scenarios have the name {repeated[0]}")
+    return [each for each in scenarios if not chosen or each.name in chosen]
+
+
+def _status(results: Sequence[ScenarioResult]) -> int:
+    """Return the exit status: what failed counts more than what could not be played."""
+    from nominee.lab.scenario.result import Outcome
+
+    outcomes = {result.outcome for result in results}
+    if Outcome.FAILED in outcomes:
+        return _FAILED
+    return _INVALID if Outcome.ERROR in outcomes else 0
+
+
+def _show(results: Sequence[ScenarioResult], output: str, *, simulated: bool) -> None:
+    from nominee.lab.scenario.play.report import render, summary
+
+    if output != _FORMATS[0]:
+        click.echo(render(results, output))
+        return
+    for line in summary(results, simulated=simulated):
+        click.echo(line)
+
+
+def _remove_if_empty(base: Path) -> None:
+    if base.exists() and not any(base.iterdir()):
+        shutil.rmtree(base, ignore_errors=True)

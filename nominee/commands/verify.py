@@ -1,0 +1,91 @@
+"""`nominee verify`: check the invariants on the history of a cluster that runs, or ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import anyio
+import click
+
+from nominee.commands.common import directory_option, echo_json, end_as_by_ctrl_c, output_option
+from nominee.completion.candidates import completing
+from nominee.lab.history import history_file
+from nominee.lab.history.etcd_watch import HistoryUnavailable
+from nominee.lab.history.history_file import HistoryFileError
+from nominee.lab.history.invariants.table import CHECKERS
+from nominee.lab.history.verification import report
+from nominee.lab.history.verification.etcd_alone import EtcdAloneError, etcd_alone, has_data
+from nominee.lab.history.verification.verification import Verification
+from nominee.lab.history.verification.verification import verify as verify_history
+from nominee.localcluster.plan import directory_hint
+from nominee.localcluster.supervisor.directory import StateDirectory
+from nominee.machinery.runtime.clock import SystemClock
+
+_NAMES = [checker.about.name for checker in CHECKERS]
+
+
+@click.command()
+@directory_option
+@click.option(
+    "--invariant",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    type=click.Choice(_NAMES),
+    shell_complete=completing(lambda _: _NAMES),
+    help="Check this invariant only; may be repeated.  [default: all]",
+)
+@click.option("--list", "lists", is_flag=True, help="List the invariants with their exceptions, and exit.")
+@output_option("table", "json")
+def verify(directory: Path, names: tuple[str, ...], lists: bool, output: str) -> None:
+    """Check the invariants on the cluster's history.
+
+    The history is what etcd has not compacted, and D/history.gz if `nominee up --history` has recorded it.
+    The etcd of a cluster that is down is started for the time of the check. The exit status is 1 if an
+    invariant is violated, 2 if the history cannot be read, 130 after Ctrl-C.
+    """
+    if lists:
+        _print(report.list_json, lambda: list(report.list_lines()), output)
+        return
+    end_as_by_ctrl_c()
+    verification = _verify(directory, names)
+    _print(lambda: report.as_json(verification), lambda: list(report.lines(verification)), output)
+    if not verification.holds:
+        raise SystemExit(1)
+
+
+def _print(document: Callable[[], object], lines: Callable[[], list[str]], output: str) -> None:
+    if output == "json":
+        echo_json(document())
+        return
+    for line in lines():
+        click.echo(line)
+
+
+class _Unreadable(click.ClickException):
+    """The history cannot be read."""
+
+    exit_code = 2
+
+
+def _verify(directory: Path, names: tuple[str, ...]) -> Verification:
+    is_running = bool(StateDirectory(directory).live_run_files())
+    source: AbstractContextManager[None] = nullcontext()
+    if not is_running and has_data(directory):
+        source = etcd_alone(directory)
+
+    async def work() -> Verification:
+        return await verify_history(directory, SystemClock(), names=names or None, is_running=is_running)
+
+    try:
+        with source:
+            return anyio.run(work)
+    except HistoryUnavailable as error:
+        hint = directory_hint(directory)
+        raise _Unreadable(f"{error}; see `nominee status{hint}`, start it with `nominee up{hint}`") from None
+    except (EtcdAloneError, HistoryFileError) as error:
+        raise _Unreadable(str(error)) from None
+    except OSError as error:
+        raise _Unreadable(f"{directory / history_file.NAME} cannot be read: {error.strerror}") from None

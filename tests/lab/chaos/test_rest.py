@@ -1,0 +1,64 @@
+"""Which pods a cluster at rest may have."""
+
+from __future__ import annotations
+
+import pytest
+
+from nominee.lab.chaos.rest import unrest
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import to_time
+
+NOW = 1_000.0
+
+
+def node(name: str = "n1", ready: str = "True") -> core.Node:
+    """Return a node with the condition Ready."""
+    found = core.Node()
+    found.metadata.name = name
+    found.status.conditions.add(type="Ready", status=ready)
+    return found
+
+
+def pod(*conditions: str, on: str = "", deleted: float | None = None, phase: str = "") -> core.Pod:
+    """Return a pod with these conditions (`Ready=True`)."""
+    found = core.Pod()
+    found.metadata.name, found.metadata.namespace = "p", "default"
+    found.spec.nodeName = on
+    found.status.phase = phase
+    for text in conditions:
+        kind, status = text.split("=")
+        found.status.conditions.add(type=kind, status=status)
+    if deleted is not None:
+        found.metadata.deletionTimestamp.CopyFrom(to_time(deleted))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (pod(on="n1"), "is bound to n1 and is not ready"),
+        (pod("Ready=True", on="n1"), ""),
+        (pod(on="n1", phase="Succeeded"), ""),
+        (pod(on="silent"), ""),
+        (pod(), "has not been scheduled, and has no condition PodScheduled"),
+        (pod("PodScheduled=False"), ""),
+        (pod("Ready=True", on="n1", deleted=NOW + 5), ""),
+        (pod("Ready=True", on="n1", deleted=NOW - 5), "is terminating beyond its grace period"),
+        (pod(on="silent", deleted=NOW - 5), ""),
+        (pod(deleted=NOW - 5), "is terminating beyond its grace period"),
+    ],
+)
+def test_unrest(found: core.Pod, expected: str) -> None:
+    nodes = [node(), node("silent", "Unknown")]
+    assert unrest([found], nodes, (), NOW) == ([f"pod default/p {expected}"] if expected else [])
+
+
+def test_a_gated_pod_is_at_rest() -> None:
+    gated = pod()
+    gated.spec.schedulingGates.add(name="example.com/wait")
+    assert unrest([gated], [], (), NOW) == []
+
+
+def test_a_pod_in_the_queue_of_unschedulable_pods_is_at_rest_without_its_condition() -> None:
+    assert unrest([pod()], [], {"default/p"}, NOW) == []
+    assert unrest([pod()], [], {"default/other"}, NOW)

@@ -1,0 +1,112 @@
+"""Which expectations of a scenario count in a disturbed run, and the verdict on one."""
+
+from __future__ import annotations
+
+import pytest
+
+from nominee.lab.chaos.case import Case
+from nominee.lab.chaos.tolerance import RECOVERY_SECONDS, changes, controlled, only, relaxed, states
+from nominee.lab.chaos.verdict import Verdict, judge
+from nominee.lab.scenario.format.condition import (
+    Comparison,
+    FailpointCondition,
+    MetricCondition,
+    ObjectCondition,
+)
+from nominee.lab.scenario.format.model import (
+    Apply,
+    ArmFailpoint,
+    Background,
+    Expect,
+    Mode,
+    Scenario,
+    Step,
+    Wait,
+)
+from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
+
+POD = ObjectCondition(kind="Pod", name="p")
+METRIC = MetricCondition(component="kubelet", name="m", value=Comparison(at_least=1.0))
+
+
+def step(action: Wait | Expect | Apply | ArmFailpoint, verb: str = "expect") -> Step:
+    return Step(action=action, verb=verb, line=1)
+
+
+SCENARIO = Scenario(
+    name="s",
+    steps=(
+        step(ArmFailpoint(component="scheduler", name="scheduler.bind.before", action="pause"), "failpoint"),
+        step(Apply(manifests=()), "apply"),
+        step(Wait(condition=FailpointCondition(component="scheduler", name="scheduler.bind.before")), "wait"),
+        step(Expect(mode=Mode.NOW, condition=POD, seconds=0.0)),
+        step(Expect(mode=Mode.EVENTUALLY, condition=POD, seconds=30.0)),
+        step(Expect(mode=Mode.NEVER, condition=POD, seconds=5.0)),
+        step(Expect(mode=Mode.EVENTUALLY, condition=METRIC, seconds=30.0)),
+    ),
+    background=(
+        Background(mode=Mode.NEVER, condition=POD, name="pods", line=1),
+        Background(mode=Mode.NEVER, condition=METRIC, name="metric", line=1),
+    ),
+)
+
+
+def test_checks_of_a_moment_must_hold_eventually() -> None:
+    found = relaxed(SCENARIO, (), {4: 0.1, 5: 2.0})
+    assert found.numbers == (1, 2, 3, 4, 5, 7)
+    modes = [each.action.mode for each in found.scenario.steps if isinstance(each.action, Expect)]
+    assert modes == [Mode.EVENTUALLY] * 3
+    limits = [each.action.seconds for each in found.scenario.steps if isinstance(each.action, Expect)]
+    assert limits == pytest.approx([RECOVERY_SECONDS + 0.2, RECOVERY_SECONDS + 4.0, RECOVERY_SECONDS])
+
+
+def test_a_killed_process_is_not_asked_for_its_memory() -> None:
+    found = relaxed(SCENARIO, {"kubelet-0"}, {})
+    assert 7 not in found.numbers
+    assert [each.name for each in found.scenario.background] == ["pods"]
+    assert 3 not in relaxed(SCENARIO, {"scheduler"}, {}).numbers
+    assert 3 in found.numbers
+
+
+def test_checks_of_objects_may_last() -> None:
+    assert states(SCENARIO) == (4, 5)
+    chosen = only(SCENARIO, (5, 7), 2.0)
+    assert [each.action for each in chosen.steps if isinstance(each.action, Expect)] == [
+        Expect(mode=Mode.EVENTUALLY, condition=POD, seconds=2.0),
+        Expect(mode=Mode.EVENTUALLY, condition=METRIC, seconds=2.0),
+    ]
+    assert chosen.background == ()
+
+
+def test_failpoints_of_the_scenario_and_its_changes() -> None:
+    assert controlled(SCENARIO) == {("scheduler", "scheduler.bind.before")}
+    assert changes(SCENARIO) == [2]
+
+
+def result(
+    outcome: Outcome, *, verb: str = "expect", violations: tuple[Violation, ...] = ()
+) -> ScenarioResult:
+    failed = StepResult(number=1, verb=verb, name="", line=1, started=0.0, seconds=0.0, outcome=outcome)
+    return ScenarioResult(scenario="s", outcome=outcome, reason="why", steps=(failed,), violations=violations)
+
+
+@pytest.mark.parametrize(
+    ("ended", "unsettled", "reached", "verdict"),
+    [
+        (result(Outcome.PASSED), "", True, Verdict.HELD),
+        (result(Outcome.PASSED), "", False, Verdict.UNREACHED),
+        (result(Outcome.PASSED), "pod p is pending", True, Verdict.BROKEN),
+        (result(Outcome.FAILED), "", True, Verdict.BROKEN),
+        (result(Outcome.FAILED, verb="wait"), "", True, Verdict.INCONCLUSIVE),
+        (result(Outcome.FAILED, verb="wait"), "pod p is pending", True, Verdict.BROKEN),
+        (
+            result(Outcome.FAILED, verb="wait", violations=(Violation(invariant="i", message="m"),)),
+            "",
+            True,
+            Verdict.BROKEN,
+        ),
+        (result(Outcome.ERROR), "", True, Verdict.ERROR),
+    ],
+)
+def test_verdicts(ended: ScenarioResult, unsettled: str, reached: bool, verdict: Verdict) -> None:
+    assert judge(Case(), ended, reached=reached, unsettled=unsettled).verdict is verdict

@@ -1,0 +1,113 @@
+"""Allocated resources stay within allocatable."""
+
+from __future__ import annotations
+
+import pytest
+
+from nominee.lab.history.invariants.allocations import Allocations
+from nominee.lab.history.invariants.evidence import Evidence
+from tests.lab.invariants.histories import BEGIN, History, node, pod, result_of, violations_of
+
+NODE = node("n1", cpu="2")
+
+
+A, B = pod("a", node="n1", cpu="1", allocated="1"), pod("b", node="n1", cpu="1", allocated="1")
+C = pod("c", node="n1", cpu="1", allocated="1")
+HEARTBEATS = [node("other", cpu=str(number)) for number in range(1, 8)]
+
+
+def _later(history: History) -> Evidence:
+    return Evidence(now=history.now + 60.0)
+
+
+VIOLATED = {
+    "a pod too many": (History().put(NODE, A, B, C), 4),
+    "seen at the next report after 5 s": (History().put(NODE, A, B, C, *HEARTBEATS, NODE), 4),
+    "a resize too large": (History().put(NODE, A, B, pod("b", node="n1", cpu="1500m", allocated="1500m")), 4),
+    "more after allocatable shrank": (
+        History().put(NODE, A, B, *HEARTBEATS, node("n1", cpu="1"), *HEARTBEATS)
+        .put(pod("b", node="n1", cpu="1100m", allocated="1100m")),
+        19,
+    ),
+    "again more after it shrank": (
+        History().put(NODE, A, B, node("n1", cpu="500m"), *HEARTBEATS).delete(A).put(C), 13
+    ),
+    "too many pods": (
+        History().put(NODE).put(*[pod(f"p{number}", node="n1", allocated="1m") for number in range(111)]),
+        112,
+    ),
+}  # fmt: skip
+
+HELD = {
+    "full": History().put(NODE, A, B),
+    "replaced": History().put(NODE, A, B).delete(A).put(C),
+    "ended": History().put(NODE, A, pod("a", node="n1", cpu="1", phase="Succeeded"), B, C),
+    "bound, not admitted yet": History().put(NODE, A, B, pod("c", node="n1", cpu="1")),
+    "rejected by the kubelet": History().put(NODE, A, B, pod("c", node="n1", cpu="1", phase="Failed")),
+    "desired, not allocated": History().put(NODE, A, pod("b", node="n1", cpu="3", allocated="1")),
+    "on another node": History().put(NODE, node("n2"), A, B, pod("c", node="n2", allocated="1")),
+    "allocatable shrank": History().put(NODE, A, B, node("n1", cpu="1")),
+    "fits again": History().put(NODE, A, B, node("n1", cpu="1")).delete(A).put(NODE, C),
+    "fewer pods on a node that shrank": (
+        History().put(NODE, A, B, node("n1", cpu="500m"), *HEARTBEATS).delete(A)
+    ),
+    "no node": History().put(NODE, A, B).delete(NODE).put(C),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", VIOLATED)
+def test_violations(case: str) -> None:
+    history, revision = VIOLATED[case]
+    (violation,) = violations_of(Allocations, history, evidence=_later(history))
+    assert violation.revisions == (revision,)
+    assert "Node n1" in violation.objects
+
+
+@pytest.mark.parametrize("case", HELD)
+def test_histories_without_violation(case: str) -> None:
+    assert violations_of(Allocations, HELD[case], evidence=_later(HELD[case])) == []
+
+
+def test_the_message_has_the_sums_and_the_pods() -> None:
+    history = History().put(NODE, A, B, C)
+    (violation,) = violations_of(Allocations, history, evidence=Evidence(now=BEGIN + 60.0))
+    assert violation.message == (
+        "more is allocated on node 'n1' than allocatable for 56 s: cpu: 3000 of 2000 (cpu in milli-units)"
+    )
+    assert violation.objects == ("Pod default/c", "Node n1", "Pod default/a", "Pod default/b")
+
+
+def test_an_excess_that_does_not_last_is_an_exception() -> None:
+    """A kubelet may report a new pod before the end of the one whose place it has."""
+    history = History().put(NODE, A, B, C).delete(A)
+    result = result_of(Allocations, history, evidence=_later(history))
+    assert result.violations == ()
+    assert result.exceptions == {"settling": 1}
+    just_now = History().put(NODE, A, B, C)
+    assert violations_of(Allocations, just_now) == []
+
+
+def test_the_larger_of_allocated_and_actual_counts() -> None:
+    shrinking = pod("b", node="n1", cpu="1", allocated="1")
+    shrinking.status.containerStatuses[0].resources.requests["cpu"].string = "1500m"
+    history = History().put(NODE, A, shrinking)
+    assert len(violations_of(Allocations, history, evidence=_later(history))) == 1
+
+
+def test_requests_count_where_the_kubelet_reports_no_allocation() -> None:
+    """A kubelet without InPlacePodVerticalScaling keeps the first requests, whatever is patched later."""
+    old = pod("b", node="n1", cpu="1", allocated="1")
+    old.status.containerStatuses[0].ClearField("allocatedResources")
+    old.status.containerStatuses[0].ClearField("resources")
+    patched = pod("b", node="n1", cpu="5")
+    patched.status.CopyFrom(old.status)
+    patched.status.phase = "Pending"
+    history = History().put(NODE, A, old, patched)
+    assert violations_of(Allocations, history, evidence=_later(history)) == []
+    history.put(C)
+    assert len(violations_of(Allocations, history, evidence=_later(history))) == 1
+
+
+def test_a_shrink_is_counted_once() -> None:
+    history = History().put(NODE, A, B, node("n1", cpu="1"), A, B)
+    assert result_of(Allocations, history).exceptions == {"allocatable-shrank": 1}

@@ -1,0 +1,55 @@
+"""A lease of leader election is taken over only when it has run out."""
+
+from __future__ import annotations
+
+import pytest
+
+from nominee.lab.history.invariants.leader_leases import LeaderLeases
+from nominee.machinery.api.pb import coordination
+from tests.lab.invariants.histories import History, node, result_of
+
+
+class Leases(History):
+    """A history in which time passes with writes of a node."""
+
+    def wait(self, seconds: int) -> Leases:
+        """Let seconds pass."""
+        self.put(*[node("n")] * seconds)
+        return self
+
+    def lease(self, *holders: str, namespace: str = "kube-system") -> Leases:
+        """Write the lease for these holders, a second apart."""
+        self.put(*(lease(holder, namespace=namespace) for holder in holders))
+        return self
+
+
+def lease(holder: str, *, namespace: str = "kube-system") -> coordination.Lease:
+    """Return a lease of 8 s."""
+    found = coordination.Lease()
+    found.metadata.name, found.metadata.namespace = "kube-scheduler", namespace
+    found.spec.holderIdentity = holder
+    found.spec.leaseDurationSeconds = 8
+    return found
+
+
+@pytest.mark.parametrize(
+    ("history", "violations"),
+    [
+        (Leases().lease("a").wait(3).lease("b"), 1),
+        (Leases().lease("a").wait(8).lease("b"), 0),
+        (Leases().lease("a").wait(8).lease("a").wait(2).lease("b"), 1),
+        (Leases().lease("a", "", "b"), 0),
+        (History().put(lease("a")).delete(lease("a")).put(lease("b")), 0),
+        (Leases().lease("a", "b", namespace="kube-node-lease"), 0),
+    ],
+    ids=["too early", "run out", "after a renewal", "released", "deleted", "of a node"],
+)
+def test_takeovers(history: History, violations: int) -> None:
+    found = result_of(LeaderLeases, history)
+    assert len(found.violations) == violations
+
+
+def test_the_violation_names_both_holders() -> None:
+    (found,) = result_of(LeaderLeases, Leases().lease("a").wait(3).lease("b")).violations
+    assert found.message.startswith("b took the lease")
+    assert "after a had renewed it for 8 s" in found.message

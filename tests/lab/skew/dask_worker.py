@@ -1,0 +1,14 @@
+"""A Dask worker whose cells run `fake_cell`."""
+
+from __future__ import annotations
+
+import sys
+
+from distributed.cli.dask_worker import main
+
+from nominee.lab.skew import cell_run
+
+cell_run.PROGRAM = "tests.lab.skew.fake_cell"
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,11 @@
+"""The `nominee` command, whose cells run `fake_cell`."""
+
+from __future__ import annotations
+
+from nominee.cli import main
+from nominee.lab.skew import cell_run
+
+cell_run.PROGRAM = "tests.lab.skew.fake_cell"
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Exit statuses and messages of `nominee skew run` and `nominee skew report`."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from nominee.commands import skew as command
+from nominee.lab.skew.cell_run import Job
+from nominee.lab.skew.executor import ExecutorError
+from tests.lab.skew.matrices import CLEARING, HEADER
+from tests.lab.skew.test_run import FakeExecutor
+
+pytestmark = pytest.mark.processes  # A cell names the commit of the clone, which git prints.
+
+
+class FailingExecutor(FakeExecutor):
+    """Ends `limit` jobs, and then raises an error."""
+
+    def __init__(self, limit: int, error: Exception) -> None:
+        super().__init__({})
+        self._ended_max, self._error = limit, error
+
+    def run(self, jobs: Sequence[Job], cells: Path) -> Generator[str | None, None, None]:
+        yield from super().run(jobs[: self._ended_max], cells)
+        raise self._error
+
+
+def _run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, executor: FakeExecutor, *words: str
+) -> tuple[int, str]:
+    monkeypatch.setattr(command, "_executor", lambda *_: executor)
+    file = folder / "matrix.yaml"
+    file.write_text(HEADER + CLEARING, encoding="utf-8")
+    options = ["run", str(file), "--full", "--report", str(folder / "report"), *words]
+    found = CliRunner().invoke(command.skew, options)
+    return found.exit_code, found.output
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/r/steps.txt"), "No space left on device"),
+        (ExecutorError("the connection to Dask's scheduler at tcp://x was lost"), "at tcp://x was lost"),
+    ],
+)
+def test_an_error_of_the_executor_keeps_what_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
+) -> None:
+    status, printed = _run(tmp_path, monkeypatch, FailingExecutor(3, error))
+    assert status == 2
+    assert f"{message}" in printed
+    assert printed.endswith("; --resume runs the other cells\n")
+    document = json.loads((tmp_path / "report/skew.json").read_text(encoding="utf-8"))
+    assert (len(document["cells"]), len(document["unfinished"])) == (3, 7)
+    assert _run(tmp_path, monkeypatch, FakeExecutor({}), "--resume")[0] == 0
+
+
+def test_a_run_that_cannot_begin_leaves_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, printed = _run(
+        tmp_path, monkeypatch, FailingExecutor(0, ExecutorError("no Dask scheduler at tcp://x"))
+    )
+    assert (status, printed) == (2, "no Dask scheduler at tcp://x\n")
+    assert _run(tmp_path, monkeypatch, FakeExecutor({}))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "--resume, if it was killed"),
+        ("{", "is no report of `nominee skew run`: Expecting property name"),
+        ("[]", "is no report of this version of `nominee skew run`"),
+        ("{}", "is no report of this version of `nominee skew run`"),
+    ],
+)
+def test_a_directory_without_a_report(tmp_path: Path, text: str | None, message: str) -> None:
+    if text is not None:
+        (tmp_path / "skew.json").write_text(text, encoding="utf-8")
+    for words in ([], ["--kep", "5278"]):
+        found = CliRunner().invoke(command.skew, ["report", str(tmp_path), *words])
+        assert found.exit_code == 1, found.output
+        assert message in found.output
+
+
+def test_more_cells_than_the_cores_can_carry_are_warned_about(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    command._executor("local", 4, "")
+    assert capsys.readouterr().err == ""
+    command._executor("local", 5, "")
+    assert "--jobs 5 on 2 cores: clusters may not start in time" in capsys.readouterr().err

@@ -1,0 +1,178 @@
+"""Cells on Dask workers: one worker dies during the run, and no cell is lost or counted twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from nominee.lab.skew import dask_executor
+from nominee.lab.skew.cell_run import Job
+from nominee.lab.skew.dask_executor import DaskExecutor
+from nominee.lab.skew.executor import ExecutorError
+from nominee.machinery.runtime.clock import SystemClock
+from tests.lab.skew.fake_cell import FOLDER, started, started_by
+from tests.lab.skew.matrices import CLEARING, HEADER, planned
+from tests.support.eventually import eventually_sync
+from tests.support.patience import PATIENCE_SECONDS
+
+ROOT = Path(__file__).resolve().parents[3]
+WORKERS = 3
+CELLS = 10
+
+
+@contextmanager
+def _process(log: Path, environment: Mapping[str, str], *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-P", *words],
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Cluster:
+    """A Dask cluster of processes; `environment` makes their cells fake ones."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.folder, self._stack = folder, stack
+        self.matrix, self.report = folder / "matrix.yaml", folder / "report"
+        self.matrix.write_text(HEADER + CLEARING, encoding="utf-8")
+        self._environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'build/pb'}", FOLDER: str(folder)}
+        self.temporary = folder / "t"
+        self.temporary.mkdir()
+        self._environment["TMPDIR"] = str(self.temporary)
+        file = folder / "scheduler.json"
+        options = ("--port", "0", "--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file))
+        self.scheduler = self.start("scheduler", "-m", "distributed.cli.dask_scheduler", *options)
+        self.address = eventually_sync(lambda: _address(file))
+
+    def start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
+        """Start a Python process, which ends with the test."""
+        return self._stack.enter_context(_process(self.folder / f"{name}.log", self._environment, *words))
+
+    def start_worker(self, number: int) -> subprocess.Popen[bytes]:
+        """Start a worker that runs one cell at a time."""
+        one_thread = (self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+        local = ("--local-directory", str(self.folder / f"w{number}"), "--host", "127.0.0.1")
+        return self.start(f"worker-{number}", "-m", "tests.lab.skew.dask_worker", *one_thread, *local)
+
+    def start_run(self) -> subprocess.Popen[bytes]:
+        """Start `nominee skew run` on the cluster."""
+        command = ("skew", "run", str(self.matrix), "--full", "--report", str(self.report))
+        dask = ("--executor", "dask", "--scheduler-address", self.address)
+        return self.start("run", "-m", "nominee.cli", *command, *dask)
+
+    @property
+    def printed(self) -> str:
+        """Return what the run has printed."""
+        return (self.folder / "run.log").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_loses_no_cell(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        cluster = Cluster(tmp_path, stack)
+        workers = [cluster.start_worker(number) for number in range(WORKERS)]
+        run = cluster.start_run()
+        first = eventually_sync(lambda: started_by(tmp_path), lambda found: len(found) == WORKERS)
+        name, _, worker = first[0]
+        dying = next(process for process in workers if process.pid == worker)
+        dying.kill()
+        dying.wait()
+        (tmp_path / "released").touch()
+        assert run.wait(timeout=PATIENCE_SECONDS) == 0, cluster.printed
+    counts = Counter(each for each, _, _ in started_by(tmp_path))
+    assert len(counts) == CELLS
+    assert {each: count for each, count in counts.items() if count > 1} == {name: 2}
+    # What the dead worker left was removed by the others.
+    assert list(cluster.temporary.glob("nominee-cell-*")) == []
+    document = json.loads((cluster.report / "skew.json").read_text(encoding="utf-8"))
+    cells = [cell["id"] for cell in document["cells"]]
+    assert sorted(cells) == sorted(each.id for each in planned(tmp_path, CLEARING, full=True).cells)
+    assert document["summary"].startswith(f"{CELLS} of {CELLS} cells passed")
+    assert cluster.printed.count("✓") == CELLS
+
+
+@pytest.mark.slow
+def test_a_run_ends_with_the_scheduler_and_keeps_what_has_ended(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        cluster = Cluster(tmp_path, stack)
+        cluster.start_worker(0)
+        run = cluster.start_run()
+        ((name, _),) = eventually_sync(lambda: started(tmp_path), lambda found: len(found) == 1)
+        (tmp_path / f"released-{name}").touch()
+        eventually_sync(lambda: "✓" in cluster.printed)
+        cluster.scheduler.kill()
+        assert run.wait(timeout=PATIENCE_SECONDS) == 2, cluster.printed
+    assert f"the connection to Dask's scheduler at {cluster.address} was lost" in cluster.printed
+    document = json.loads((cluster.report / "skew.json").read_text(encoding="utf-8"))
+    assert [cell["id"] for cell in document["cells"]] == [name]
+
+
+@pytest.mark.slow
+def test_a_cluster_without_workers_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_executor, "WORKERS_SECONDS_MAX", 1.5)
+    with ExitStack() as stack:
+        cluster = Cluster(tmp_path, stack)
+        running = DaskExecutor(cluster.address, SystemClock()).run(_jobs(tmp_path), tmp_path / "cells")
+        with pytest.raises(
+            ExecutorError, match=f"had no worker for 1.5 s; start some: dask worker {cluster.address}"
+        ):
+            list(running)
+
+
+def test_an_address_without_a_scheduler_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_executor, "_CONNECT_SECONDS_MAX", 0.5)
+    for address in ("tcp://127.0.0.1:1", "127.0.0.1:x", "nonsense://a"):
+        running = DaskExecutor(address, SystemClock()).run(_jobs(tmp_path), tmp_path / "cells")
+        with pytest.raises(ExecutorError, match=f"no Dask scheduler at {address}"):
+            next(running)
+
+
+@pytest.mark.processes
+def test_a_worker_of_another_version_runs_no_cell(tmp_path: Path) -> None:
+    (job, *_) = _jobs(tmp_path)
+    dask_executor.unpack(dask_executor.run_job(replace(job, version="0.1.0")), tmp_path / "cell")
+    result = json.loads((tmp_path / "cell/result.json").read_text(encoding="utf-8"))["result"]
+    assert result["outcome"] == "error"
+    assert result["reason"] == f"the worker has Nominee {version('nominee')}, and the run 0.1.0"
+
+
+def _jobs(folder: Path) -> list[Job]:
+    cells = planned(folder, CLEARING, full=True).cells[:2]
+    return [Job(id=cell.id, text=cell.text, digest=cell.digest, seconds_max=60.0) for cell in cells]
+
+
+def _address(file: Path) -> str:
+    try:
+        return str(json.loads(file.read_text(encoding="utf-8"))["address"])
+    except (OSError, ValueError):
+        return ""
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
+    matrix = tmp_path / "matrix.yaml"
+    matrix.write_text(HEADER + CLEARING, encoding="utf-8")
+    command = [sys.executable, "-P", "-m", "nominee.cli", "skew", "run", str(matrix), "--executor", "dask"]
+    refused = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False, cwd=tmp_path
+    )
+    assert refused.returncode == 2
+    assert "--executor dask and --scheduler-address belong together" in refused.stderr
