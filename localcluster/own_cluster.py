@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from nominee.localcluster.cluster import ClusterError, RunningCluster
 from nominee.localcluster.ending import end
 from nominee.localcluster.supervisor.children import before_exec
-from nominee.localcluster.supervisor.client import NotRunningError, RefusedError, call
 from nominee.localcluster.supervisor.clock import wait_until
 from nominee.localcluster.supervisor.directory import StateDirectory
 
@@ -33,7 +33,7 @@ class ClusterStartError(RuntimeError):
 @contextmanager
 def cluster(
     directory: Path, up_options: Sequence[str], components: str = "etcd,apiserver,scheduler"
-) -> Iterator[None]:
+) -> Iterator[RunningCluster]:
     """Run a cluster (`nominee up`) in a directory until the block ends; yield when it is ready.
 
     It has these options only, whatever the directory was used with before. `components` "" leaves the choice
@@ -47,7 +47,7 @@ def cluster(
         *(("--components", components) if components else ()),
         *up_options,
     ]
-    state = StateDirectory(directory)
+    state, running = StateDirectory(directory), RunningCluster(directory)
     log = state.open_log(_LOG)
     try:
         start = os.fstat(log).st_size
@@ -66,12 +66,12 @@ def cluster(
     try:
         wait_until(lambda: socket.exists() or process.poll() is not None, _READY_SECONDS_MAX)
         try:
-            call(state, "wait", timeout_seconds=_READY_SECONDS_MAX)
-        except (NotRunningError, RefusedError, TimeoutError) as error:
+            running.wait_until_ready()
+        except ClusterError as error:
             end([process], STOP_SECONDS, signals=2)
             tail = "\n".join(state.log_tail(_LOG, lines=_TAIL_LINES, start=start))
             raise ClusterStartError(tail.strip() or str(error)) from None
-        yield
+        yield running
     finally:
         # As a user does: the second Ctrl-C kills what does not stop.
         end([process], STOP_SECONDS, signals=2)

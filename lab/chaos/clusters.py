@@ -104,10 +104,10 @@ class SimulatedClusters:
         """Run a case in a simulation of this seed."""
         # These import the components.
         from nominee.lab.chaos.disturbed_run import run_case
-        from nominee.lab.scenario.clusters.cluster import ClusterError
         from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
         from nominee.lab.scenario.play.narration import Silent, TextNarrator
         from nominee.lab.scenario.play.simulate import with_cluster
+        from nominee.localcluster.cluster import ClusterError
         from nominee.simulation.simulation import Simulation
 
         self.count += 1

@@ -24,7 +24,7 @@ from nominee.lab.chaos.observations import Ran, Undisturbed
 from nominee.lab.chaos.rest import unrest
 from nominee.lab.chaos.tolerance import Relaxed, only, relaxed
 from nominee.lab.chaos.tolerance import states as states_of
-from nominee.lab.scenario.clusters.cluster import ClusterError, FailpointState, ScenarioCluster
+from nominee.lab.scenario.clusters.cluster import ScenarioCluster
 from nominee.lab.scenario.clusters.leader import leading
 from nominee.lab.scenario.format.model import ArmFailpoint, Expect, InjectFault, Scenario, Step, Wait
 from nominee.lab.scenario.play.cleaning import clean
@@ -32,6 +32,7 @@ from nominee.lab.scenario.play.narration import Narrator, Silent
 from nominee.lab.scenario.play.runner import Run
 from nominee.lab.scenario.play.world import World, watched_kinds
 from nominee.lab.scenario.result import Outcome, ScenarioResult
+from nominee.localcluster.cluster import ClusterError, FailpointState
 from nominee.localcluster.supervisor.states import State
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError

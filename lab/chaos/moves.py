@@ -6,8 +6,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from nominee.lab.chaos.case import LAG_SECONDS, Case, Move, ToServer
-from nominee.lab.scenario.clusters.cluster import ClusterError, ScenarioCluster
+from nominee.lab.scenario.clusters.cluster import ScenarioCluster
 from nominee.lab.scenario.format.model import ComponentOptions, InjectFault
+from nominee.localcluster.cluster import ClusterError
 
 _API_SERVER = "apiserver"
 _SERVERS = ("etcd", _API_SERVER)

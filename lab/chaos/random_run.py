@@ -29,9 +29,10 @@ from nominee.lab.chaos.load import (
     Timed,
     plan,
 )
-from nominee.lab.scenario.clusters.cluster import ClusterError, ScenarioCluster
+from nominee.lab.scenario.clusters.cluster import ScenarioCluster
 from nominee.lab.scenario.format.model import ComponentOptions, InjectFault
 from nominee.lab.scenario.result import Violation
+from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.client.api_client import retry_unavailable

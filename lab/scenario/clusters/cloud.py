@@ -7,7 +7,7 @@ from pathlib import Path
 
 import grpc.aio
 
-from nominee.lab.scenario.clusters.cluster import ClusterError
+from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api.pb import core
 from nominee.machinery.client import credentials
 from nominee.machinery.process.run_files import RunFile

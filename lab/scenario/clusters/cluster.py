@@ -6,43 +6,17 @@ The runner has no other access to processes, files or time.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from nominee.lab.scenario.format.model import ComponentOptions, InjectFault, InvariantException
 from nominee.lab.scenario.result import Violation
+from nominee.localcluster.cluster import FailpointState, ProcessState
 from nominee.machinery.api.kinds import AnyKind, Kind, M
 from nominee.machinery.api.pb import autoscaling_v1
 from nominee.machinery.client.api_client import ListResult, WatchEvent
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.wire.scalars import Json
-
-
-class ClusterError(Exception):
-    """The cluster cannot do what a step asks for; the message has the reason."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailpointState:
-    """A failpoint of a process: how often it was passed and acted, and how many tasks wait at it."""
-
-    name: str
-    action: str
-    hits: int
-    fired: int
-    waiting: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessState:
-    """A process of the cluster; `state` is the supervisor's (`localcluster/supervisor/states.py`)."""
-
-    name: str
-    component: str
-    state: str
-    restarts: int = 0
-    last_exit: str = ""
 
 
 class ObjectClient(Protocol):

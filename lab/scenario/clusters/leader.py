@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from nominee.lab.scenario.clusters.cluster import ClusterError, ScenarioCluster
+from nominee.lab.scenario.clusters.cluster import ScenarioCluster
+from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 

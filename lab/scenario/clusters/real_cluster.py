@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import quote
 
 import anyio
 import anyio.abc
@@ -20,7 +17,6 @@ from nominee.lab.history.invariants.evidence import Settings
 from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
 from nominee.lab.history.verification.settings import settings_of
 from nominee.lab.scenario.clusters import cloud
-from nominee.lab.scenario.clusters.cluster import ClusterError, FailpointState, ProcessState
 from nominee.lab.scenario.clusters.recording import Recording
 from nominee.lab.scenario.format.model import (
     ClusterOptions,
@@ -30,18 +26,13 @@ from nominee.lab.scenario.format.model import (
 )
 from nominee.lab.scenario.format.up_options import arguments_of
 from nominee.lab.scenario.result import Violation
+from nominee.localcluster.cluster import ClusterError, FailpointState, ProcessState, RunningCluster
 from nominee.localcluster.etcd import links as etcd_links
-from nominee.localcluster.supervisor.client import NotRunningError, RefusedError, call
-from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory
 from nominee.machinery.api import kinds
 from nominee.machinery.client import api_client as client_module
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.process.run_files import RunFile
-from nominee.machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
 from nominee.machinery.runtime.clock import Clock, SystemClock
 from nominee.machinery.wire.scalars import Json
-
-COMMAND_SECONDS_MAX = 60.0
 
 
 class RealCluster:
@@ -56,6 +47,7 @@ class RealCluster:
         tasks: anyio.abc.TaskGroup,
     ) -> None:
         self._directory, self._client, self._options, self._clock = directory, client, options, clock
+        self._processes = RunningCluster(directory)
         self._tasks = tasks
         self._recording = Recording(directory, clock)
         self._recorder = anyio.CancelScope()
@@ -103,29 +95,9 @@ class RealCluster:
 
     # Processes
 
-    async def _ask(self, command: str, component: str = "", **more: object) -> JsonObject:
-        fields = {**more, **({"component": component} if component else {})}
-        ask = partial(
-            call, StateDirectory(self._directory), command, timeout_seconds=COMMAND_SECONDS_MAX, **fields
-        )
-        try:
-            return await anyio.to_thread.run_sync(ask)
-        except (NotRunningError, RefusedError, TimeoutError) as error:
-            raise ClusterError(f"{command} {component}: {error}") from None
-
     async def processes(self) -> Sequence[ProcessState]:
         """Return the supervisor's description of every process."""
-        answer = await self._ask("status")
-        return [
-            ProcessState(
-                name=each["name"],
-                component=each["component"],
-                state=each["state"],
-                restarts=each["restarts"],
-                last_exit=each.get("lastExit", ""),
-            )
-            for each in answer["cluster"]["components"]
-        ]
+        return await anyio.to_thread.run_sync(self._processes.processes)
 
     def _arguments(self, component: str, options: ComponentOptions) -> list[str]:
         if self._options.component(component).command:
@@ -137,74 +109,43 @@ class RealCluster:
 
     async def start(self, component: str, options: ComponentOptions) -> None:
         """Start a component that is down; return when it is ready."""
-        await self._ask("start", component, arguments=self._arguments(component, options))
+        arguments = self._arguments(component, options)
+        await anyio.to_thread.run_sync(self._processes.start, component, arguments)
 
     async def stop(self, component: str, *, kill: bool) -> None:
         """Stop a component; it stays down."""
-        await self._ask("stop", component, kill=kill)
+        await anyio.to_thread.run_sync(partial(self._processes.stop, component, kill=kill))
 
     async def restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
         """Restart a component; return when it is ready."""
-        await self._ask("restart", component, kill=kill, arguments=self._arguments(component, options))
+        arguments = self._arguments(component, options)
+        await anyio.to_thread.run_sync(partial(self._processes.restart, component, arguments, kill=kill))
 
     async def pause(self, component: str) -> None:
         """Stop a process with SIGSTOP."""
-        await self._ask("pause", component)
+        await anyio.to_thread.run_sync(self._processes.pause, component)
 
     async def resume(self, component: str) -> None:
         """Continue a paused process."""
-        await self._ask("resume", component)
+        await anyio.to_thread.run_sync(self._processes.resume, component)
 
     # Serving ports
 
-    def _port(self, component: str) -> ServingPort:
-        name = "kubelet-0" if component == "kubelet" else component
-        found = RunFile.read(self._directory, name)
-        if found is None:
-            raise ClusterError(f"{name} does not run, or has no serving port")
-        return ServingPort.of(found.http, self._directory)
-
-    async def _http(self, component: str, path: str, *, method: str = "GET", body: str = "") -> HttpAnswer:
-        ask = partial(request, self._port(component), path, method=method, body=body)
-        try:
-            answer = await anyio.to_thread.run_sync(ask)
-        except HttpError as error:
-            raise ClusterError(f"{component}: {error}") from None
-        if answer.status >= HTTPStatus.BAD_REQUEST:
-            raise ClusterError(f"{component}{path} answers {answer.status}: {answer.text.strip()}")
-        return answer
-
     async def http_json(self, component: str, path: str) -> Json:
         """Return the JSON at a path of a process."""
-        return json.loads((await self._http(component, path)).body)
+        return await anyio.to_thread.run_sync(self._processes.get_json, component, path)
 
     async def metrics(self, component: str) -> str:
         """Return a process's metrics."""
-        return (await self._http(component, "/metrics")).text
+        return (await anyio.to_thread.run_sync(self._processes.get, component, "/metrics")).text
 
     async def failpoints(self, component: str) -> Sequence[FailpointState]:
         """Return a process's failpoints."""
-        return [
-            FailpointState(
-                name=each["name"],
-                action=each["action"],
-                hits=each["hits"],
-                fired=each["fired"],
-                waiting=each["waiting"],
-            )
-            for each in await self.http_json(component, "/failpoints")
-        ]
+        return await anyio.to_thread.run_sync(self._processes.failpoints, component)
 
     async def arm_failpoint(self, component: str, name: str, action: str) -> None:
         """Arm a failpoint; of `kubelet` in every kubelet process."""
-        for process in await self._names(component):
-            await self._http(process, f"/failpoints/{quote(name)}", method="PUT", body=action)
-
-    async def _names(self, component: str) -> list[str]:
-        found = [p.name for p in await self.processes() if component in (p.name, p.component)]
-        if not found:
-            raise ClusterError(f"there is no process {component}")
-        return found
+        await anyio.to_thread.run_sync(self._processes.arm_failpoint, component, name, action)
 
     async def inject_fault(self, fault: InjectFault) -> None:
         """Set a fault of the calls of a component, or of the links of an etcd member; or remove faults."""
@@ -216,15 +157,19 @@ class RealCluster:
             except etcd_links.LinkError as error:
                 raise ClusterError(str(error)) from None
             return
-        body = {"to": fault.to, "method": fault.method, "kind": fault.kind, "action": fault.action}
-        for process in await self._names(fault.component):
-            await self._http(process, "/faults", method="PUT", body=json.dumps(body))
+        put = partial(
+            self._processes.set_fault,
+            fault.component,
+            fault.action,
+            to=fault.to,
+            method=fault.method,
+            kind=fault.kind,
+        )
+        await anyio.to_thread.run_sync(put)
 
     async def shift_clock(self, component: str, offset_seconds: float) -> None:
         """Shift the wall clock of a component."""
-        body = json.dumps({"offsetSeconds": offset_seconds})
-        for process in await self._names(component):
-            await self._http(process, "/clock", method="PUT", body=body)
+        await anyio.to_thread.run_sync(self._processes.shift_clock, component, offset_seconds)
 
     async def damage_checkpoint(self, node: str, how: str) -> None:
         """Damage the file D/kubelet/NODE.json."""

@@ -16,8 +16,8 @@ from nominee.lab.history.invariants import checker
 from nominee.lab.history.invariants.evidence import Acknowledged, Settings
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.verification.verification import verify
-from nominee.lab.scenario.clusters.cluster import ClusterError
 from nominee.lab.scenario.result import Violation
+from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.runtime.clock import Clock
 
 _RETRY_SECONDS: Final = 0.2

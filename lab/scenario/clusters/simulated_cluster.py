@@ -16,7 +16,6 @@ from nominee.lab.history.verification.evidence import checkpointed_pods, queued_
 from nominee.lab.history.verification.settings import settings_from
 from nominee.lab.history.verification.verification import settled
 from nominee.lab.scenario.clusters import cloud
-from nominee.lab.scenario.clusters.cluster import ClusterError, FailpointState, ProcessState
 from nominee.lab.scenario.clusters.simulated_history import history_of
 from nominee.lab.scenario.clusters.simulated_processes import SimulatedProcesses
 from nominee.lab.scenario.format.model import (
@@ -27,6 +26,7 @@ from nominee.lab.scenario.format.model import (
 )
 from nominee.lab.scenario.format.up_options import arguments_of
 from nominee.lab.scenario.result import Violation
+from nominee.localcluster.cluster import ClusterError, FailpointState, ProcessState
 from nominee.localcluster.supervisor.states import State, Trigger
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 import anyio
 
 from nominee.lab.history.verification.settings import Configured, of_arguments
-from nominee.lab.scenario.clusters.cluster import ClusterError, ProcessState
+from nominee.localcluster.cluster import ClusterError, ProcessState
 from nominee.localcluster.supervisor.core import Action, Supervision
 from nominee.localcluster.supervisor.spec import ClusterSpec, ProcessSpec
 from nominee.localcluster.supervisor.states import Effect, InvalidTransitionError, State, Trigger

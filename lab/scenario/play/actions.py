@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 from google.protobuf.message import Message
 
-from nominee.lab.scenario.clusters.cluster import ClusterError, ScenarioCluster
+from nominee.lab.scenario.clusters.cluster import ScenarioCluster
 from nominee.lab.scenario.format import names
 from nominee.lab.scenario.format.condition import DEFAULT_NAMESPACE
 from nominee.lab.scenario.format.model import (
@@ -27,6 +27,7 @@ from nominee.lab.scenario.format.model import (
     Verb,
 )
 from nominee.lab.scenario.play.world import World
+from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.kinds import AnyKind

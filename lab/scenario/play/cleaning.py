@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nominee.lab.scenario.clusters.cluster import ClusterError, ScenarioCluster
+from nominee.lab.scenario.clusters.cluster import ScenarioCluster
 from nominee.lab.scenario.format.condition import DEFAULT_NAMESPACE
 from nominee.lab.scenario.format.model import (
     ArmFailpoint,
@@ -16,6 +16,7 @@ from nominee.lab.scenario.format.model import (
     Verb,
 )
 from nominee.lab.scenario.play.actions import Actions, StepFailedError
+from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import metadata_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nominee.lab.scenario.clusters.cluster import ClusterError, FailpointState, ScenarioCluster
+from nominee.lab.scenario.clusters.cluster import ScenarioCluster
 from nominee.lab.scenario.clusters.leader import leading
 from nominee.lab.scenario.format import paths
 from nominee.lab.scenario.format.condition import (
@@ -20,6 +20,7 @@ from nominee.lab.scenario.format.condition import (
 )
 from nominee.lab.scenario.play.evaluation import Observed, matches, shown
 from nominee.lab.scenario.play.world import World, combined, is_about_objects
+from nominee.localcluster.cluster import ClusterError, FailpointState
 from nominee.machinery.wire.scalars import Json
 
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import anyio
 from google.protobuf.message import Message
 
-from nominee.lab.scenario.clusters.cluster import ClusterError, ScenarioCluster
+from nominee.lab.scenario.clusters.cluster import ScenarioCluster
 from nominee.lab.scenario.format import paths
 from nominee.lab.scenario.format.condition import Condition
 from nominee.lab.scenario.format.model import Action, Background, Expect, Mode, Scenario, Step, Wait
@@ -25,6 +25,7 @@ from nominee.lab.scenario.play.evaluation import Observed
 from nominee.lab.scenario.play.narration import Changes, Narrator
 from nominee.lab.scenario.play.world import World, is_about_objects, watched_kinds
 from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
+from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
 

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import anyio
 
-from nominee.lab.scenario.clusters.cluster import ClusterError
 from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
 from nominee.lab.scenario.clusters.simulated_processes import SimulatedProcesses
 from nominee.lab.scenario.format.model import Action, ClusterOptions, ClusterOverrides, Scenario
@@ -20,6 +19,7 @@ from nominee.lab.scenario.play.narration import Narrator, Silent
 from nominee.lab.scenario.play.play import ended
 from nominee.lab.scenario.result import Outcome, ScenarioResult
 from nominee.localcluster import plan
+from nominee.localcluster.cluster import ClusterError
 from nominee.localcluster.config_file import read_config
 from nominee.localcluster.options import OptionError
 from nominee.localcluster.plan import UpOptions

@@ -115,7 +115,7 @@ def one(
 ) -> dict[str, object]:
     """Run with one seed, and return the result as JSON."""
     from nominee.lab.chaos.random_cluster import run_real, run_simulated
-    from nominee.lab.scenario.clusters.cluster import ClusterError
+    from nominee.localcluster.cluster import ClusterError
 
     def say(text: str) -> None:
         if verbose:

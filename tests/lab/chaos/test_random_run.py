@@ -16,8 +16,8 @@ from nominee.commands.chaos.explore import chaos
 from nominee.lab.chaos import random_cluster
 from nominee.lab.chaos.load import CreatePod, DeletePod, FailCalls, JumpClock, ResizePod, Target, plan
 from nominee.lab.chaos.random_run import Outcome
-from nominee.lab.scenario.clusters.cluster import ClusterError
 from nominee.lab.scenario.result import Violation
+from nominee.localcluster.cluster import ClusterError
 
 TARGET = Target(
     failpoints={
