@@ -1,6 +1,6 @@
 """Scenarios: a cluster, steps and expectations in a YAML file, run and checked with one command.
 
-Start with `model.py` (what a scenario says) and `cluster.py` (what a cluster must offer). `runner.py`
-plays the steps against any `ScenarioCluster`; `real_cluster.py` is one on `nominee up`. docs/scenarios.md
-describes the format.
+Start with `format/model.py` (what a scenario says) and `clusters/cluster.py` (what a cluster must offer).
+`play/runner.py` plays the steps against any `ScenarioCluster`; `clusters/real_cluster.py` is one on `nominee up`.
+`record` makes a scenario of what a user does. docs/scenarios.md describes the format.
 """

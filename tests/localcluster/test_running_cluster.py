@@ -9,6 +9,7 @@ import pytest
 from nominee.localcluster.cluster import ClusterError, RunningCluster
 from nominee.localcluster.own_cluster import cluster
 
+pytestmark = pytest.mark.processes
 POINT = "scheduler.nominate.after"
 
 

@@ -10,13 +10,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 COMPONENTS = (
-    *("apiserver", "autoscaler", "controllers", "kubelet", "machinery", "nominee", "scheduler", "simulation"),
+    *("apiserver", "autoscaler", "controllers", "kubelet", "lab", "localcluster", "machinery", "nominee"),
+    *("scheduler", "simulation"),
 )
 PACKAGES = [path for name in COMPONENTS for path in sorted((ROOT / name).rglob("__init__.py"))]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 FILES = [
     f"/{path.relative_to(ROOT)}"
-    for top in (*COMPONENTS, "docs", "proto", "scenarios", "tests")
+    for top in (*COMPONENTS, "docs", "proto", "scenarios", "src", "tests")
     for path in (ROOT / top, *(ROOT / top).rglob("*"))
 ]
 FILES += [f"/{path.name}" for path in ROOT.iterdir() if path.is_file()]

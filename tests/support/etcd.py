@@ -33,7 +33,7 @@ STOP_SECONDS_MAX = PATIENCE_SECONDS
 _FIXTURES = frozenset({"_session_etcd", "own_etcd", "etcd_trio"})
 _UP = re.compile(r"""["'}] ?up["' ]""")
 _REPOSITORY = Path(__file__).resolve().parents[2]
-_COMMAND_TESTS = _REPOSITORY / "tests" / "nominee"
+_COMMAND_TESTS = tuple(_REPOSITORY / "tests" / package for package in ("nominee", "localcluster", "lab"))
 
 
 @dataclass
@@ -155,7 +155,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @lru_cache
 def _runs_up(path: Path) -> bool:
-    return path.is_relative_to(_COMMAND_TESTS) and bool(_UP.search(path.read_text(encoding="utf-8")))
+    return any(map(path.is_relative_to, _COMMAND_TESTS)) and bool(
+        _UP.search(path.read_text(encoding="utf-8"))
+    )
 
 
 def up_warning() -> str:
