@@ -28,7 +28,7 @@ def main(argv: list[str]) -> None:
     # In a simulation the components run in this process.
     for edit in mutation.edits if "--simulate" in argv else edits(mutation, module):
         apply(edit)
-    # The processes that this one starts have no working directory on their path (`-P`), and find `tests` here.
+    # The processes that this one starts have no working directory on their path (`-P`).
     os.environ["PYTHONPATH"] = str(ROOT)
     sys.argv = [module, *argv[3:]]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
