@@ -10,7 +10,7 @@ from nominee.kubelet import events, instructions
 from nominee.kubelet.allocation import manager
 from nominee.kubelet.instructions import Instruction, QueueSync, SyncCause
 from nominee.kubelet.node.state import NodeState
-from nominee.kubelet.pods import sync
+from nominee.kubelet.pod_sync import sync
 from nominee.kubelet.pods.record import PodRecord
 from nominee.machinery.api.objects import resource_version_of
 from nominee.machinery.api.pb import core

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from nominee.kubelet.pod_sync.sync import ON_SUCCESS
 from nominee.kubelet.pods import states as pod_states
 from nominee.kubelet.pods.record import PodRecord
+from nominee.kubelet.pods.resize_transitions import Facts, move, pending_state, progress_state
 from nominee.kubelet.pods.states import TRANSITIONS, State, Step, Trigger
-from nominee.kubelet.pods.sync import ON_SUCCESS
 from nominee.kubelet.pods.transitions import fire
 from nominee.kubelet.resize import states as resize_states
 from nominee.kubelet.resize.states import IN_PROGRESS, PENDING, Effect, Pending, Progress
 from nominee.kubelet.resize.states import Trigger as ResizeTrigger
-from nominee.kubelet.resize.transitions import Facts, move, pending_state, progress_state
 from nominee.kubelet.resources.pod_resources import PodResources
 from nominee.kubelet.transitions import LOG_LENGTH_MAX, UnknownTransitionError, diagram
 from tests.kubelet.executor import new_pod

@@ -19,12 +19,12 @@ from typing import Final
 from nominee.kubelet import events, instructions
 from nominee.kubelet.instructions import Instruction, PodInstruction, SyncCause, SyncLater
 from nominee.kubelet.node.state import NodeState
-from nominee.kubelet.pods import api_steps, container_events, resize_step, run_steps, stop_steps
-from nominee.kubelet.pods.container_events import ContainerEvent
+from nominee.kubelet.pod_sync import api_steps, container_events, resize_step, run_steps, stop_steps
+from nominee.kubelet.pod_sync.container_events import ContainerEvent
+from nominee.kubelet.pod_sync.step import Pass, StepFunction
 from nominee.kubelet.pods.last_sync import LastSync
 from nominee.kubelet.pods.record import TERMINAL_PHASES, PodRecord
 from nominee.kubelet.pods.states import MAY_END, Step, Trigger
-from nominee.kubelet.pods.step import Pass, StepFunction
 from nominee.kubelet.pods.transitions import fire
 from nominee.kubelet.resize.actuation import RestartContainers
 from nominee.machinery.api.objects import is_terminating, key_of
