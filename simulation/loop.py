@@ -108,6 +108,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._now = 0.0
         self._ready: deque[SimulatedHandle] = deque()
         self._timers: list[tuple[float, int, SimulatedHandle]] = []
+        self._held: dict[Owner, list[SimulatedHandle]] = {}
+        """What became ready for processes that are frozen or dead."""
         self._numbers = 0
         self._running = False
         self._stopping = False
@@ -228,7 +230,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             context = handle._context
             owner: Owner | None = context.get(OWNER)
             if owner is not None and owner.state is not running:
-                owner.held.append(handle)
+                self._held.setdefault(owner, []).append(handle)
                 continue
             self.callbacks += 1
             try:
@@ -311,8 +313,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def resume(self, owner: Owner) -> None:
         """Let a frozen process go on with what became ready meanwhile."""
         owner.state = State.RUNNING
-        self._ready.extend(owner.held)
-        owner.held.clear()
+        self._ready.extend(self._held.pop(owner, ()))
 
     def is_running(self) -> bool:
         return self._running
