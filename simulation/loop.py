@@ -18,7 +18,9 @@ from contextvars import Context, copy_context
 from types import CoroutineType
 from typing import Final, TypeGuard, TypeVar, TypeVarTuple, Unpack
 
-from nominee.simulation.owner import OWNER, Owner, State
+from nominee.machinery.runtime.runtime import RUNTIME
+from nominee.simulation.owner import Owner, State
+from nominee.simulation.runtime import SimulatedRuntime, current_owner, owner_of
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -179,7 +181,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         context: Context | None = None,
     ) -> asyncio.Task[T]:
         task = SimulatedTask(coro, loop=self, name=name, context=context)
-        task.owner = OWNER.get() if context is None else context.get(OWNER)
+        task.owner = current_owner() if context is None else owner_of(context)
         return task
 
     def get_task_factory(self) -> None:
@@ -228,9 +230,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             if callback is None:
                 continue
             context = handle._context
-            owner: Owner | None = context.get(OWNER)
-            if owner is not None and owner.state is not running:
-                self._held.setdefault(owner, []).append(handle)
+            runtime = context.get(RUNTIME)
+            if isinstance(runtime, SimulatedRuntime) and runtime.owner.state is not running:
+                self._held.setdefault(runtime.owner, []).append(handle)
                 continue
             self.callbacks += 1
             try:

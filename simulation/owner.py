@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from contextvars import ContextVar
 
 
 class State(enum.Enum):
@@ -30,7 +29,3 @@ class Owner:
 
     def __repr__(self) -> str:
         return f"<{self.name} pid={self.pid} {self.state.name.lower()}>"
-
-
-OWNER: ContextVar[Owner | None] = ContextVar("owner", default=None)
-"""The owner of the running callback; None for the network, and for the person who drives the simulation."""

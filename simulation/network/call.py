@@ -15,7 +15,8 @@ import grpc.aio
 from nominee.simulation.loop import SimulatedLoop
 from nominee.simulation.network.delays import Delays
 from nominee.simulation.network.deliveries import Deliveries
-from nominee.simulation.owner import OWNER, Owner
+from nominee.simulation.owner import Owner
+from nominee.simulation.runtime import current_owner
 
 MESSAGES_MAX: Final = 256
 """Messages that wait for a reader; then the writer waits, as with HTTP/2's flow control."""
@@ -71,7 +72,7 @@ class Server(Protocol):
 
 
 class Exchange(Deliveries):
-    """Where a call finds its server: the addresses, and the calls that are open."""
+    """The servers by their addresses, and the calls that are open."""
 
     def __init__(
         self, loop: SimulatedLoop, rng_of: Callable[[str], random.Random], delays: Delays | None = None
@@ -155,7 +156,7 @@ class Call:
         self.target = target
         self.path = path
         self.metadata = metadata
-        self.client: Owner | None = OWNER.get()
+        self.client: Owner | None = current_owner()
         self.server: Server | None = None
         self.task: asyncio.Task[None] | None = None
         self.to_server = Pipe(self)

@@ -17,7 +17,7 @@ _SHORTEST_SECONDS: Final = 0.0001
 
 
 class Deliveries:
-    """What is under way. It belongs to the network: it arrives whatever becomes of sender and receiver."""
+    """The messages under way. They belong to the network: they arrive whatever becomes of sender and receiver."""
 
     def __init__(
         self, loop: SimulatedLoop, rng_of: Callable[[str], random.Random], delays: Delays | None = None

@@ -18,7 +18,7 @@ KEEPALIVE_SECONDS: Final = 22.5
 
 
 class Network(Exchange):
-    """The network of one simulation; machinery.client.transport.Transport for its processes."""
+    """The network of one simulation; machinery.runtime.runtime.Transport for its processes."""
 
     # Transport.
 

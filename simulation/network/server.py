@@ -12,7 +12,8 @@ import grpc
 import grpc.aio
 
 from nominee.simulation.network.call import RESET, Call, Exchange, Metadata, Status, UnaryCall
-from nominee.simulation.owner import OWNER, Owner, State
+from nominee.simulation.owner import Owner, State
+from nominee.simulation.runtime import current_owner
 
 _STOPPED = Status(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
 _EXHAUSTED = Status(grpc.StatusCode.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!")
@@ -85,7 +86,7 @@ class SimulatedServer:
         self._calls: dict[Call, None] = {}
         self._stopped = False
         self._ended: anyio.Event | None = None
-        self.owner: Owner | None = OWNER.get()
+        self.owner: Owner | None = current_owner()
 
     @property
     def name(self) -> str:
