@@ -17,7 +17,7 @@ _SHORTEST_SECONDS: Final = 0.0001
 
 
 class Deliveries:
-    """The messages under way. They belong to the network: they arrive whatever becomes of sender and receiver."""
+    """The messages under way. They belong to the network: a sender's end does not stop them."""
 
     def __init__(
         self, loop: SimulatedLoop, rng_of: Callable[[str], random.Random], delays: Delays | None = None
