@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.kinds.table import strategy_of
+from nominee.apiserver.kinds.table import rules_of, strategy_of
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.objects.requests import ListOptions, ListPage, RegistryAPI
 from nominee.apiserver.registry import deletion
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
-from nominee.machinery.api.kinds import NAMESPACE, AnyKind
+from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import meta
 
 DELETED_AT_ONCE_MAX = 100_000
@@ -19,7 +19,7 @@ def is_deletable(kind: AnyKind, namespace: str) -> bool:
 
     Source: kube-apiserver 1.36, endpoints/installer.go.
     """
-    return kind is not NAMESPACE and (bool(namespace) or not kind.namespaced)
+    return not rules_of(kind).has_content and (bool(namespace) or not kind.namespaced)
 
 
 async def delete_collection(

@@ -20,11 +20,11 @@ from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.registry import rules
 from nominee.apiserver.registry.lookups import Lookups
 from nominee.apiserver.registry.reading import Cache, Reader
-from nominee.apiserver.registry.services.allocation import Allocator
+from nominee.apiserver.registry.services.allocation import Allocator, Claims
 from nominee.apiserver.registry.store import Store
 from nominee.apiserver.schema import version_fields
 from nominee.machinery import defaults
-from nominee.machinery.api import errors, kinds
+from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.features.gates import Gates
@@ -143,7 +143,11 @@ class RegistryContext:
             if not errors.is_timeout(error):
                 raise
 
+    def claims(self, kind: AnyKind, *, dry_run: bool) -> Claims | None:
+        """Return the claims of a write on cluster addresses and node ports; None for kinds that take none."""
+        return Claims(self.services, dry_run=dry_run) if rules_of(kind).takes_addresses else None
+
     async def release(self, kind: AnyKind, gone: CachedObject, *, dry_run: bool) -> None:
-        """Free the cluster addresses and node ports of a deleted Service."""
-        if kind is kinds.SERVICE and not dry_run:
+        """Free the cluster addresses and node ports of a deleted object."""
+        if rules_of(kind).takes_addresses and not dry_run:
             await self.services.release(gone.message)

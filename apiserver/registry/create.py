@@ -16,9 +16,7 @@ from nominee.apiserver.objects.requests import WriteOptions
 from nominee.apiserver.registry import rules, tracking
 from nominee.apiserver.registry.body_checks import check_namespace
 from nominee.apiserver.registry.context import RegistryContext
-from nominee.apiserver.registry.services.allocation import Claims
-from nominee.machinery import defaults
-from nominee.machinery.api import errors, kinds
+from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
 
@@ -83,12 +81,10 @@ async def _create(
     warnings: list[str],
 ) -> CachedObject:
     """Allocate addresses and ports, and write the object."""
-    kind = strategy.kind
-    if kind is kinds.NAMESPACE:
-        obj.metadata.labels[defaults.NAMESPACE_NAME_LABEL] = obj.metadata.name
-    if kind is not kinds.SERVICE:
+    claims = context.claims(strategy.kind, dry_run=options.dry_run)
+    if claims is None:
         return await _check_and_write(context, strategy, obj, options, env, warnings)
-    async with Claims(context.services, dry_run=options.dry_run) as claims:
+    async with claims:
         await claims.renew(obj, None)
         return await _check_and_write(context, strategy, obj, options, env, warnings)
 

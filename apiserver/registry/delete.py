@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from nominee.apiserver.admission.interface import Request
 from nominee.apiserver.kinds import conversion
-from nominee.apiserver.kinds.table import strategy_of
+from nominee.apiserver.kinds.table import rules_of, strategy_of
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.registry import namespace_deletion
 from nominee.apiserver.registry.body_checks import check_segment
 from nominee.apiserver.registry.context import RegistryContext
 from nominee.apiserver.registry.deletion import Deletion
-from nominee.machinery.api import errors, kinds
+from nominee.machinery.api import errors
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import meta
 
@@ -33,7 +33,7 @@ async def delete(
     problem = strategy.undeletable(name)
     if problem:
         raise errors.forbidden(kind, name, problem)
-    if kind is kinds.NAMESPACE:
+    if rules_of(kind).has_content:
         found, gone = await namespace_deletion.delete(context.store, strategy, name, options, env)
     else:
         where = namespace if kind.namespaced else ""

@@ -17,9 +17,8 @@ from nominee.apiserver.registry import rules, tracking
 from nominee.apiserver.registry.body_checks import check_name, check_namespace, check_revision, check_segment
 from nominee.apiserver.registry.context import RegistryContext, Target
 from nominee.apiserver.registry.create import create
-from nominee.apiserver.registry.services.allocation import Claims
 from nominee.apiserver.registry.store import NO_PRECONDITIONS, DeleteInstead, Preconditions
-from nominee.machinery.api import errors, kinds
+from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
 
 Change = Callable[[CachedObject], Awaitable[Any]]
@@ -104,9 +103,7 @@ async def change_object(
         return new
 
     where = target.namespace if stored.namespaced else ""
-    claims = None
-    if stored is kinds.SERVICE and not subresource:
-        claims = Claims(context.services, dry_run=options.dry_run)
+    claims = None if subresource else context.claims(stored, dry_run=options.dry_run)
     async with claims or _NOTHING:
         try:
             changed = await context.store.update(
