@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.table import RULES, rules_of
 from nominee.apiserver.registry import registry
 from nominee.apiserver.registry.collection import is_deletable
 from nominee.machinery.api import kinds
-from nominee.machinery.api.pb import core
 from nominee.machinery.wire import presence
 
 SHARED = (
@@ -52,8 +50,7 @@ def test_only_namespaces_have_content() -> None:
 
 @pytest.mark.parametrize("kind", [kinds.POD, kinds.SERVICE])
 def test_every_kind_is_filled_as_go_does(kind: kinds.AnyKind) -> None:
-    rules: KindRules[core.Pod] = rules_of(kind)
     one, other = kind.message(), kind.message()
-    rules.fill(one)
+    rules_of(kind).fill(one)
     presence.fill(other)
     assert one == other
