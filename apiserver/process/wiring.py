@@ -79,7 +79,7 @@ class Wiring:
             event_ttl_seconds=options.event_ttl_seconds,
             disabled_admission=self._disabled_admission,
             accounts=setup.accounts,
-            authorize=None if setup.access.open else setup.access.authorize_current,
+            authorize=None if setup.access.open else setup.access.authorize,
             nominates_deferred_resizes=options.nominates_deferred_resizes,
             admission=self._admission(setup.access, setup.admission),
         )

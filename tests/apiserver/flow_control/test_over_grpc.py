@@ -5,11 +5,11 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from nominee.apiserver.access.attributes import Attributes
-from nominee.apiserver.access.user import User
 from nominee.apiserver.chain.request import ApiRequest
 from nominee.apiserver.flow_control.controller import FlowControl, Limits
 from nominee.apiserver.fronts.grpc.front import ServerIdentity
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import User
 from nominee.apiserver.process import server as server_module
 from nominee.apiserver.process.server import ApiServer, ServerOptions, Serving
 from nominee.machinery.api import kinds

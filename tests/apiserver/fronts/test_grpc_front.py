@@ -12,12 +12,12 @@ import grpc.aio
 import pytest
 
 from nominee.apiserver.access.access import OPEN, Access
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
-from nominee.apiserver.access.user import User
 from nominee.apiserver.cache.watch_cache import CacheLimits, WatchCache
 from nominee.apiserver.fronts.grpc.front import ServerIdentity
 from nominee.apiserver.fronts.grpc.request import frame_of
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import User
 from nominee.apiserver.process.server import ApiServer, Parts, ServerOptions, Serving
 from nominee.apiserver.storage.etcd_storage import EtcdStorage
 from nominee.machinery.api import errors, kinds
