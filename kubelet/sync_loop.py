@@ -22,7 +22,7 @@ def handle(node: NodeState, event: events.Event) -> list[Instruction]:
     At most one of it is a pod instruction, the last one: its result is the next event of that pod's sync.
 
     Raises:
-        UnknownTransitionError: a state table does not allow what the event means.
+        InvalidTransitionError: a state table does not allow what the event means.
         UnexpectedResultError: a result of no instruction that is under way.
     """
     out: list[Instruction] = []
