@@ -25,9 +25,10 @@ from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.failpoints import FailpointError
 from nominee.scheduler.attempt_states import BindingPlan, Effect, Event, State, next_event
 from nominee.scheduler.cycle import Scheduled, failed_by
+from nominee.scheduler.dispatch.api_calls import nomination
 from nominee.scheduler.event_handlers import ASSIGNED_POD_DELETE, assigned_copy
 from nominee.scheduler.extenders.wire import ExtenderError
-from nominee.scheduler.framework.interface import Code, NominatingInfo, NominatingMode, Status
+from nominee.scheduler.framework.interface import Code, Status
 from nominee.scheduler.framework.status import is_success
 from nominee.scheduler.shell import steps
 from nominee.scheduler.shell.attempt import Attempt
@@ -80,7 +81,7 @@ class BindingCycles:
                 preemptors if self._features.stops_pre_binding else frozenset(),
             )
 
-    async def run(self, attempt: Attempt, group: anyio.abc.TaskGroup) -> None:
+    async def run(self, attempt: Attempt) -> None:
         """Run the whole cycle. Failures are handled, so that only cancellation is raised."""
         uid = attempt.pod.uid
         try:
@@ -99,7 +100,7 @@ class BindingCycles:
             # Nothing that happens to a bound pod here can unbind it.
             _log.warning("Failed after the binding", pod=attempt.pod.key, error=status.message())
             return
-        await self.undo(attempt, status, group)
+        await self.undo(attempt, status)
 
     async def _drive(self, attempt: Attempt) -> Status | None:
         """Perform effects and apply events until the pod is bound; return the first failure."""
@@ -119,7 +120,7 @@ class BindingCycles:
     async def _pre_flight(self, attempt: Attempt) -> Status | None:
         framework, pod, node = attempt.framework, attempt.pod, attempt.node_name
         await steps.ASSUME_AFTER.hit(pod=pod.key, node=node)
-        await self._deps.writer.wait(pod.uid)
+        await self._deps.dispatcher.wait(pod.uid)
         has_work = bool(framework.pre_bind_plugins)
         if self._features.nominates_before_binding:
             status = framework.run_pre_bind_pre_flights(attempt.state, pod, node)
@@ -135,15 +136,14 @@ class BindingCycles:
 
     async def _nominate(self, attempt: Attempt) -> Status | None:
         """Write the node to nominatedNodeName. A failure to write it does not stop the binding."""
-        writer, pod, node = self._deps.writer, attempt.pod, attempt.node_name
-        ticket = writer.ticket(pod.uid, NominatingInfo(NominatingMode.Override, node))
+        pod, node = attempt.pod, attempt.node_name
         try:
             await steps.NOMINATE_BEFORE.hit(pod=pod.key, node=node)
-            await writer.write(ticket, pod.pod, None)
         except (StatusError, FailpointError) as error:
             _log.warning("Could not write a nomination", pod=pod.key, node=node, step="nominate", error=error)
-        finally:
-            writer.release(ticket)
+        else:
+            self._deps.calls.decide(nomination(pod.pod, node))
+            await self._deps.dispatcher.wait(pod.uid)
         await steps.NOMINATE_AFTER.hit(pod=pod.key, node=node)
         return None
 
@@ -256,7 +256,7 @@ class BindingCycles:
 
     # After a failure
 
-    async def undo(self, attempt: Attempt, status: Status, group: anyio.abc.TaskGroup) -> None:
+    async def undo(self, attempt: Attempt, status: Status) -> None:
         """Undo the reservation and hand the pod to the failure handler, in upstream's order."""
         deps, now = self._deps, self._deps.queue_now()
         _log.warning(
@@ -272,7 +272,7 @@ class BindingCycles:
                 case Effect.ANNOUNCE_ROOM if was_assumed:
                     self._announce_room(attempt, now)
                 case Effect.REQUEUE:
-                    self._failures.handle(attempt, failed_by(status), group)
+                    self._failures.handle(attempt, failed_by(status))
 
     async def _unreserve(self, attempt: Attempt) -> bool:
         """Run Unreserve and forget the pod; return whether it was still assumed."""

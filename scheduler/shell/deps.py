@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import anyio
-
-from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.clock import Clock
 from nominee.scheduler.deferred_resizes import DeferredResizes
+from nominee.scheduler.dispatch.call_queue import CallQueue
 from nominee.scheduler.extenders.client import ExtenderClient
 from nominee.scheduler.framework.cache import Cache
 from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
 from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue
+from nominee.scheduler.shell.api_dispatcher import APIDispatcher
 from nominee.scheduler.shell.attempt import AttemptHooks
 from nominee.scheduler.shell.attempt_log import AttemptLog
 from nominee.scheduler.shell.metrics import Metrics
 from nominee.scheduler.shell.perform import Performer
 from nominee.scheduler.shell.recorder import ProfileRecorder
+from nominee.scheduler.shell.signals import Signal
 from nominee.scheduler.shell.simulator_annotations import ResultWriter
-from nominee.scheduler.shell.status_writer import StatusWriter
 from nominee.scheduler.shell.waiting_pods import WaitingPods
 
 
@@ -37,22 +36,6 @@ class QueueClock:
 
     def __call__(self) -> float:
         return self._clock.monotonic() + self._offset
-
-
-class QueueSignal:
-    """Wakes the scheduling loop when the queue may have a pod."""
-
-    def __init__(self) -> None:
-        self._event = anyio.Event()
-
-    def set(self) -> None:
-        """Wake the loop if it waits."""
-        self._event.set()
-
-    async def wait(self) -> None:
-        """Wait for the next `set`; call it at once after the queue was found empty."""
-        self._event = anyio.Event()
-        await self._event.wait()
 
 
 class PodActivator:
@@ -97,10 +80,10 @@ class SchedulerDeps:
     groups: SchedulingGroups
     profiles: Mapping[str, ProfileParts]  # by scheduler name
     queue: PrioritySchedulingQueue
-    queue_signal: QueueSignal
-    writer: StatusWriter
+    queue_signal: Signal
+    calls: CallQueue
+    dispatcher: APIDispatcher
     attempts: AttemptLog
-    cached: Callable[[ObjectKey], core.Pod | None]  # as the watch shows it, with the nomination that counts
     percentage_of_nodes_to_score: int | None = None
     extenders: ExtenderClient | None = None
     results: ResultWriter | None = None

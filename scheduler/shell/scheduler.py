@@ -15,7 +15,6 @@ import anyio.abc
 import anyio.lowlevel
 
 from nominee.machinery.api.errors import StatusError
-from nominee.machinery.api.pb import core
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.failpoints import FailpointError
 from nominee.scheduler import cycle, deferred_resizes
@@ -67,8 +66,6 @@ class Scheduler:
         self.bindings = BindingCycles(features, deps, self.failures)
         self._evictions = Evictions(deps)
         self._group_scheduling = GroupScheduling(features, deps)
-        self._group: anyio.abc.TaskGroup | None = None  # while the loop runs
-        self._to_clear: dict[str, core.Pod] = {}  # by uid: nominations, until the loop runs
 
     def tasks(self) -> Mapping[str, int]:
         """Return the number of tasks beside the loop, by operation."""
@@ -87,8 +84,7 @@ class Scheduler:
         clock = self.deps.clock
         async with anyio.create_task_group() as group:
             group.start_soon(self._flush)
-            self._group = group
-            self._clear_nominations(group)
+            group.start_soon(self.deps.dispatcher.run)
             while True:
                 info = self.deps.queue.pop()
                 if info is None:
@@ -196,17 +192,6 @@ class Scheduler:
         """Return whether the pod's resize is still deferred, and preemption for it allowed."""
         return self.deps.resizes is not None and self.deps.resizes.is_queued(uid)
 
-    def clear_nomination(self, pod: core.Pod) -> None:
-        """Have the nomination of a pod cleared whose resize needs no preemption any more."""
-        self._to_clear[pod.metadata.uid] = pod
-        if self._group is not None:
-            self._clear_nominations(self._group)
-
-    def _clear_nominations(self, group: anyio.abc.TaskGroup) -> None:
-        while self._to_clear:
-            uid, pod = self._to_clear.popitem()
-            self.deps.writer.write_failure(self.deps.writer.ticket(uid, CLEAR_NOMINATION), pod, None, group)
-
     async def _schedule_group(self, first: Attempt, group: anyio.abc.TaskGroup) -> None:
         """Try a pod together with the other pods of its group (KEP-4671). Extenders are not asked."""
         decided = await self._group_scheduling.decide(
@@ -223,7 +208,7 @@ class Scheduler:
         """Bind the pod in a task, or make room for it if PostFilter asks for that and requeue it."""
         if isinstance(outcome, Scheduled):
             await self._tasks.acquire()
-            group.start_soon(self._bind, attempt, group)
+            group.start_soon(self._bind, attempt)
             return
         if outcome.reason is Reason.SCHEDULER_ERROR:
             expected = isinstance(outcome.error, StatusError | ExtenderError)
@@ -235,9 +220,9 @@ class Scheduler:
             outcome = await self._evictions.make_room(attempt, outcome, outcome.post_filter, group)
         self._failed(attempt, outcome, group)
 
-    async def _bind(self, attempt: Attempt, group: anyio.abc.TaskGroup) -> None:
+    async def _bind(self, attempt: Attempt) -> None:
         try:
-            await self.bindings.run(attempt, group)
+            await self.bindings.run(attempt)
             if self.deps.results is not None:
                 await self.deps.results.write(attempt)
         finally:
@@ -246,6 +231,6 @@ class Scheduler:
     def _failed(self, attempt: Attempt, failed: Failed, group: anyio.abc.TaskGroup) -> None:
         effects = attempt.progress.apply(Event.FAILED, self.deps.clock.monotonic())
         assert effects == (Effect.REQUEUE,), f"{attempt.pod.key} has reserved nothing yet"
-        self.failures.handle(attempt, failed, group)
+        self.failures.handle(attempt, failed)
         if self.deps.results is not None:
             group.start_soon(self.deps.results.write, attempt)

@@ -1,16 +1,14 @@
 """Build the scheduler's parts, each from those before it.
 
-queue clock, informers, cache, groups, waiting pods, nominator
--> profiles (plugins over an Environment) -> queue -> event handlers -> status writer -> Scheduler
+queue clock, informers, call queue, cache, groups, waiting pods, nominator
+-> profiles (plugins over an Environment) -> queue -> event handlers -> API dispatcher -> Scheduler
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import anyio
 
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core
@@ -18,7 +16,10 @@ from nominee.machinery.client.api_client import Client
 from nominee.machinery.events.series_recorder import SeriesRecorder
 from nominee.machinery.process.component import BadConfiguration, Process
 from nominee.scheduler.config import SchedulerConfig
+from nominee.scheduler.cycle import CLEAR_NOMINATION
 from nominee.scheduler.deferred_resizes import DeferredResizes
+from nominee.scheduler.dispatch.api_calls import PodStatusPatch
+from nominee.scheduler.dispatch.call_queue import CallQueue
 from nominee.scheduler.event_handlers import EventHandlers
 from nominee.scheduler.extenders.client import ExtenderClient
 from nominee.scheduler.extenders.search import EXTENDER_NAME
@@ -36,13 +37,13 @@ from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import PodInfo
-from nominee.scheduler.pending_nominations import PendingNominations
 from nominee.scheduler.queue.backoff import Backoff
 from nominee.scheduler.queue.hints import HintMap, build_hint_map
 from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
+from nominee.scheduler.shell.api_dispatcher import APIDispatcher
 from nominee.scheduler.shell.attempt import AttemptHooks
 from nominee.scheduler.shell.attempt_log import AttemptLog
-from nominee.scheduler.shell.deps import PodActivator, ProfileParts, QueueClock, QueueSignal, SchedulerDeps
+from nominee.scheduler.shell.deps import PodActivator, ProfileParts, QueueClock, SchedulerDeps
 from nominee.scheduler.shell.features import SchedulerFeatures
 from nominee.scheduler.shell.informers import Informers
 from nominee.scheduler.shell.measured_events import MeasuredQueue, timed_ask
@@ -51,8 +52,8 @@ from nominee.scheduler.shell.metrics_sources import read_sources
 from nominee.scheduler.shell.perform import Performer
 from nominee.scheduler.shell.recorder import ProfileRecorder
 from nominee.scheduler.shell.scheduler import Scheduler
+from nominee.scheduler.shell.signals import Signal
 from nominee.scheduler.shell.simulator_annotations import ResultRecorder, ResultWriter
-from nominee.scheduler.shell.status_writer import CALLS_MAX, StatusWriter
 from nominee.scheduler.shell.timing import PluginTimer, PointTimer
 from nominee.scheduler.shell.waiting_pods import WaitingPods
 
@@ -93,18 +94,12 @@ class Parts:
 class CachedPods:
     """Pods as the watch shows them."""
 
-    def __init__(self, informers: Informers, nominations: PendingNominations) -> None:
+    def __init__(self, informers: Informers) -> None:
         self._pods = informers.pods
-        self._nominations = nominations
 
     def get(self, key: ObjectKey) -> core.Pod | None:
         """Return the pod that the watch last showed under a name."""
         return self._pods.get(key.name, key.namespace)
-
-    def with_nomination(self, key: ObjectKey) -> core.Pod | None:
-        """Return the same pod with the nomination that counts."""
-        pod = self.get(key)
-        return None if pod is None else self._nominations.apply(pod)
 
     def is_pending(self, info: PodInfo) -> bool:
         """Return whether the pod still exists and has no node."""
@@ -123,8 +118,9 @@ class _Base:
     features: SchedulerFeatures
     now: QueueClock
     informers: Informers
-    nominations: PendingNominations
     pods: CachedPods
+    calls: CallQueue
+    calls_signal: Signal
     cache: Cache
     nominator: Nominator
     waiting: WaitingPods
@@ -142,9 +138,9 @@ def _base(
     process: Process, config: SchedulerConfig, client: Client, metrics: Metrics, resizes: ResizePreemption
 ) -> _Base:
     features = SchedulerFeatures.of(process.gates, process.version, resizes)
-    now, cache, nominations = QueueClock(process.clock), Cache(), PendingNominations()
+    now, cache, signal = QueueClock(process.clock), Cache(), Signal()
     informers = Informers(client, process.clock, process.rng, groups_pods=features.pod_groups)
-    pods = CachedPods(informers, nominations)
+    pods = CachedPods(informers)
     return _Base(
         process=process,
         config=config,
@@ -153,8 +149,9 @@ def _base(
         features=features,
         now=now,
         informers=informers,
-        nominations=nominations,
         pods=pods,
+        calls=CallQueue(pods.get, observed_generation=features.observed_generation, wake=signal.set),
+        calls_signal=signal,
         cache=cache,
         nominator=Nominator(pods.is_pending),
         waiting=WaitingPods(process.clock),
@@ -188,20 +185,18 @@ def build(
     timers = {profile.name: PointTimer(metrics.extension_point_seconds, profile.name) for profile in profiles}
     parts_of = _profile_parts(base, classes, profiles, recorders, timers, records=records)
     queue_profiles = _queue_profiles(base, parts_of)
-    signal = QueueSignal()
+    signal = Signal()
     queue = _queue(base, parts_of, queue_profiles, signal)
     base.activator.connect(queue)
     measured = MeasuredQueue(queue, metrics.event_seconds, clock)
-    resizes = _deferred_resizes(base, parts_of, measured, lambda pod: scheduler.clear_nomination(pod))
+    resizes = _deferred_resizes(base, parts_of, measured)
     handlers = _handlers(base, parts_of, measured, resizes)
-    writer = StatusWriter(
+    dispatcher = APIDispatcher(
         client,
         clock,
-        anyio.Semaphore(CALLS_MAX, fast_acquire=True),
-        base.nominations,
-        cached=base.pods.get,
-        resync=lambda old, new: handlers.nomination_settled(old, new, base.now()),
-        observed_generation=features.observed_generation,
+        base.calls,
+        base.calls_signal,
+        lambda old, new: handlers.nomination_settled(old, new, base.now()),
     )
     deps = SchedulerDeps(
         client=client,
@@ -216,9 +211,9 @@ def build(
         profiles=parts_of,
         queue=queue,
         queue_signal=signal,
-        writer=writer,
+        calls=base.calls,
+        dispatcher=dispatcher,
         attempts=AttemptLog(base.now),
-        cached=base.pods.with_nomination,
         percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
         extenders=_extender_client(config),
         results=ResultWriter(client, clock, base.pods.get) if records else None,
@@ -226,7 +221,7 @@ def build(
     )
     scheduler = Scheduler(features, deps)
     actions = _actions([profile.hints for profile in queue_profiles.values()])
-    base.informers.connect(handlers, base.now, actions, lambda pod: writer.forget(pod.metadata.uid))
+    base.informers.connect(handlers, base.now, actions, dispatcher.forget)
     metrics.read(read_sources(deps, scheduler, timers))
     return Parts(
         informers=base.informers,
@@ -280,7 +275,7 @@ def _queue(
     base: _Base,
     parts_of: Mapping[str, ProfileParts],
     profiles: Mapping[str, QueueProfile],
-    signal: QueueSignal,
+    signal: Signal,
 ) -> PrioritySchedulingQueue:
     config, features = base.config, base.features
     return PrioritySchedulingQueue(
@@ -300,7 +295,6 @@ def _deferred_resizes(
     base: _Base,
     parts_of: Mapping[str, ProfileParts],
     queue: MeasuredQueue,
-    resolved: Callable[[core.Pod], None],
 ) -> DeferredResizes | None:
     if base.features.resize_preemption is None:
         return None
@@ -310,7 +304,7 @@ def _deferred_resizes(
         base.features.resize_preemption,
         is_ours=parts_of.__contains__,
         pod_info=functools.partial(PodInfo, options=base.features.resources),
-        resolved=resolved,
+        resolved=lambda pod: base.calls.decide(PodStatusPatch(pod=pod, nominating=CLEAR_NOMINATION)),
     )
 
 
@@ -330,7 +324,7 @@ def _handlers(
         pod_info=functools.partial(PodInfo, options=base.features.resources),
         reject_waiting=base.waiting.reject,
         report=report,
-        with_nomination=base.nominations.apply,
+        with_nomination=base.calls.nominations.apply,
         groups=base.groups,
         gangs=base.features.gangs,
         resizes=resizes,

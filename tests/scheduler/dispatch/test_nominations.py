@@ -8,13 +8,13 @@ from typing import cast
 import pytest
 
 from nominee.machinery.api.pb import core
+from nominee.scheduler.dispatch.nominations import PendingNominations
 from nominee.scheduler.event_handlers import EventHandlers
 from nominee.scheduler.failure import requeue_failed
 from nominee.scheduler.framework.cache import Cache
 from nominee.scheduler.framework.interface import Handle, NominatingInfo, NominatingMode
 from nominee.scheduler.framework.nominator import Nominator
 from nominee.scheduler.framework.types import PodInfo
-from nominee.scheduler.pending_nominations import PendingNominations
 from nominee.scheduler.plugins.simple import PrioritySort
 from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
 from tests.scheduler.builders import pod
@@ -37,6 +37,7 @@ class Scheduler:
 
     keeps_nominations: bool = True
     nominations: PendingNominations = field(default_factory=PendingNominations)
+    decisions: int = 0
     watched: core.Pod = field(default_factory=lambda: shown(1))
 
     def __post_init__(self) -> None:
@@ -58,9 +59,11 @@ class Scheduler:
         assert info is not None
         info.unschedulable_plugins = {"NodeResourcesFit"}
         nominating = None if node is None else NominatingInfo(NominatingMode.Override, node)
-        number = 0 if node is None else self.nominations.decide(UID, node)
+        if node is not None:
+            self.decisions += 1
+            self.nominations.decide(UID, node, self.decisions)
         requeue_failed(self.queue, info, self.with_nomination(self.watched), nominating, 0.0)
-        return number
+        return self.decisions
 
     def watch_shows(self, new: core.Pod) -> None:
         old, self.watched = self.watched, new
@@ -131,6 +134,6 @@ def test_a_write_that_failed_counts_no_more_and_a_later_one_does() -> None:
 
 def test_a_deleted_pod_leaves_nothing() -> None:
     nominations = PendingNominations()
-    nominations.decide(UID, "n1")
+    nominations.decide(UID, "n1", 1)
     nominations.forget(UID)
     assert len(nominations) == 0

@@ -19,7 +19,7 @@ from nominee.machinery.api.pb import core
 @dataclass(slots=True)
 class _Pending:
     node_name: str  # "" clears the nomination
-    number: int
+    number: int  # of the call that writes it
     revision: int | None = None  # of the object once it is written
 
 
@@ -28,16 +28,17 @@ class PendingNominations:
 
     def __init__(self) -> None:
         self._by_uid: dict[str, _Pending] = {}
-        self._count = 0
 
     def __len__(self) -> int:
         return len(self._by_uid)
 
-    def decide(self, uid: str, node_name: str) -> int:
-        """Nominate the pod to the node from now on ("": to none); return the number to give to `written`."""
-        self._count += 1
-        self._by_uid[uid] = _Pending(node_name, self._count)
-        return self._count
+    def decide(self, uid: str, node_name: str, number: int) -> None:
+        """Nominate the pod to the node from now on ("": to none); `number` is that of the writing call."""
+        self._by_uid[uid] = _Pending(node_name, number)
+
+    def unwritten(self) -> dict[str, int]:
+        """Return the numbers of the calls that are to write nominations, by uid."""
+        return {uid: pending.number for uid, pending in self._by_uid.items() if pending.revision is None}
 
     def written(self, uid: str, number: int, revision: int | None) -> None:
         """Note that the object has the decision since `revision`; None: it could not be written.

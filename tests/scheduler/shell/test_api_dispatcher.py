@@ -10,8 +10,9 @@ import pytest
 
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.runtime.clock import SystemClock
+from nominee.scheduler.dispatch.call_queue import UNDER_WAY_MAX
+from nominee.scheduler.shell.api_dispatcher import ATTEMPTS_MAX
 from nominee.scheduler.shell.scheduler import TURNS_MAX, turns_after
-from nominee.scheduler.shell.status_writer import ATTEMPTS_MAX, WORKERS_MAX
 from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
 from tests.support.fake_api import FakeApi
@@ -48,7 +49,7 @@ async def test_writes_that_wait_are_merged_into_the_last() -> None:
             parts.queue.activate([api.pod("p")], parts.now())
             await api.until(written)
         held.set()
-        await parts.deps.writer.wait("uid-p")
+        await parts.deps.dispatcher.wait("uid-p")
     messages = [body["status"]["conditions"][0]["message"] for _, body in api.writes("p")]
     assert [message[:4] for message in messages] == ["0/1 ", "0/4 "]
 
@@ -62,15 +63,15 @@ async def test_while_the_server_is_away_the_last_failure_of_each_pod_waits() -> 
     api = FakeApi()
     api.put(node("n1", cpu="1"))
     away = errors.service_unavailable("away")
-    pods = {f"p{number}": pod(f"p{number}", cpu="3").pod for number in range(3 * WORKERS_MAX)}
-    api.rejections["patch/status"] = [away] * (ATTEMPTS_MAX * WORKERS_MAX)
+    pods = {f"p{number}": pod(f"p{number}", cpu="3").pod for number in range(3 * UNDER_WAY_MAX)}
+    api.rejections["patch/status"] = [away] * (ATTEMPTS_MAX * UNDER_WAY_MAX)
     held = api.hold["patch/status"] = anyio.Event()
     async with running(api) as parts:
-        writer = parts.deps.writer
-        writer._clock = Hasty()
+        calls = parts.deps.calls
+        parts.deps.dispatcher._clock = Hasty()
         for made in pods.values():
             api.put(made)
-        await api.until(lambda: writer.waiting == len(pods) - WORKERS_MAX)
+        await api.until(lambda: calls.waiting == len(pods) - UNDER_WAY_MAX)
         api.put(node("n2", cpu="1"))
         await api.until(lambda: parts.cache.node_count == 2)
         parts.queue.activate(list(pods.values()), parts.now())
@@ -78,12 +79,12 @@ async def test_while_the_server_is_away_the_last_failure_of_each_pod_waits() -> 
         attempts = parts.deps.attempts
         keys = [pod(name).key for name in pods]
         await api.until(lambda: all(attempts.of(key)[-1].message.startswith("0/2 ") for key in keys))
-        assert writer.waiting == len(pods)
-        assert writer._workers == WORKERS_MAX
+        assert calls.waiting == len(pods)
+        assert calls.under_way == UNDER_WAY_MAX
         held.set()
-        await api.until(lambda: not writer._last)
+        await api.until(lambda: not len(calls))
         assert {api.pod(name).status.conditions[0].message[:4] for name in pods} == {"0/2 "}
-        assert (writer.waiting, writer._workers) == (0, 0)
+        assert (calls.waiting, calls.under_way) == (0, 0)
 
 
 async def test_a_failure_is_written_when_the_server_is_back_without_another_attempt() -> None:
@@ -91,7 +92,7 @@ async def test_a_failure_is_written_when_the_server_is_back_without_another_atte
     api.put(node("n1", cpu="1"))
     api.rejections["patch/status"] = [errors.service_unavailable("away")] * (2 * ATTEMPTS_MAX)
     async with running(api) as parts:
-        parts.deps.writer._clock = Hasty()
+        parts.deps.dispatcher._clock = Hasty()
         api.put(pod("p", cpu="3").pod)
         await api.until(lambda: bool(api.pod("p").status.conditions))
         [record] = parts.deps.attempts.of(pod("p").key)
@@ -102,12 +103,12 @@ async def test_a_deleted_pod_leaves_no_write_behind() -> None:
     api = FakeApi()
     api.put(node("n1", cpu="1"))
     api.hold["patch/status"] = anyio.Event()
-    names = [f"p{number}" for number in range(WORKERS_MAX + 2)]
+    names = [f"p{number}" for number in range(UNDER_WAY_MAX + 2)]
     for name in names:
         api.put(pod(name, cpu="3").pod)
     async with running(api) as parts:
-        writer = parts.deps.writer
-        await api.until(lambda: writer.waiting == 2)
+        calls = parts.deps.calls
+        await api.until(lambda: calls.waiting == 2)
         for name in names:
             api.remove(kinds.POD, name)
-        await api.until(lambda: writer.waiting == 0)
+        await api.until(lambda: calls.waiting == 0)
