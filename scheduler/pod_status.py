@@ -25,10 +25,12 @@ def status_patch(
     message: str = "",
     now: float = 0.0,
     observed_generation: bool = True,
+    is_uncertain: bool = False,
 ) -> dict[str, Any] | None:
     """Return what to change of `pod.status`; None when nothing.
 
-    With a reason: PodScheduled=False for it. `nominating` sets or clears nominatedNodeName where it differs.
+    With a reason: PodScheduled=False for it. `nominating` sets or clears nominatedNodeName where it differs;
+    `is_uncertain`: also where it does not, since the server may have another one.
     """
     status: dict[str, Any] = {}
     if reason:
@@ -36,7 +38,7 @@ def status_patch(
         status |= _condition_patch(pod, reason, message, now, generation)
     if nominating is not None and nominating.mode is NominatingMode.Override:
         wanted = nominating.node_name
-        if wanted != pod.status.nominatedNodeName:
+        if is_uncertain or wanted != pod.status.nominatedNodeName:
             status["nominatedNodeName"] = wanted or None
     return {"status": status} if status else None
 

@@ -26,9 +26,9 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodStatusPatch:
-    """What is to be written. `pod` is as it was when that was decided; no reason: its nomination alone.
+    """Write a scheduling result into a pod's status; without a reason the nomination alone.
 
-    `number` is the call's place in the order of all decisions, which `CallQueue` sets.
+    `pod` is as it was when the call was decided. `number` is the call's place in the order of all decisions, which `CallQueue` sets.
     """
 
     pod: core.Pod

@@ -95,6 +95,7 @@ class CallQueue:
         self._under_way = 0
         self._decisions = 0
         self._answers: LRUCache[str, core.Pod] = LRUCache(ANSWERS_MAX)  # newer than what the watch shows
+        self._uncertain: set[str] = set()  # a write may have been made whose response was lost
         self.nominations = PendingNominations()
 
     def __len__(self) -> int:
@@ -110,6 +111,11 @@ class CallQueue:
     def under_way(self) -> int:
         """Return how many calls are under way."""
         return self._under_way
+
+    def state(self, uid: str) -> State:
+        """Return the state of the pod's calls."""
+        calls = self._by_uid.get(uid)
+        return State.NONE if calls is None else calls.state
 
     def cached(self, key: ObjectKey) -> core.Pod | None:
         """Return the pod that the watch last showed under a name, with the nomination that counts."""
@@ -145,6 +151,7 @@ class CallQueue:
             message=call.message,
             now=now,
             observed_generation=self._observed_generation,
+            is_uncertain=call.uid in self._uncertain,
         )
         return Request(base, patch)
 
@@ -154,6 +161,10 @@ class CallQueue:
         for outcome in outcomes:
             trigger = outcome.result
             calls = self._by_uid[outcome.call.uid]
+            if trigger is Trigger.UNREACHABLE:
+                self._uncertain.add(outcome.call.uid)
+            elif trigger is Trigger.WRITTEN and outcome.call.node_name is not None:
+                self._uncertain.discard(outcome.call.uid)
             # A binding does not wait for a server that is away: the pod's last call ends.
             if trigger is Trigger.UNREACHABLE and calls.is_awaited and calls.state is State.UNDER_WAY:
                 trigger = Trigger.FAILED
@@ -164,6 +175,7 @@ class CallQueue:
     def forget(self, uid: str) -> list[Consequence]:
         """Take the deletion of a pod; return what follows."""
         self._answers.pop(uid, None)
+        self._uncertain.discard(uid)
         return self._apply(uid, Trigger.DELETED)
 
     def hurry(self, uid: str) -> bool:
@@ -277,6 +289,7 @@ class CallQueue:
         shown = self._cached(call.key)
         if shown is None or shown.metadata.uid != call.uid:
             self.nominations.forget(call.uid)
+            self._uncertain.discard(call.uid)
             return []
         revision = None if written is None else resource_version_of(written)
         if written is not None and resource_version_of(written) > resource_version_of(shown):
