@@ -28,7 +28,8 @@ class Purpose(StrEnum):
 class PodStatusPatch:
     """Write a scheduling result into a pod's status; without a reason the nomination alone.
 
-    `pod` is as it was when the call was decided. `number` is the call's place in the order of all decisions, which `CallQueue` sets.
+    `pod` is as it was when the call was decided. `number` is the place in the order of all decisions, which
+    `CallQueue` sets.
     """
 
     pod: core.Pod
