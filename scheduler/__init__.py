@@ -1,6 +1,6 @@
 """The scheduler: it chooses a node for each pending pod, and evicts pods where that is needed and allowed.
 
-Start with `cycle` (one scheduling cycle), then `framework` (what plugins are and how they run), `queue` and
-`preemption`: all pure. `group_cycle` is the cycle of a pod group, `deferred_resizes` that of a bound pod
-whose resize is deferred. `shell` has the process, the binding cycle and all writes: start with `shell.run`.
+Start with `attempts` (the scheduling cycles of pods, groups and resizes), then `framework` (what plugins are
+and how they run), `queue`, `preemption` and `dispatch` (which writes of statuses wait): all pure. `shell` has
+the process, the binding cycle and all I/O: start with `shell.run`.
 """

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from google.protobuf.message import Message
 
 from nominee.machinery.api.pb import core
-from nominee.scheduler.deferred_resizes import DeferredResizes
+from nominee.scheduler.attempts.resize import DeferredResizes
 from nominee.scheduler.framework.cache import Cache, CacheError
 from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from nominee.scheduler.framework.scheduling_groups import SchedulingGroups

@@ -12,7 +12,7 @@ from typing import Any
 
 from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.api.pb import core
-from nominee.scheduler.cycle import Failed
+from nominee.scheduler.attempts.pod import Failed
 from nominee.scheduler.dispatch.states import Trigger
 from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
 

@@ -1,6 +1,6 @@
 """Run a scheduling cycle that calls extenders, as a generator: it yields calls and receives their results.
 
-Pure, like `nominee.scheduler.cycle`: the caller does the I/O. Calls that are yielded together may be made at
+Pure, like `attempts/pod.py`: the caller does the I/O. Calls that are yielded together may be made at
 once; a result is the decoded JSON, or the ExtenderError of a call that failed. Source: kube-scheduler 1.36,
 findNodesThatPassExtenders, prioritizeNodes, evaluateNominatedNode; preemption Evaluator, callExtenders.
 """
@@ -14,9 +14,9 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nominee.scheduler import cycle
+from nominee.scheduler.attempts import pod as cycle
+from nominee.scheduler.attempts.pod import Failed, Scheduled
 from nominee.scheduler.config import Extender
-from nominee.scheduler.cycle import Failed, Scheduled
 from nominee.scheduler.extenders import wire
 from nominee.scheduler.extenders.wire import Call, ExtenderError
 from nominee.scheduler.framework import algorithm

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nominee.scheduler.attempt_states import BindingPlan, Effect, Progress
-from nominee.scheduler.cycle import Scheduled
+from nominee.scheduler.attempts.pod import Scheduled
+from nominee.scheduler.attempts.states import BindingPlan, Effect, Progress
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.plugin_hooks import PluginHooks
 from nominee.scheduler.framework.runtime import Framework

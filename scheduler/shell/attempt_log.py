@@ -11,7 +11,7 @@ from cachetools import LRUCache
 
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.runtime.clock import rfc3339_micro
-from nominee.scheduler.cycle import Failed, Scheduled
+from nominee.scheduler.attempts.pod import Failed, Scheduled
 from nominee.scheduler.explanation import format as output
 from nominee.scheduler.framework.diagnosis import FitError
 from nominee.scheduler.framework.types import PodInfo

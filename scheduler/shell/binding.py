@@ -2,7 +2,7 @@
 
     nominate (only if the wait may be long) -> wait on Permit -> PreBind -> Bind -> PostBind
 
-`nominee.scheduler.attempt_states` says which of these steps follow each other; `BindingCycles` performs
+`nominee.scheduler.attempts.states` says which of these steps follow each other; `BindingCycles` performs
 them. Any failure before Bind undoes the reservation and sends the pod back to the queue.
 Source: kube-scheduler 1.36, bindingCycle and handleBindingCycleError; KEP-5278, "The scheduler puts
 NominatedNodeName".
@@ -23,8 +23,8 @@ from nominee.machinery.api.errors import StatusError, is_retryable
 from nominee.machinery.client.api_client import retry_unavailable
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.failpoints import FailpointError
-from nominee.scheduler.attempt_states import BindingPlan, Effect, Event, State, next_event
-from nominee.scheduler.cycle import Scheduled, failed_by
+from nominee.scheduler.attempts.pod import Scheduled, failed_by
+from nominee.scheduler.attempts.states import BindingPlan, Effect, Event, State, next_event
 from nominee.scheduler.dispatch.api_calls import nomination
 from nominee.scheduler.event_handlers import ASSIGNED_POD_DELETE, assigned_copy
 from nominee.scheduler.extenders.wire import ExtenderError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.clock import Clock
-from nominee.scheduler.deferred_resizes import DeferredResizes
+from nominee.scheduler.attempts.resize import DeferredResizes
 from nominee.scheduler.dispatch.call_queue import CallQueue
 from nominee.scheduler.extenders.client import ExtenderClient
 from nominee.scheduler.framework.cache import Cache

@@ -7,8 +7,8 @@ import anyio.abc
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.failpoints import FailpointError
-from nominee.scheduler import cycle
-from nominee.scheduler.cycle import Failed
+from nominee.scheduler.attempts import pod as cycle
+from nominee.scheduler.attempts.pod import Failed
 from nominee.scheduler.framework.interface import PostFilterResult, Status
 from nominee.scheduler.framework.status import is_success
 from nominee.scheduler.shell.attempt import Attempt

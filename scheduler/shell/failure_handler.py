@@ -5,7 +5,7 @@ Source: kube-scheduler 1.36, handleSchedulingFailure; KEP-5278 for the nominatio
 
 from __future__ import annotations
 
-from nominee.scheduler.cycle import Failed, Reason, nomination_after
+from nominee.scheduler.attempts.pod import Failed, Reason, nomination_after
 from nominee.scheduler.dispatch.api_calls import PodStatusPatch, failure
 from nominee.scheduler.failure import is_recreated, requeue_failed
 from nominee.scheduler.framework.deferred_resize import Flavour

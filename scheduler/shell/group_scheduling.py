@@ -14,15 +14,15 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.runtime.failpoints import FailpointError
-from nominee.scheduler import group_cycle
-from nominee.scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled
+from nominee.scheduler.attempts import group as group_cycle
+from nominee.scheduler.attempts.group import Verdict
+from nominee.scheduler.attempts.placements import Placement, PlacementError, topology_key
+from nominee.scheduler.attempts.placements import placements as placements_of
+from nominee.scheduler.attempts.pod import CLEAR_NOMINATION, Failed, Reason, Scheduled
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.scheduling_groups import group_of
 from nominee.scheduler.framework.types import QueuedPodInfo
-from nominee.scheduler.group_cycle import Verdict
-from nominee.scheduler.placements import Placement, PlacementError, topology_key
-from nominee.scheduler.placements import placements as placements_of
 from nominee.scheduler.shell import steps
 from nominee.scheduler.shell.attempt import Attempt
 from nominee.scheduler.shell.deps import SchedulerDeps

@@ -19,8 +19,8 @@ from nominee.machinery.patch.strategic_diff import diff_strategic
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import Clock, to_time
 from nominee.machinery.wire import codec
+from nominee.scheduler.attempts.group import Verdict
 from nominee.scheduler.framework.runtime import Framework
-from nominee.scheduler.group_cycle import Verdict
 
 CONDITION: Final = "PodGroupScheduled"
 _log = logs.get()

@@ -17,9 +17,10 @@ import anyio.lowlevel
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.failpoints import FailpointError
-from nominee.scheduler import cycle, deferred_resizes
-from nominee.scheduler.attempt_states import Effect, Event, Progress
-from nominee.scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled
+from nominee.scheduler.attempts import pod as cycle
+from nominee.scheduler.attempts import resize as resize_cycle
+from nominee.scheduler.attempts.pod import CLEAR_NOMINATION, Failed, Reason, Scheduled
+from nominee.scheduler.attempts.states import Effect, Event, Progress
 from nominee.scheduler.extenders import search
 from nominee.scheduler.extenders.wire import ExtenderError
 from nominee.scheduler.framework.cycle_state import CycleState
@@ -165,7 +166,7 @@ class Scheduler:
         deps, extenders = self.deps, self.deps.extenders
         if deps.resizes is not None and attempt.pod.pod.spec.nodeName:
             options = deps.resizes.options
-            return deferred_resizes.run(attempt.framework, deps.cache, attempt.state, attempt.pod, options)
+            return resize_cycle.run(attempt.framework, deps.cache, attempt.state, attempt.pod, options)
         if extenders is None:
             return cycle.run(
                 attempt.framework,

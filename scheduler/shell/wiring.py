@@ -15,9 +15,9 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.events.series_recorder import SeriesRecorder
 from nominee.machinery.process.component import BadConfiguration, Process
+from nominee.scheduler.attempts.pod import CLEAR_NOMINATION
+from nominee.scheduler.attempts.resize import DeferredResizes
 from nominee.scheduler.config import SchedulerConfig
-from nominee.scheduler.cycle import CLEAR_NOMINATION
-from nominee.scheduler.deferred_resizes import DeferredResizes
 from nominee.scheduler.dispatch.api_calls import PodStatusPatch
 from nominee.scheduler.dispatch.call_queue import CallQueue
 from nominee.scheduler.event_handlers import EventHandlers

@@ -16,9 +16,10 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import codec
-from nominee.scheduler import cycle, deferred_resizes
-from nominee.scheduler.cycle import Failed, Scheduled
-from nominee.scheduler.deferred_resizes import DeferredResizes
+from nominee.scheduler.attempts import pod as cycle
+from nominee.scheduler.attempts import resize as resize_cycle
+from nominee.scheduler.attempts.pod import Failed, Scheduled
+from nominee.scheduler.attempts.resize import DeferredResizes
 from nominee.scheduler.event_handlers import EventHandlers
 from nominee.scheduler.failure import requeue_failed
 from nominee.scheduler.framework.cache import Cache
@@ -245,7 +246,7 @@ class Bench:
         outcome: Failed | Scheduled
         if found.pod.spec.nodeName:
             assert self.options is not None
-            outcome = deferred_resizes.run(self.framework, self.cache, state, found, self.options)
+            outcome = resize_cycle.run(self.framework, self.cache, state, found, self.options)
         else:
             outcome = cycle.run(
                 self.framework, self.cache, state, found, start=0, percentage=100, rng=random.Random(1)

@@ -8,7 +8,7 @@ import pytest
 
 from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.api.pb import core
-from nominee.scheduler.cycle import CLEAR_NOMINATION
+from nominee.scheduler.attempts.pod import CLEAR_NOMINATION
 from nominee.scheduler.dispatch.api_calls import (
     Lost,
     Outcome,

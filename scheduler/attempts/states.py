@@ -2,7 +2,7 @@
 
 `TRANSITIONS` maps a state and an event to the next state and to the effects that the shell performs then,
 in order; the outcome of the last effect is the next event. A pair that is not in the table is a bug and
-raises InvalidTransitionError. `python -m nominee.scheduler.attempt_states` prints the diagram in
+raises InvalidTransitionError. `python -m nominee.scheduler.attempts.states` prints the diagram in
 docs/design/004-scheduler.md.
 
 Source: kube-scheduler 1.36, bindingCycle and handleBindingCycleError; KEP-5278, "The scheduler puts

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nominee.machinery.runtime.state_table import InvalidTransitionError
-from nominee.scheduler.attempt_states import (
+from nominee.scheduler.attempts.states import (
     TRANSITIONS,
     BindingPlan,
     Effect,
@@ -18,7 +18,7 @@ from nominee.scheduler.attempt_states import (
     next_event,
 )
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "design" / "004-scheduler.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "design" / "004-scheduler.md"
 
 
 def test_the_document_shows_the_table() -> None:

@@ -13,15 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nominee.scheduler import cycle
-from nominee.scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled
+from nominee.scheduler.attempts import pod as cycle
+from nominee.scheduler.attempts.placements import EVERYWHERE, Placement
+from nominee.scheduler.attempts.pod import CLEAR_NOMINATION, Failed, Reason, Scheduled
 from nominee.scheduler.framework.algorithm import ScheduleResult
 from nominee.scheduler.framework.cache import Cache
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import NominatingInfo, NominatingMode
 from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.types import PodInfo
-from nominee.scheduler.placements import EVERYWHERE, Placement
 
 UNSCHEDULABLE_GROUP: Final = "pod group is unschedulable"
 WAITING_FOR_PREEMPTION: Final = f"{UNSCHEDULABLE_GROUP}, pod group is waiting for preemption to complete"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from nominee.scheduler import cycle
-from nominee.scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled, nomination_after
+from nominee.scheduler.attempts import pod as cycle
+from nominee.scheduler.attempts.pod import CLEAR_NOMINATION, Failed, Reason, Scheduled, nomination_after
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import (
     Code,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from nominee.machinery.api.pb import core
-from nominee.scheduler.cycle import Failed, after_no_fit, failed_by, failed_without_fit_error
+from nominee.scheduler.attempts.pod import Failed, after_no_fit, failed_by, failed_without_fit_error
 from nominee.scheduler.framework.algorithm import AlgorithmError, pre_filter
 from nominee.scheduler.framework.cache import Cache
 from nominee.scheduler.framework.cycle_state import CycleState
