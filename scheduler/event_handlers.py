@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from google.protobuf.message import Message
 
 from nominee.machinery.api.pb import core
-from nominee.scheduler.attempts.resize import DeferredResizes
+from nominee.scheduler.attempts.resize import Resizes
 from nominee.scheduler.framework.cache import Cache, CacheError
 from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
@@ -67,7 +67,7 @@ class EventHandlers:
         with_nomination: Callable[[core.Pod], core.Pod] = lambda pod: pod,
         groups: SchedulingGroups | None = None,
         gangs: bool = False,
-        resizes: DeferredResizes | None = None,
+        resizes: Resizes | None = None,
     ) -> None:
         self._queue = queue
         self._cache = cache
@@ -78,7 +78,7 @@ class EventHandlers:
         self._with_nomination = with_nomination
         self._groups = groups or SchedulingGroups()
         self._gangs = gangs
-        self._resizes = resizes
+        self._resizes = resizes or Resizes()
 
     # ---- pods ----
 
@@ -100,8 +100,7 @@ class EventHandlers:
         elif new.spec.nodeName:
             # The pod was bound, by us or by another client.
             self._assigned_pod_added(new, now)
-            resizes = self._resizes is not None and self._resizes.is_queued(new.metadata.uid)
-            if self._is_ours(old.spec.schedulerName) and not resizes:
+            if self._is_ours(old.spec.schedulerName) and not self._resizes.is_queued(new.metadata.uid):
                 self._queue.delete(old)
         elif self._is_ours(old.spec.schedulerName):
             self._pending_pod_updated(old, new, now)
@@ -121,24 +120,21 @@ class EventHandlers:
     def _assigned_pod_added(self, pod: core.Pod, now: float) -> None:
         with self._reporting():
             self._cache.add_pod(self._pod_info(pod))
-        if self._resizes is not None:
-            self._resizes.pod_changed(None, pod, now)
+        self._resizes.pod_changed(None, pod, now)
         self._queue.move_all(ASSIGNED_POD_ADD, None, pod, now)
 
     def _assigned_pod_updated(self, old: core.Pod, new: core.Pod, now: float) -> None:
         info = self._pod_info(new)
         with self._reporting():
             self._cache.update_pod(info)
-        if self._resizes is not None:
-            self._resizes.pod_changed(old, new, now)
+        self._resizes.pod_changed(old, new, now)
         for event in pod_changes(old, new, info.options):
             self._queue.move_all(event, old, new, now)
 
     def _assigned_pod_deleted(self, pod: core.Pod, now: float) -> None:
         with self._reporting():
             self._cache.remove_pod(self._pod_info(pod))
-        if self._resizes is not None:
-            self._resizes.pod_gone(pod)
+        self._resizes.pod_gone(pod)
         self._queue.move_all(ASSIGNED_POD_DELETE, pod, None, now)
 
     def _pending_pod_updated(self, old: core.Pod, new: core.Pod, now: float) -> None:
@@ -199,14 +195,12 @@ class EventHandlers:
 
     def node_added(self, node: core.Node, now: float) -> None:
         self._cache.add_node(node)
-        if self._resizes is not None:
-            self._resizes.node_changed(node, now)
+        self._resizes.node_changed(node, now)
         self._queue.move_all(NODE_ADD, None, node, now)
 
     def node_updated(self, old: core.Node, new: core.Node, now: float) -> None:
         self._cache.update_node(new)
-        if self._resizes is not None:
-            self._resizes.node_changed(new, now)
+        self._resizes.node_changed(new, now)
         for event in node_changes(old, new):
             self._queue.move_all(event, old, new, now)
 

@@ -27,19 +27,19 @@ def requeue_failed(
     nominating: NominatingInfo | None,
     now: float,
     *,
-    resizes: bool = False,
+    is_queued_if_bound: bool = False,
 ) -> bool:
     """Put the newest state of the pod back into the queue, unless it is gone, bound or recreated.
 
     `info` has the plugins that rejected the pod; `cached` is the pod that the watch last showed under its
-    name. The pod is not in flight any more in any case. Return whether it is in the queue again. `resizes`:
-    it is bound and its resize is still to be tried.
+    name. The pod is not in flight any more in any case. Return whether it is in the queue again.
+    `is_queued_if_bound`: the attempt was at a resize that is still to be tried.
     """
     uid = info.pod_info.uid
     if is_recreated(info.pod_info, cached):
         queue.done(uid)
         return False
-    if cached is None or (cached.spec.nodeName and not resizes):
+    if cached is None or (cached.spec.nodeName and not is_queued_if_bound):
         queue.done(uid)
         requeued = False
     else:

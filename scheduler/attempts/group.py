@@ -13,14 +13,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import core
 from nominee.scheduler.attempts import pod as cycle
 from nominee.scheduler.attempts.placements import EVERYWHERE, Placement
 from nominee.scheduler.attempts.pod import CLEAR_NOMINATION, Failed, Reason, Scheduled
+from nominee.scheduler.attempts.resize import is_resize
 from nominee.scheduler.framework.algorithm import ScheduleResult
 from nominee.scheduler.framework.cache import Cache
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import NominatingInfo, NominatingMode
 from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.scheduling_groups import group_of
 from nominee.scheduler.framework.types import PodInfo
 
 UNSCHEDULABLE_GROUP: Final = "pod group is unschedulable"
@@ -86,6 +90,11 @@ class _Attempt:
     @property
     def placed_count(self) -> int:
         return sum(member.found is not None for member in self.members)
+
+
+def group_to_try(pod: core.Pod) -> ObjectKey | None:
+    """Return the group that the pod is tried with; a member with a deferred resize is tried alone."""
+    return None if is_resize(pod) else group_of(pod)
 
 
 def run(

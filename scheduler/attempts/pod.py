@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from nominee.scheduler.dispatch.api_calls import PodStatusPatch
 from nominee.scheduler.framework.algorithm import AlgorithmError, NoNodesError, ScheduleResult, schedule_pod
 from nominee.scheduler.framework.cache import Cache, CacheError
 from nominee.scheduler.framework.cycle_state import CycleState
@@ -67,6 +68,20 @@ class Failed:
     post_filter: PostFilterResult | None = None
     fit_error: FitError | None = None
     error: BaseException | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfterFailure:
+    """The consequences of a failed attempt for its pod, beside the events that it waits for from then on.
+
+    `nominating` counts at once, `call` writes it; `is_queued_if_bound`: the pod is requeued even if it has a
+    node.
+    """
+
+    nominating: NominatingInfo | None
+    call: PodStatusPatch | None
+    records_event: bool = True
+    is_queued_if_bound: bool = False
 
 
 def run(
@@ -185,6 +200,15 @@ def failed_by(status: Status) -> Failed:
         frozenset() if is_pending else named,
         named if is_pending else frozenset(),
     )
+
+
+def after_failure(pod: PodInfo, failed: Failed, *, keeps_nominations: bool) -> AfterFailure:
+    """Return what follows a failed attempt at a pending pod: PodScheduled=False, and its nomination."""
+    nominating = nomination_after(failed.nominating, keeps_nominations=keeps_nominations)
+    call = PodStatusPatch(
+        pod=pod.pod, reason=failed.reason.value, message=failed.message, nominating=nominating
+    )
+    return AfterFailure(nominating=nominating, call=call)
 
 
 def nomination_after(nominating: NominatingInfo | None, *, keeps_nominations: bool) -> NominatingInfo | None:

@@ -12,7 +12,14 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from nominee.machinery.api.pb import core
-from nominee.scheduler.attempts.pod import Failed, after_no_fit, failed_by, failed_without_fit_error
+from nominee.scheduler.attempts.pod import (
+    AfterFailure,
+    Failed,
+    after_no_fit,
+    failed_by,
+    failed_without_fit_error,
+)
+from nominee.scheduler.dispatch.api_calls import PodStatusPatch
 from nominee.scheduler.framework.algorithm import AlgorithmError, pre_filter
 from nominee.scheduler.framework.cache import Cache
 from nominee.scheduler.framework.cycle_state import CycleState
@@ -26,9 +33,30 @@ from nominee.scheduler.framework.deferred_resize import (
     is_disabled_by_node,
 )
 from nominee.scheduler.framework.diagnosis import Diagnosis, FitError, NodeStatusTable
-from nominee.scheduler.framework.interface import Code, NominatingInfo, Status
+from nominee.scheduler.framework.interface import Code, Status
 from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.types import PodInfo
+
+SKIPPED_PLUGINS: Final = frozenset(
+    {
+        "DynamicResources",
+        "GangScheduling",
+        "ImageLocality",
+        "InterPodAffinity",
+        "NodeAffinity",
+        "NodeDeclaredFeatures",
+        "NodePorts",
+        "NodeResourcesBalancedAllocation",
+        "NodeUnschedulable",
+        "NodeVolumeLimits",
+        "PodTopologySpread",
+        "TaintToleration",
+        "VolumeBinding",
+        "VolumeRestrictions",
+        "VolumeZone",
+    }
+)
+"""The in-tree plugins that decide only where a pod may run: a resize runs all others."""
 
 _OTHER_NODE: Final = Status(
     Code.UnschedulableAndUnresolvable, ("node(s) didn't satisfy plugin(s) [NodeName]",), "NodeName"
@@ -50,7 +78,39 @@ def _ignore(pod: core.Pod) -> None:
     return None
 
 
-class DeferredResizes:
+def is_resize(pod: core.Pod) -> bool:
+    """Return whether an attempt at the pod is one at its resize: no other bound pod is ever queued."""
+    return bool(pod.spec.nodeName)
+
+
+def own_node(pod: core.Pod) -> str:
+    """Return the only node that an attempt at a resize considers; "" for any other attempt."""
+    return pod.spec.nodeName
+
+
+class Resizes:
+    """The resizes that the queue has: none, while preemption for them is off."""
+
+    def is_queued(self, uid: str) -> bool:
+        return False
+
+    def pod_changed(self, old: core.Pod | None, new: core.Pod, now: float) -> None:
+        pass
+
+    def pod_gone(self, pod: core.Pod) -> None:
+        pass
+
+    def node_changed(self, node: core.Node, now: float) -> None:
+        pass
+
+    def after_failure(self, pod: PodInfo, failed: Failed) -> AfterFailure:
+        raise AssertionError(f"{pod.key} is bound, and only deferred resizes bring bound pods into the queue")
+
+    def run(self, framework: Framework, cache: Cache, state: CycleState, pod: PodInfo) -> Failed:
+        raise AssertionError(f"{pod.key} is bound, and only deferred resizes bring bound pods into the queue")
+
+
+class DeferredResizes(Resizes):
     """The pods whose resize is deferred, by node, and which of them the queue has.
 
     `is_ours` returns whether a profile of that scheduler name exists; `resolved` is called for a pod that
@@ -134,9 +194,24 @@ class DeferredResizes:
         node = self._cache.get_node(pod.spec.nodeName)
         return is_disabled_by_kubelet(pod) or is_disabled_by_node(None if node is None else node.node)
 
-    def nomination_after(self, nominating: NominatingInfo | None) -> NominatingInfo | None:
-        """Return what a failed cycle does to nominatedNodeName: nothing, but for Option 3 of the KEP."""
-        return nominating if self.options.tracking is Tracking.NOMINATED_NODE_NAME else None
+    def run(self, framework: Framework, cache: Cache, state: CycleState, pod: PodInfo) -> Failed:
+        """Run the scheduling cycle of a resize."""
+        return run(framework, cache, state, pod, self.options)
+
+    def after_failure(self, pod: PodInfo, failed: Failed) -> AfterFailure:
+        """Return what follows a cycle: the pod is bound, and its PodScheduled stays True.
+
+        Nothing is written to nominatedNodeName, but for Option 3 of the KEP. An event reports the result, as
+        the KEP plans for beta; Kubernetes 1.37 records none. Source: KEP-5836, "Failure Handler Adjustments
+        for Deferred Pods".
+        """
+        nominating = failed.nominating if self.options.tracking is Tracking.NOMINATED_NODE_NAME else None
+        return AfterFailure(
+            nominating=nominating,
+            call=None if nominating is None else PodStatusPatch(pod=pod.pod, nominating=nominating),
+            records_event=self.options.flavour is Flavour.KEP,
+            is_queued_if_bound=self.is_queued(pod.uid),
+        )
 
 
 def run(
@@ -144,7 +219,7 @@ def run(
 ) -> Failed:
     """Run the scheduling cycle of a deferred resize; it always ends with the pod back in the queue."""
     cache.update_snapshot(framework.snapshot)
-    state.skip_plugins = framework.skips_deferred_resizes
+    state.skip_plugins = SKIPPED_PLUGINS | framework.skips_deferred_resizes
     try:
         status = _fit(framework, state, pod)
     except FitError as error:

@@ -12,7 +12,6 @@ from typing import Any
 
 from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.api.pb import core
-from nominee.scheduler.attempts.pod import Failed
 from nominee.scheduler.dispatch.states import Trigger
 from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
 
@@ -59,11 +58,6 @@ class PodStatusPatch:
         if self.node_name is not None:
             return self
         return dataclasses.replace(self, nominating=earlier.nominating)
-
-
-def failure(pod: core.Pod, failed: Failed, nominating: NominatingInfo | None) -> PodStatusPatch:
-    """Return the call that writes a failed attempt."""
-    return PodStatusPatch(pod=pod, reason=failed.reason.value, message=failed.message, nominating=nominating)
 
 
 def nomination(pod: core.Pod, node_name: str) -> PodStatusPatch:

@@ -93,9 +93,9 @@ class Plugin:
 
     name: str
     skips_deferred_resizes: bool = False
-    """The plugin takes no part in the cycle of a bound pod whose resize is deferred (KEP-5836): all in-tree
-    plugins but NodeName, NodeResourcesFit and DefaultPreemption. A plugin from outside that decides only
-    where a pod may run sets it, too."""
+    """The plugin takes no part in the cycle of a bound pod whose resize is deferred (KEP-5836). A plugin from
+    outside that decides only where a pod may run sets it; of the in-tree plugins `attempts/resize.py` has the
+    set."""
 
     def __init__(self, args: object = None, handle: object = None) -> None:
         """Take `args`, the profile's pluginConfig (JSON object), and `handle`, the profile's `Framework`."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from nominee.scheduler.attempts.resize import own_node
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.deferred_resize import Tracking, is_deferred_resize
 from nominee.scheduler.framework.events import (
@@ -77,8 +78,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         if review is None or not review.is_answered:  # else the same attempt goes on
             self.attempts += 1
         in_memory = self._is_tracked_in_memory(pod)
-        own_node = self._handle.snapshot.get(pod.pod.spec.nodeName)
-        if in_memory and self._chosen.are_terminating(pod, own_node):
+        own = self._handle.snapshot.get(own_node(pod.pod))
+        if in_memory and self._chosen.are_terminating(pod, own):
             return None, Status(Code.Unschedulable, (f"preemption: {VICTIM_TERMINATING}",), self.name)
         decision = self.decide(state, pod, statuses)
         if decision.candidate is None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from google.protobuf.message import Message
 
 from nominee.machinery.api.pb import core
+from nominee.scheduler.attempts.resize import own_node
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.deferred_resize import (
     FITS,
@@ -62,7 +63,7 @@ class DeferredPodScheduling(PreFilterPlugin, FilterPlugin, PermitPlugin, Enqueue
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         if not self._concerns(pod):
             return None
-        if pod.pod.spec.nodeName != node.name:
+        if own_node(pod.pod) != node.name:
             return self._other_node
         return self._disabled if is_disabled_by_node(node.node) else None
 
@@ -80,6 +81,6 @@ class DeferredPodScheduling(PreFilterPlugin, FilterPlugin, PermitPlugin, Enqueue
         old, new = expect(core.Node, old, new)
         if not self._concerns(pod) or not isinstance(new, core.Node):
             return QueueingHint.Skip
-        allows = new.metadata.name == pod.pod.spec.nodeName and not is_disabled_by_node(new)
+        allows = new.metadata.name == own_node(pod.pod) and not is_disabled_by_node(new)
         before = is_disabled_by_node(old) if isinstance(old, core.Node) else True
         return QueueingHint.Queue if allows and before else QueueingHint.Skip

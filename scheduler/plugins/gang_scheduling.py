@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.api.pb import core, workloads
+from nominee.scheduler.attempts.group import group_to_try
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.events import (
     ActionType,
@@ -40,7 +41,6 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, EnqueueExtensions):
     """Holds a gang's pods back until there are minCount, and at Permit until minCount have nodes."""
 
     name = "GangScheduling"
-    skips_deferred_resizes = True
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
         self._handle = handle
@@ -48,9 +48,9 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, EnqueueExtensions):
         self._lister = handle.lister(kinds.POD_GROUP)
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        key = group_of(pod.pod)
-        if key is None or pod.pod.spec.nodeName:
-            return None  # a member with a deferred resize is tried alone
+        key = group_to_try(pod.pod)
+        if key is None:
+            return None
         group = self._lister.get(key.name, key.namespace)
         if group is None:
             text = f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue'

@@ -39,7 +39,6 @@ class ImageLocality(ScorePlugin):
     """Prefers nodes that have the pod's images."""
 
     name = "ImageLocality"
-    skips_deferred_resizes = True
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
         self._handle = handle

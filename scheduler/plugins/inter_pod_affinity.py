@@ -118,7 +118,6 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """Arguments: `hardPodAffinityWeight` (0 to 100, 1), `ignorePreferredTermsOfExistingPods` (false)."""
 
     name = "InterPodAffinity"
-    skips_deferred_resizes = True
     _far = Status(Code.UnschedulableAndUnresolvable, ("node(s) didn't match pod affinity rules",), name)
     _near = Status(Code.Unschedulable, ("node(s) didn't match pod anti-affinity rules",), name)
     _unwelcome = Status(

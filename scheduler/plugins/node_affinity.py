@@ -61,7 +61,6 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
     """Arguments: `addedAffinity`, a core.NodeAffinity that holds for every pod of the profile."""
 
     name = "NodeAffinity"
-    skips_deferred_resizes = True
     looks_at_pods = False
     _mismatch = Status(
         Code.UnschedulableAndUnresolvable, ("node(s) didn't match Pod's node affinity/selector",), name

@@ -71,7 +71,6 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Rejects nodes that do not declare the features that the pod needs."""
 
     name = "NodeDeclaredFeatures"
-    skips_deferred_resizes = True
     looks_at_pods = False
     _mismatch = Status(
         Code.UnschedulableAndUnresolvable, ("node(s) didn't match Pod's required features",), name

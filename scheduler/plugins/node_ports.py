@@ -37,7 +37,6 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Rejects nodes where a host port of the pod is taken."""
 
     name = "NodePorts"
-    skips_deferred_resizes = True
     _taken = Status(Code.Unschedulable, ("node(s) didn't have free ports for the requested pod ports",), name)
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:

@@ -321,7 +321,6 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     """
 
     name = "NodeResourcesBalancedAllocation"
-    skips_deferred_resizes = True
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
         self._args = BalancedArgs.read(args)

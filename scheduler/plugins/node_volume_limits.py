@@ -78,7 +78,6 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Rejects nodes where a CSI driver has reached its limit of attached volumes."""
 
     name = "NodeVolumeLimits"
-    skips_deferred_resizes = True
     _exceeded = Status(Code.Unschedulable, ("node(s) exceed max volume count",), name)
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:

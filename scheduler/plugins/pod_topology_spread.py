@@ -50,7 +50,6 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     """Arguments: `defaultingType` (System, List), `defaultConstraints`."""
 
     name = "PodTopologySpread"
-    skips_deferred_resizes = True
     _skewed = Status(Code.Unschedulable, (_MISMATCH,), name)
     _unlabelled = Status(Code.UnschedulableAndUnresolvable, (f"{_MISMATCH} (missing required label)",), name)
 

@@ -126,7 +126,6 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
     """Keeps pods off cordoned nodes, unless they tolerate that."""
 
     name = "NodeUnschedulable"
-    skips_deferred_resizes = True
     looks_at_pods = False
     _cordoned = Status(
         Code.UnschedulableAndUnresolvable, ("node(s) were unschedulable",), "NodeUnschedulable"

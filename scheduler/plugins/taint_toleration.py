@@ -47,7 +47,6 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
     """Rejects nodes with taints that the pod does not tolerate, and prefers nodes without soft ones."""
 
     name = "TaintToleration"
-    skips_deferred_resizes = True
     looks_at_pods = False
     _untolerated = Status(
         Code.UnschedulableAndUnresolvable, ("node(s) had untolerated taint(s)",), "TaintToleration"

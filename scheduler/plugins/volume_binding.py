@@ -76,7 +76,6 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
     """Arguments: `bindTimeoutSeconds` (600)."""
 
     name = "VolumeBinding"
-    skips_deferred_resizes = True
     looks_at_pods = False
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:

@@ -67,7 +67,6 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Rejects nodes with conflicting inline disks, and pods whose ReadWriteOncePod claim is in use."""
 
     name = "VolumeRestrictions"
-    skips_deferred_resizes = True
     _disk_taken = Status(Code.Unschedulable, ("node(s) had no available disk",), name)
     _claim_in_use = Status(
         Code.Unschedulable,

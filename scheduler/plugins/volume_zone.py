@@ -82,7 +82,6 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Rejects nodes outside the zone or region of a bound volume."""
 
     name = "VolumeZone"
-    skips_deferred_resizes = True
     looks_at_pods = False
     _elsewhere = Status(Code.UnschedulableAndUnresolvable, ("node(s) had no available volume zone",), name)
 

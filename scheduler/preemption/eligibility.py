@@ -5,6 +5,7 @@ from __future__ import annotations
 from nominee.machinery.api.objects import get_condition
 from nominee.machinery.api.pb import core
 from nominee.machinery.scheduling.priority import preempts
+from nominee.scheduler.attempts.resize import own_node
 from nominee.scheduler.framework.deferred_resize import ResizePreemption, Tracking, is_deferred_resize
 from nominee.scheduler.framework.interface import Code, Status
 from nominee.scheduler.framework.snapshot import Snapshot
@@ -24,7 +25,7 @@ def nominated_node(pod: PodInfo, resizes: ResizePreemption | None) -> str:
     """
     by_spec = resizes is not None and resizes.tracking is Tracking.SPEC_NODE_NAME
     if by_spec and is_deferred_resize(pod.pod):
-        return pod.pod.spec.nodeName
+        return own_node(pod.pod)
     return pod.pod.status.nominatedNodeName
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from google.protobuf.message import Message
 
 from nominee.machinery.api.pb import core
+from nominee.scheduler.attempts.resize import own_node
 from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -115,7 +116,7 @@ class HintMap:
                 isinstance(new, core.Pod) and new.metadata.uid == info.pod_info.uid
             )
             return Strategy.SKIP if for_another else Strategy.AFTER_BACKOFF
-        node_name = info.pod_info.pod.spec.nodeName
+        node_name = own_node(info.pod)
         if node_name:
             nodes = nodes_of(old, new)
             # Nor do taints matter to a pod that runs.

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from nominee.machinery.api.objects import ObjectKey
+from nominee.scheduler.attempts.resize import own_node
 from nominee.scheduler.framework.types import QueuedPodInfo
 
 NO_REJECTOR: Final = ""  # stands for the rejector of pods that no plugin rejected
@@ -40,7 +41,7 @@ class UnschedulablePods:
     def put(self, info: QueuedPodInfo) -> None:
         """Add the pod, or note that its rejectors may have changed."""
         key = info.pod_info.key
-        node = info.pod.spec.nodeName
+        node = own_node(info.pod)
         indexes = frozenset((name, node) for name in info.rejectors or (NO_REJECTOR,))
         before = self._indexed.get(key, frozenset())
         self._pods[key] = info

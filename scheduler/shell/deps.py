@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.clock import Clock
-from nominee.scheduler.attempts.resize import DeferredResizes
+from nominee.scheduler.attempts.resize import Resizes
 from nominee.scheduler.dispatch.call_queue import CallQueue
 from nominee.scheduler.extenders.client import ExtenderClient
 from nominee.scheduler.framework.cache import Cache
@@ -83,8 +83,8 @@ class SchedulerDeps:
     queue_signal: Signal
     calls: CallQueue
     dispatcher: APIDispatcher
+    resizes: Resizes
     attempts: AttemptLog
     percentage_of_nodes_to_score: int | None = None
     extenders: ExtenderClient | None = None
     results: ResultWriter | None = None
-    resizes: DeferredResizes | None = None

@@ -5,10 +5,10 @@ Source: kube-scheduler 1.36, handleSchedulingFailure; KEP-5278 for the nominatio
 
 from __future__ import annotations
 
-from nominee.scheduler.attempts.pod import Failed, Reason, nomination_after
-from nominee.scheduler.dispatch.api_calls import PodStatusPatch, failure
+from nominee.scheduler.attempts.pod import AfterFailure, Failed, Reason, after_failure
+from nominee.scheduler.attempts.resize import is_resize
 from nominee.scheduler.failure import is_recreated, requeue_failed
-from nominee.scheduler.framework.deferred_resize import Flavour
+from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.shell.attempt import Attempt
 from nominee.scheduler.shell.deps import SchedulerDeps
 from nominee.scheduler.shell.features import SchedulerFeatures
@@ -35,31 +35,23 @@ class FailureHandler:
             return
         if attempt.scheduled is not None:
             deps.attempts.binding_failed(pod, failed)
-        if pod.pod.spec.nodeName:
-            self._resize_failed(attempt, failed)
-            return
-        nominating = nomination_after(failed.nominating, keeps_nominations=self._features.keeps_nominations)
+        after = self._after(pod, failed)
         info.unschedulable_plugins = set(failed.unschedulable_plugins)
         info.pending_plugins = set(failed.pending_plugins)
-        deps.calls.decide(failure(pod.pod, failed, nominating))
-        requeue_failed(deps.queue, info, deps.calls.cached(pod.key), nominating, deps.queue_now())
-        attempt.recorder.failed_scheduling(pod.pod, failed.message)
+        if after.call is not None:
+            deps.calls.decide(after.call)
+        requeue_failed(
+            deps.queue,
+            info,
+            deps.calls.cached(pod.key),
+            after.nominating,
+            deps.queue_now(),
+            is_queued_if_bound=after.is_queued_if_bound,
+        )
+        if after.records_event:
+            attempt.recorder.failed_scheduling(pod.pod, failed.message)
 
-    def _resize_failed(self, attempt: Attempt, failed: Failed) -> None:
-        """Requeue a pod whose resize is still deferred; it is bound, and its PodScheduled stays True.
-
-        An event reports the result, as the KEP plans for beta; Kubernetes 1.37 records none. Source:
-        KEP-5836, "Failure Handler Adjustments for Deferred Pods".
-        """
-        deps, info, resizes = self._deps, attempt.info, self._deps.resizes
-        assert resizes is not None, "only deferred resizes bring bound pods into the queue"
-        uid = attempt.pod.uid
-        info.unschedulable_plugins = set(failed.unschedulable_plugins)
-        info.pending_plugins = set(failed.pending_plugins)
-        nominating = resizes.nomination_after(failed.nominating)
-        if nominating is not None:
-            deps.calls.decide(PodStatusPatch(pod=attempt.pod.pod, nominating=nominating))
-        cached = deps.calls.cached(attempt.pod.key)
-        requeue_failed(deps.queue, info, cached, nominating, deps.queue_now(), resizes=resizes.is_queued(uid))
-        if resizes.options.flavour is Flavour.KEP:
-            attempt.recorder.failed_scheduling(attempt.pod.pod, failed.message)
+    def _after(self, pod: PodInfo, failed: Failed) -> AfterFailure:
+        if is_resize(pod.pod):
+            return self._deps.resizes.after_failure(pod, failed)
+        return after_failure(pod, failed, keeps_nominations=self._features.keeps_nominations)

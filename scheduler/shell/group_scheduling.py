@@ -15,13 +15,12 @@ from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.runtime.failpoints import FailpointError
 from nominee.scheduler.attempts import group as group_cycle
-from nominee.scheduler.attempts.group import Verdict
+from nominee.scheduler.attempts.group import Verdict, group_to_try
 from nominee.scheduler.attempts.placements import Placement, PlacementError, topology_key
 from nominee.scheduler.attempts.placements import placements as placements_of
 from nominee.scheduler.attempts.pod import CLEAR_NOMINATION, Failed, Reason, Scheduled
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.runtime import Framework
-from nominee.scheduler.framework.scheduling_groups import group_of
 from nominee.scheduler.framework.types import QueuedPodInfo
 from nominee.scheduler.shell import steps
 from nominee.scheduler.shell.attempt import Attempt
@@ -62,7 +61,7 @@ class GroupScheduling:
         was placed: the Permit of a later pod may let it go on.
         """
         deps = self._deps
-        key = group_of(first.pod.pod)
+        key = group_to_try(first.pod.pod)
         assert key is not None
         attempts = self._collect(first, key, attempt_at)
         error, placements = _scheduler_names_differ(attempts), None

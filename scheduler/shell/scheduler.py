@@ -18,13 +18,13 @@ from nominee.machinery.api.errors import StatusError
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.failpoints import FailpointError
 from nominee.scheduler.attempts import pod as cycle
-from nominee.scheduler.attempts import resize as resize_cycle
+from nominee.scheduler.attempts.group import group_to_try
 from nominee.scheduler.attempts.pod import CLEAR_NOMINATION, Failed, Reason, Scheduled
+from nominee.scheduler.attempts.resize import is_resize
 from nominee.scheduler.attempts.states import Effect, Event, Progress
 from nominee.scheduler.extenders import search
 from nominee.scheduler.extenders.wire import ExtenderError
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.scheduling_groups import group_of
 from nominee.scheduler.framework.types import QueuedPodInfo
 from nominee.scheduler.queue.scheduling_queue import (
     FLUSH_BACKOFF_PERIOD_SECONDS,
@@ -115,8 +115,7 @@ class Scheduler:
         attempt = self._attempt_at(info)
         if attempt is None:
             return
-        resizes = bool(attempt.pod.pod.spec.nodeName)
-        if self._features.pod_groups and not resizes and group_of(attempt.pod.pod) is not None:
+        if self._features.pod_groups and group_to_try(attempt.pod.pod) is not None:
             await self._schedule_group(attempt, group)
             return
         try:
@@ -124,7 +123,7 @@ class Scheduler:
         except (StatusError, FailpointError) as error:
             self._failed(attempt, Failed(Reason.SCHEDULER_ERROR, str(error), CLEAR_NOMINATION), group)
             return
-        if resizes and not self._is_resize_wanted(attempt.pod.uid):
+        if is_resize(attempt.pod.pod) and not self.deps.resizes.is_queued(attempt.pod.uid):
             self.deps.queue.done(attempt.pod.uid)
             return
         outcome = await self._decide(attempt)
@@ -164,9 +163,8 @@ class Scheduler:
     async def _decide(self, attempt: Attempt) -> Scheduled | Failed:
         """Run the scheduling cycle. Without extenders nothing is awaited in it."""
         deps, extenders = self.deps, self.deps.extenders
-        if deps.resizes is not None and attempt.pod.pod.spec.nodeName:
-            options = deps.resizes.options
-            return resize_cycle.run(attempt.framework, deps.cache, attempt.state, attempt.pod, options)
+        if is_resize(attempt.pod.pod):
+            return deps.resizes.run(attempt.framework, deps.cache, attempt.state, attempt.pod)
         if extenders is None:
             return cycle.run(
                 attempt.framework,
@@ -188,10 +186,6 @@ class Scheduler:
             rng=deps.rng,
         )
         return await extenders.converse(asking)
-
-    def _is_resize_wanted(self, uid: str) -> bool:
-        """Return whether the pod's resize is still deferred, and preemption for it allowed."""
-        return self.deps.resizes is not None and self.deps.resizes.is_queued(uid)
 
     async def _schedule_group(self, first: Attempt, group: anyio.abc.TaskGroup) -> None:
         """Try a pod together with the other pods of its group (KEP-4671). Extenders are not asked."""

@@ -16,7 +16,7 @@ from nominee.machinery.client.api_client import Client
 from nominee.machinery.events.series_recorder import SeriesRecorder
 from nominee.machinery.process.component import BadConfiguration, Process
 from nominee.scheduler.attempts.pod import CLEAR_NOMINATION
-from nominee.scheduler.attempts.resize import DeferredResizes
+from nominee.scheduler.attempts.resize import DeferredResizes, Resizes
 from nominee.scheduler.config import SchedulerConfig
 from nominee.scheduler.dispatch.api_calls import PodStatusPatch
 from nominee.scheduler.dispatch.call_queue import CallQueue
@@ -295,9 +295,9 @@ def _deferred_resizes(
     base: _Base,
     parts_of: Mapping[str, ProfileParts],
     queue: MeasuredQueue,
-) -> DeferredResizes | None:
+) -> Resizes:
     if base.features.resize_preemption is None:
-        return None
+        return Resizes()
     return DeferredResizes(
         queue,
         base.cache,
@@ -312,7 +312,7 @@ def _handlers(
     base: _Base,
     parts_of: Mapping[str, ProfileParts],
     queue: MeasuredQueue,
-    resizes: DeferredResizes | None,
+    resizes: Resizes,
 ) -> EventHandlers:
     def report(text: str) -> None:
         base.process.log.warning("Scheduler cache", error=text)

@@ -17,9 +17,8 @@ from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import codec
 from nominee.scheduler.attempts import pod as cycle
-from nominee.scheduler.attempts import resize as resize_cycle
-from nominee.scheduler.attempts.pod import Failed, Scheduled
-from nominee.scheduler.attempts.resize import DeferredResizes
+from nominee.scheduler.attempts.pod import Failed, Scheduled, after_failure
+from nominee.scheduler.attempts.resize import DeferredResizes, is_resize
 from nominee.scheduler.event_handlers import EventHandlers
 from nominee.scheduler.failure import requeue_failed
 from nominee.scheduler.framework.cache import Cache
@@ -244,9 +243,9 @@ class Bench:
         assert info is not None, "the queue is empty"
         found, state = info.pod_info, CycleState()
         outcome: Failed | Scheduled
-        if found.pod.spec.nodeName:
-            assert self.options is not None
-            outcome = resize_cycle.run(self.framework, self.cache, state, found, self.options)
+        if is_resize(found.pod):
+            assert self.resizes
+            outcome = self.resizes.run(self.framework, self.cache, state, found)
         else:
             outcome = cycle.run(
                 self.framework, self.cache, state, found, start=0, percentage=100, rng=random.Random(1)
@@ -256,18 +255,20 @@ class Bench:
             return Attempt(found.name, "", (), outcome.node_name)
         meanwhile()
         info.unschedulable_plugins = set(outcome.unschedulable_plugins)
-        nominating = outcome.nominating
-        resizes = bool(self.resizes and self.resizes.is_queued(found.uid))
-        if found.pod.spec.nodeName:
+        after = after_failure(found, outcome, keeps_nominations=False)
+        if is_resize(found.pod):
             assert self.resizes
-            nominating = self.resizes.nomination_after(nominating)
+            after = self.resizes.after_failure(found, outcome)
+        nominating = after.nominating
         cached = self.pods.get(found.name)
         result = outcome.post_filter
         if evicts:
             assert result is not None
             assert result.begin is not None
             result.begin()
-        requeue_failed(self.queue, info, cached, nominating, self.now, resizes=resizes)
+        requeue_failed(
+            self.queue, info, cached, nominating, self.now, is_queued_if_bound=after.is_queued_if_bound
+        )
         if evicts:
             assert result is not None
             assert result.follow_up is not None

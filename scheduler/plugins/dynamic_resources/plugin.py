@@ -88,7 +88,6 @@ class DynamicResources(
     """Arguments: `filterTimeout` (10s), `bindingTimeout` (600s)."""
 
     name = NAME
-    skips_deferred_resizes = True
     looks_at_pods = False
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:

@@ -12,8 +12,10 @@ import pytest
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import policy, workloads
 from nominee.machinery.wire import codec
+from nominee.scheduler.attempts.resize import SKIPPED_PLUGINS
 from nominee.scheduler.framework.deferred_resize import Fit, ResizePreemption, Tracking
 from nominee.scheduler.framework.interface import Code, PreFilterPlugin, Status
+from nominee.scheduler.plugins import registry
 from tests.scheduler.resizing import (
     DISABLED,
     FITS,
@@ -140,6 +142,14 @@ def test_other_constraints_are_bypassed(options: ResizePreemption) -> None:
     bench.put(pod("enemy", "0", labels={"x": "y"}, priority=HIGH))
     bench.put(growing(**constrained))
     assert bench.attempt().victims == ("victim",)
+
+
+def test_a_resize_runs_the_plugins_that_do_not_decide_only_where_a_pod_may_run() -> None:
+    assert set(registry.IN_TREE) >= SKIPPED_PLUGINS
+    assert set(registry.IN_TREE) - SKIPPED_PLUGINS == {
+        "SchedulingGates", "PrioritySort", "NodeName", "NodeResourcesFit", "DeferredPodScheduling",
+        "DefaultPreemption", "DefaultBinder",
+    }  # fmt: skip
 
 
 def test_a_plugin_from_outside_takes_part_unless_it_says_otherwise() -> None:
