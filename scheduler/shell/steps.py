@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from nominee.machinery.runtime import failpoints
-from nominee.scheduler.plugins import volume_binder
 from nominee.scheduler.plugins.dynamic_resources import plugin as dynamic_resources
+from nominee.scheduler.plugins.volume_binding import binder as volume_binder
 from nominee.scheduler.preemption import evictions
 
 CYCLE_BEFORE = failpoints.declare("scheduler.cycle.before")

@@ -12,7 +12,7 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.api.selectors import SelectorError
 from nominee.machinery.scheduling.volume_matching import BETA_STORAGE_CLASS, bound_copy
 from nominee.machinery.wire import codec
-from nominee.scheduler.plugins.volume_candidates import candidates
+from nominee.scheduler.plugins.volume_binding.candidates import candidates
 
 
 def claim(annotations: dict[str, str] | None = None, **spec: Any) -> core.PersistentVolumeClaim:

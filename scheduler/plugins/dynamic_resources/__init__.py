@@ -2,8 +2,7 @@
 
 Start at `plugin.py`: the extension points. `pod_claims.py` finds a pod's claims, `tracker.py` keeps what is
 in use, `claim_writes.py` writes allocations, `readiness.py` waits for devices, `extended.py` makes claims
-of extended resources, `hints.py` has the queueing hints. The search is
-`nominee.scheduler.plugins.device_allocation`.
+of extended resources, `hints.py` has the queueing hints. `device_allocation/` is the search.
 """
 
 from nominee.scheduler.plugins.dynamic_resources.plugin import DynamicResources

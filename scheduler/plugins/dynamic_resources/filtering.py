@@ -10,16 +10,16 @@ from nominee.machinery.features.gates import Version
 from nominee.machinery.scheduling.node_affinity import NodeSelector
 from nominee.scheduler.framework.interface import Code, Handle, Status
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
-from nominee.scheduler.plugins.device_allocation.allocator import Allocator, Solution
-from nominee.scheduler.plugins.device_allocation.model import (
+from nominee.scheduler.plugins.dynamic_resources import extended, readiness
+from nominee.scheduler.plugins.dynamic_resources.class_map import ClassMap
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.allocator import Allocator, Solution
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import (
     AllocationError,
     DeadlineError,
     Features,
     Node,
     NodeAllocationError,
 )
-from nominee.scheduler.plugins.dynamic_resources import extended, readiness
-from nominee.scheduler.plugins.dynamic_resources.class_map import ClassMap
 from nominee.scheduler.plugins.dynamic_resources.pod_claims import (
     Claim,
     ClaimError,

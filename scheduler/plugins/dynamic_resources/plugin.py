@@ -40,9 +40,9 @@ from nominee.scheduler.framework.interface import (
 from nominee.scheduler.framework.io_steps import Failpoint, IoSteps, Sleep, Warn
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
-from nominee.scheduler.plugins.device_allocation.model import Features
 from nominee.scheduler.plugins.dynamic_resources import arguments, extended, readiness
 from nominee.scheduler.plugins.dynamic_resources.claim_writes import ClaimWriter
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import Features
 from nominee.scheduler.plugins.dynamic_resources.filtering import (
     NAME,
     Filtering,

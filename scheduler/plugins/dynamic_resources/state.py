@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from nominee.machinery.api.pb import devices
 from nominee.machinery.scheduling.node_affinity import NodeSelector
 from nominee.scheduler.framework.interface import Status
-from nominee.scheduler.plugins.device_allocation.allocator import Allocator, Solution
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.allocator import Allocator, Solution
 from nominee.scheduler.plugins.dynamic_resources.extended import IN_MEMORY_NAME, Asked
 from nominee.scheduler.plugins.dynamic_resources.pod_claims import Claim, is_allocated
 

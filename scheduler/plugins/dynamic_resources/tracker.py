@@ -22,15 +22,15 @@ from nominee.machinery.resources.quantity import Quantity
 from nominee.scheduler.framework.environment import EmptyLister
 from nominee.scheduler.framework.interface import Lister
 from nominee.scheduler.framework.scheduling_groups import group_of
-from nominee.scheduler.plugins.device_allocation.model import (
+from nominee.scheduler.plugins.dynamic_resources.class_map import ClassMap
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import (
     AllocatedState,
     Amounts,
     DeviceId,
     SliceView,
     amounts_of,
 )
-from nominee.scheduler.plugins.device_allocation.pools import SliceIndex
-from nominee.scheduler.plugins.dynamic_resources.class_map import ClassMap
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.pools import SliceIndex
 
 Claim = devices.ResourceClaim
 M = TypeVar("M", bound=Message)

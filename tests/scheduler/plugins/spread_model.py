@@ -12,7 +12,7 @@ from nominee.machinery.scheduling.node_affinity import RequiredNodeAffinity
 from nominee.machinery.scheduling.taints import find_untolerated
 from nominee.machinery.wire import codec
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
-from nominee.scheduler.plugins.spread_constraints import HOSTNAME
+from nominee.scheduler.plugins.pod_topology_spread.constraints import HOSTNAME
 
 MISMATCH = "node(s) didn't match pod topology spread constraints"
 UNLABELLED = f"{MISMATCH} (missing required label)"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.plugins.node_resources.scoring import RequestedToCapacityRatio
 from nominee.scheduler.plugins.registry import IN_TREE
-from nominee.scheduler.plugins.resource_scoring import RequestedToCapacityRatio
 from tests.scheduler.builders import desk
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nominee.machinery.api.pb import devices
-from nominee.scheduler.plugins.device_allocation.allocator import Allocator
-from nominee.scheduler.plugins.device_allocation.model import (
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.allocator import Allocator
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import (
     AllocatedState,
     AllocationError,
     DeadlineError,
@@ -21,7 +21,7 @@ from nominee.scheduler.plugins.device_allocation.model import (
     SliceView,
     amounts_of,
 )
-from nominee.scheduler.plugins.device_allocation.pools import SliceIndex
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.pools import SliceIndex
 from tests.support.devices import DRIVER, claim, device, device_class, first_of, request, resource_slice
 
 N1 = Node("n1", {"zone": "a"})

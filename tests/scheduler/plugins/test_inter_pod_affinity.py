@@ -24,8 +24,8 @@ from nominee.scheduler.framework.profile import ArgumentError, Profile
 from nominee.scheduler.framework.runtime import Environment, Framework
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
-from nominee.scheduler.plugins.existing_terms import ExistingTerms
 from nominee.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from nominee.scheduler.plugins.inter_pod_affinity.existing_terms import ExistingTerms
 from nominee.scheduler.plugins.registry import IN_TREE, default_profile
 from tests.scheduler import builders
 from tests.scheduler.golden import ListLister

@@ -13,9 +13,9 @@ from nominee.scheduler.framework.algorithm import schedule_pod
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Code
 from nominee.scheduler.framework.types import PodInfo
-from nominee.scheduler.plugins import pod_topology_spread
 from nominee.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from nominee.scheduler.plugins.spread_constraints import HOSTNAME
+from nominee.scheduler.plugins.pod_topology_spread import plugin as plugin_module
+from nominee.scheduler.plugins.pod_topology_spread.constraints import HOSTNAME
 from tests.scheduler.builders import Desk, desk
 from tests.scheduler.plugins.spread_model import (
     LABELS,
@@ -231,7 +231,7 @@ def test_no_node_is_filtered_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_updated_pod_is_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_topology_spread, "KNOWN_MAX", 2)
+    monkeypatch.setattr(plugin_module, "KNOWN_MAX", 2)
     on = desk()
     on.add_nodes(node_of("n1", {"zone": "a"}))
     snapshot = on.framework.snapshot

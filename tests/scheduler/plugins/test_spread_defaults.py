@@ -14,7 +14,7 @@ from nominee.machinery.api.pb import apps, core, meta
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.profile import ArgumentError
 from nominee.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from nominee.scheduler.plugins.spread_constraints import HOSTNAME, ZONE
+from nominee.scheduler.plugins.pod_topology_spread.constraints import HOSTNAME, ZONE
 from tests.scheduler.builders import Desk, desk
 from tests.scheduler.golden import ListLister
 from tests.scheduler.plugins.spread_model import (

@@ -37,8 +37,8 @@ from nominee.scheduler.framework.interface import (
 )
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
-from nominee.scheduler.plugins.spread_constraints import HARD, SOFT, Constraint, Defaults, Reader
-from nominee.scheduler.plugins.spread_counts import HardState, Inclusion, SoftState
+from nominee.scheduler.plugins.pod_topology_spread.constraints import HARD, SOFT, Constraint, Defaults, Reader
+from nominee.scheduler.plugins.pod_topology_spread.counts import HardState, Inclusion, SoftState
 
 _HARD = "PreFilterPodTopologySpread"
 _SOFT = "PreScorePodTopologySpread"

@@ -45,8 +45,8 @@ from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.dynamic_resources.class_map import IMPLICIT_PREFIX
 from nominee.scheduler.plugins.dynamic_resources.tracker import manager_of
-from nominee.scheduler.plugins.node_resources_args import BalancedArgs, FitArgs
-from nominee.scheduler.plugins.resource_scoring import balance_of_many, balance_of_one
+from nominee.scheduler.plugins.node_resources.arguments import BalancedArgs, FitArgs
+from nominee.scheduler.plugins.node_resources.scoring import balance_of_many, balance_of_one
 
 Int64s = NDArray[np.int64]
 

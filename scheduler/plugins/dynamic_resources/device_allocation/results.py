@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nominee.machinery.api.pb import core, devices
-from nominee.scheduler.plugins.device_allocation.model import (
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import (
     AllocationError,
     Amounts,
     DeviceView,

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from nominee.scheduler.framework.affinity_terms import AffinityTerm, PodTerms
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
-from nominee.scheduler.plugins.node_counts import NodeCounts
+from nominee.scheduler.plugins.inter_pod_affinity.node_counts import NodeCounts
 
 HARD: Final = 0  # in place of the weight of a required affinity term, which the profile's arguments give
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nominee.machinery.api.pb import core
-from nominee.scheduler.plugins.device_allocation.model import (
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import (
     Amounts,
     DeviceView,
     Features,

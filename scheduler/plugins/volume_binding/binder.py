@@ -27,8 +27,8 @@ from nominee.machinery.scheduling.volume_matching import (
 from nominee.scheduler.framework.interface import Handle
 from nominee.scheduler.framework.io_steps import RETRIED, Failpoint, IoSteps, Sleep, Update
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
-from nominee.scheduler.plugins.volume_assumptions import Assumptions
-from nominee.scheduler.plugins.volume_candidates import (
+from nominee.scheduler.plugins.volume_binding.assumptions import Assumptions
+from nominee.scheduler.plugins.volume_binding.candidates import (
     candidates,
     choose,
     provisions,

@@ -16,8 +16,8 @@ from nominee.machinery.api.pb import core
 from nominee.scheduler.framework.affinity_terms import AffinityTerm
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
-from nominee.scheduler.plugins.node_counts import Counts, NodeCounts
-from nominee.scheduler.plugins.pod_groups import PodGroups
+from nominee.scheduler.plugins.inter_pod_affinity.node_counts import Counts, NodeCounts
+from nominee.scheduler.plugins.inter_pod_affinity.pod_groups import PodGroups
 
 ANSWERS_MAX: Final = 128  # the least recently used is dropped
 

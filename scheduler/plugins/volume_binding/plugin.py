@@ -43,7 +43,7 @@ from nominee.scheduler.framework.profile import ArgumentError
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.node_affinity import row_count, selector_mask
-from nominee.scheduler.plugins.volume_binder import (
+from nominee.scheduler.plugins.volume_binding.binder import (
     Claim,
     NodeVolumes,
     PodClaims,
@@ -51,7 +51,7 @@ from nominee.scheduler.plugins.volume_binder import (
     VolumeBinder,
     VolumeError,
 )
-from nominee.scheduler.plugins.volume_candidates import provisions, volume_size_max
+from nominee.scheduler.plugins.volume_binding.candidates import provisions, volume_size_max
 
 _STATE = "VolumeBinding"
 BIND_TIMEOUT_SECONDS = 600

@@ -35,11 +35,11 @@ from nominee.scheduler.framework.interface import (
 from nominee.scheduler.framework.profile import ArgumentError
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
-from nominee.scheduler.plugins.existing_terms import HARD, ExistingTerms
-from nominee.scheduler.plugins.inter_pod_affinity_hints import after_node_change, after_pod_change
-from nominee.scheduler.plugins.node_counts import Counts
-from nominee.scheduler.plugins.pod_queries import PodQueries, Queries, Query, match_all
-from nominee.scheduler.plugins.topology_counts import TopologyCounts
+from nominee.scheduler.plugins.inter_pod_affinity.existing_terms import HARD, ExistingTerms
+from nominee.scheduler.plugins.inter_pod_affinity.hints import after_node_change, after_pod_change
+from nominee.scheduler.plugins.inter_pod_affinity.node_counts import Counts
+from nominee.scheduler.plugins.inter_pod_affinity.pod_queries import PodQueries, Queries, Query, match_all
+from nominee.scheduler.plugins.inter_pod_affinity.topology_counts import TopologyCounts
 
 HARD_WEIGHT_DEFAULT: Final = 1
 HARD_WEIGHT_MAX: Final = 100

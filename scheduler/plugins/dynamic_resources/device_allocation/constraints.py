@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from nominee.machinery.api.pb import devices
-from nominee.scheduler.plugins.device_allocation.model import DeviceView, Request
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import DeviceView, Request
 
 Values = frozenset[tuple[str, object]]
 

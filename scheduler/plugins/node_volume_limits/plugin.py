@@ -44,8 +44,8 @@ from nominee.scheduler.framework.interface import (
 )
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
-from nominee.scheduler.plugins.in_tree_volumes import CSI_DRIVERS, is_migrated, translate
-from nominee.scheduler.plugins.volume_binder import claim_name
+from nominee.scheduler.plugins.node_volume_limits.in_tree_volumes import CSI_DRIVERS, is_migrated, translate
+from nominee.scheduler.plugins.volume_binding.binder import claim_name
 
 _STATE = "NodeVolumeLimits"
 _UNBOUND = "unbound"  # in place of the handle of a claim that has no volume yet

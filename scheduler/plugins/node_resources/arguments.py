@@ -11,7 +11,7 @@ from typing import Any
 
 from nominee.scheduler.framework.profile import ArgumentError
 from nominee.scheduler.framework.resource_columns import CPU, MEMORY, column_of
-from nominee.scheduler.plugins.resource_scoring import (
+from nominee.scheduler.plugins.node_resources.scoring import (
     SHAPE_SCORE_MAX,
     UTILIZATION_MAX,
     LeastAllocated,

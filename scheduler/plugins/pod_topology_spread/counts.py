@@ -20,7 +20,7 @@ from nominee.scheduler.framework.label_groups import pods_matching
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo, Taint
 from nominee.scheduler.plugins.node_affinity import selector_mask
-from nominee.scheduler.plugins.spread_constraints import HOSTNAME, Constraint
+from nominee.scheduler.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint
 
 Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from nominee.machinery.resources.quantity import Quantity
-from nominee.scheduler.plugins.device_allocation.capacity import add, subtract
-from nominee.scheduler.plugins.device_allocation.model import AllocatedState, Amounts, DeviceView, PoolId
-from nominee.scheduler.plugins.device_allocation.pools import Pool
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.capacity import add, subtract
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import (
+    AllocatedState,
+    Amounts,
+    DeviceView,
+    PoolId,
+)
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.pools import Pool
 
 _ZERO = Quantity()
 CounterSets = dict[str, Amounts]

@@ -14,10 +14,13 @@ from typing import Protocol
 
 from nominee.machinery.api.pb import devices
 from nominee.machinery.cel.errors import CompileError, EvaluationError
-from nominee.scheduler.plugins.device_allocation import capacity, taints
-from nominee.scheduler.plugins.device_allocation.constraints import Constraint, constraints_of
-from nominee.scheduler.plugins.device_allocation.counters import Counters, CounterSets
-from nominee.scheduler.plugins.device_allocation.model import (
+from nominee.scheduler.plugins.dynamic_resources.device_allocation import capacity, taints
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.constraints import (
+    Constraint,
+    constraints_of,
+)
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.counters import Counters, CounterSets
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import (
     ALL,
     EXACT_COUNT,
     RESULTS_MAX,
@@ -33,8 +36,8 @@ from nominee.scheduler.plugins.device_allocation.model import (
     PoolId,
     Request,
 )
-from nominee.scheduler.plugins.device_allocation.pools import Pool, SliceIndex
-from nominee.scheduler.plugins.device_allocation.results import Chosen, allocation_of
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.pools import Pool, SliceIndex
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.results import Chosen, allocation_of
 
 Claim = devices.ResourceClaim
 _LOOKS_PER_GLANCE = 32  # at the clock

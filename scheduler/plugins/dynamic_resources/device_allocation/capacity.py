@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from nominee.machinery.api.pb import devices
 from nominee.machinery.resources.quantity import Format, Quantity
-from nominee.scheduler.plugins.device_allocation.model import Amounts, DeviceView
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import Amounts, DeviceView
 
 
 def _parse(quantity: object) -> Quantity:
