@@ -25,11 +25,14 @@ from nominee.scheduler.plugins.image_locality import ImageLocality
 from nominee.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from nominee.scheduler.plugins.node_affinity import NodeAffinity
 from nominee.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
+from nominee.scheduler.plugins.node_name import NodeName
 from nominee.scheduler.plugins.node_ports import NodePorts
 from nominee.scheduler.plugins.node_resources import NodeResourcesBalancedAllocation, NodeResourcesFit
+from nominee.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from nominee.scheduler.plugins.node_volume_limits import NodeVolumeLimits
 from nominee.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from nominee.scheduler.plugins.simple import NodeName, NodeUnschedulable, PrioritySort, SchedulingGates
+from nominee.scheduler.plugins.priority_sort import PrioritySort
+from nominee.scheduler.plugins.scheduling_gates import SchedulingGates
 from nominee.scheduler.plugins.taint_toleration import TaintToleration
 from nominee.scheduler.plugins.volume_binding import VolumeBinding
 from nominee.scheduler.plugins.volume_restrictions import VolumeRestrictions

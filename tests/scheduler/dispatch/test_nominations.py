@@ -15,7 +15,7 @@ from nominee.scheduler.framework.cache import Cache
 from nominee.scheduler.framework.interface import Handle, NominatingInfo, NominatingMode
 from nominee.scheduler.framework.nominator import Nominator
 from nominee.scheduler.framework.types import PodInfo
-from nominee.scheduler.plugins.simple import PrioritySort
+from nominee.scheduler.plugins.priority_sort import PrioritySort
 from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
 from tests.scheduler.builders import pod
 

@@ -7,7 +7,7 @@ from typing import cast
 from nominee.scheduler.framework.interface import Handle
 from nominee.scheduler.framework.nominator import Nominator
 from nominee.scheduler.framework.types import QueuedPodInfo
-from nominee.scheduler.plugins.simple import PrioritySort
+from nominee.scheduler.plugins.priority_sort import PrioritySort
 from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
 from tests.scheduler.builders import pod
 

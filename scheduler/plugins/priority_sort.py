@@ -1,0 +1,31 @@
+"""Order the queue by priority. Source: kube-scheduler 1.36."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from nominee.scheduler.framework.interface import (
+    Handle,
+    QueueSortPlugin,
+)
+
+if TYPE_CHECKING:
+    from nominee.scheduler.framework.types import QueuedPodInfo
+
+
+class PrioritySort(QueueSortPlugin):
+    """Higher priority first, then the pod that has been in the queue for longer."""
+
+    name = "PrioritySort"
+
+    def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
+        pass
+
+    def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
+        if a.pod_info.priority != b.pod_info.priority:
+            return a.pod_info.priority > b.pod_info.priority
+        return a.timestamp < b.timestamp
+
+    def sort_key(self, pod: QueuedPodInfo) -> tuple[int, float]:
+        return (-pod.pod_info.priority, pod.timestamp)
