@@ -1,1 +1,1 @@
-"""The in-tree plugins, one in each file; `registry.py` is the table of them, and has the default profile."""
+"""The in-tree plugins, one in each file or folder; `registry.py` is the table of them, in default order."""

@@ -6,6 +6,8 @@ Source: kube-scheduler 1.36, default plugins. A later in-tree plugin is a row he
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
 
 from nominee.machinery.features.gates import Gates
 from nominee.scheduler.framework.deferred_resize import Flavour, ResizePreemption
@@ -38,58 +40,43 @@ from nominee.scheduler.plugins.volume_binding import VolumeBinding
 from nominee.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from nominee.scheduler.plugins.volume_zone import VolumeZone
 
-IN_TREE: Mapping[str, type[Plugin]] = {
-    plugin.name: plugin
-    for plugin in (
-        SchedulingGates,
-        PrioritySort,
-        NodeUnschedulable,
-        NodeName,
-        TaintToleration,
-        NodeAffinity,
-        NodePorts,
-        NodeResourcesFit,
-        VolumeRestrictions,
-        NodeVolumeLimits,
-        VolumeBinding,
-        VolumeZone,
-        PodTopologySpread,
-        InterPodAffinity,
-        NodeDeclaredFeatures,
-        DynamicResources,
-        DefaultPreemption,
-        NodeResourcesBalancedAllocation,
-        ImageLocality,
-        DefaultBinder,
-        GangScheduling,
-        DeferredPodScheduling,
-    )
-}
 
-# Upstream's order and weights, including plugins that are not in the table yet.
-DEFAULT_ORDER: tuple[Enabled, ...] = (
-    Enabled("SchedulingGates"),
-    Enabled("PrioritySort"),
-    Enabled("NodeUnschedulable"),
-    Enabled("NodeName"),
-    Enabled("TaintToleration", 3),
-    Enabled("NodeAffinity", 2),
-    Enabled("NodePorts"),
-    Enabled("NodeResourcesFit"),
-    Enabled("VolumeRestrictions"),
-    Enabled("NodeVolumeLimits"),
-    Enabled("VolumeBinding"),
-    Enabled("VolumeZone"),
-    Enabled("PodTopologySpread", 2),
-    Enabled("InterPodAffinity", 2),
-    Enabled("NodeDeclaredFeatures"),
-    Enabled("DynamicResources", 2),
-    Enabled("DefaultPreemption"),
-    Enabled("NodeResourcesBalancedAllocation"),
-    Enabled("ImageLocality"),
-    Enabled("DefaultBinder"),
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An in-tree plugin; `weight` is that of its scores. The default profile has it, or a gate adds it."""
+
+    plugin: type[Plugin]
+    weight: int = 1
+    is_default: bool = True
+
+
+# In upstream's default order.
+TABLE: Final[tuple[Entry, ...]] = (
+    Entry(SchedulingGates),
+    Entry(PrioritySort),
+    Entry(NodeUnschedulable),
+    Entry(NodeName),
+    Entry(TaintToleration, 3),
+    Entry(NodeAffinity, 2),
+    Entry(NodePorts),
+    Entry(NodeResourcesFit),
+    Entry(VolumeRestrictions),
+    Entry(NodeVolumeLimits),
+    Entry(VolumeBinding),
+    Entry(VolumeZone),
+    Entry(PodTopologySpread, 2),
+    Entry(InterPodAffinity, 2),
+    Entry(NodeDeclaredFeatures),
+    Entry(DynamicResources, 2),
+    Entry(DefaultPreemption),
+    Entry(NodeResourcesBalancedAllocation),
+    Entry(ImageLocality),
+    Entry(DefaultBinder),
+    Entry(GangScheduling, is_default=False),
+    Entry(DeferredPodScheduling, is_default=False),
 )
-DEFAULT_PLUGINS: tuple[Enabled, ...] = tuple(e for e in DEFAULT_ORDER if e.name in IN_TREE)
+IN_TREE: Final[Mapping[str, type[Plugin]]] = {entry.plugin.name: entry.plugin for entry in TABLE}
+DEFAULT_PLUGINS: Final = tuple(Enabled(each.plugin.name, each.weight) for each in TABLE if each.is_default)
 
 
 def default_plugins(gates: Gates, resize_preemption: ResizePreemption | None = None) -> tuple[Enabled, ...]:
