@@ -134,7 +134,7 @@ class VolumeBinder:
         return True
 
     def candidates_for(self, claim: Claim) -> list[Volume]:
-        """Return the volumes that suit the claim on some node; see `volume_candidates.candidates`.
+        """Return the volumes that suit the claim on some node; see `candidates.py`.
 
         Raises:
             VolumeError: the claim's selector is invalid.
