@@ -8,6 +8,7 @@ import pytest
 
 from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.state_table import InvalidTransitionError
 from nominee.scheduler.attempts.pod import CLEAR_NOMINATION
 from nominee.scheduler.dispatch.api_calls import (
     Lost,
@@ -21,7 +22,6 @@ from nominee.scheduler.dispatch.api_calls import (
 from nominee.scheduler.dispatch.call_queue import UNDER_WAY_MAX, CallQueue
 from nominee.scheduler.dispatch.states import State, Trigger
 from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
-from nominee.scheduler.state_table import InvalidTransitionError
 from tests.scheduler.builders import pod
 
 

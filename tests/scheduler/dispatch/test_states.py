@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from nominee.scheduler.dispatch.states import TRANSITIONS, Effect, State, Trigger
-from nominee.scheduler.state_table import diagram
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "design" / "004-scheduler.md"
 
 
 def test_the_document_shows_the_table() -> None:
-    assert diagram(TRANSITIONS, State.NONE) in DOCUMENT.read_text(encoding="utf-8")
+    assert TRANSITIONS.diagram() in DOCUMENT.read_text(encoding="utf-8")
 
 
 def test_every_state_trigger_and_effect_is_in_the_table_and_can_be_reached() -> None:
