@@ -8,16 +8,15 @@ from importlib.metadata import version
 from typing import Protocol
 
 from nominee.lab.bench.machine import machine
+from nominee.lab.jobs.job import Ended, Executor, Line
 from nominee.lab.scenario.result import Outcome
-from nominee.lab.skew import evidence, junit, kep_page, markdown, page
+from nominee.lab.skew import cell_run, evidence, junit, kep_page, markdown, page
 from nominee.lab.skew import report as reports
-from nominee.lab.skew.cell_run import START_SECONDS_MAX, Job
-from nominee.lab.skew.executor import Executor
-from nominee.lab.skew.planning import Plan, PlannedCell
+from nominee.lab.skew.planning import Plan
 from nominee.lab.skew.report import CellResult, Report, judge
 from nominee.lab.skew.store import Store
 from nominee.localcluster.supervisor.directory import write_atomically
-from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.wire.scalars import Json
 
 
 class Progress(Protocol):
@@ -36,7 +35,7 @@ class Progress(Protocol):
         ...
 
 
-def run(plan: Plan, store: Store, executor: Executor, clock: Clock, progress: Progress) -> None:
+def run(plan: Plan, store: Store, executor: Executor, progress: Progress) -> None:
     """Run the cells that have no result in the store, or that could not run.
 
     Raises:
@@ -47,29 +46,23 @@ def run(plan: Plan, store: Store, executor: Executor, clock: Clock, progress: Pr
     progress.began(len(missing))
     # Long cells first, so that none of them runs alone at the end.
     ordered = sorted(missing.values(), key=lambda each: (each.simulated, -len(each.cell.stages)))
-    jobs = [_job(planned) for planned in ordered]
-    with closing(executor.run(jobs, store.cells)) as ended:
-        for cell_id in ended:
-            planned = missing.pop(cell_id, None) if cell_id is not None else None
-            result = store.result(planned) if planned is not None else None
-            if result is None:
-                progress.tick()
-            else:
-                progress.ended(result)
+    lines: dict[str, list[Json]] = {}
+    with closing(executor.run(map(cell_run.job, ordered))) as reports:
+        for report in reports:
+            match report:
+                case Line(job, value):
+                    lines.setdefault(job.id, []).append(value)
+                case Ended(job=job):
+                    planned = missing[job.id]
+                    cell_run.keep(planned, lines.pop(job.id, ()), report, store.folder(planned))
+                    if (result := store.result(planned)) is not None:
+                        progress.ended(result)
+                case None:
+                    progress.tick()
 
 
 def _is_missing(result: CellResult | None) -> bool:
     return result is None or result.result.outcome is Outcome.ERROR
-
-
-def _job(planned: PlannedCell) -> Job:
-    return Job(
-        id=planned.id,
-        text=planned.text,
-        digest=planned.digest,
-        seconds_max=planned.timeout_seconds + START_SECONDS_MAX,
-        simulated=planned.simulated,
-    )
 
 
 def collect(plan: Plan, store: Store, seconds: float) -> Report:

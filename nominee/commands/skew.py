@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import click
 
 from nominee.commands.common import end_as_by_ctrl_c
+from nominee.commands.executors import executor_of, executor_option
 from nominee.localcluster.output import INTERRUPTED
 
 if TYPE_CHECKING:
-    from nominee.lab.skew.executor import Executor
+    from nominee.lab.jobs.job import Executor
     from nominee.lab.skew.planning import Plan
     from nominee.lab.skew.report import Report
     from nominee.lab.skew.store import Store
 
-_EXECUTORS = ("local", "dask")
 _JOBS_MAX = 256
 _JOBS_PER_CORE_MAX = 2
 _IMPOSSIBLE = 2
@@ -50,7 +50,7 @@ def skew() -> None:
     type=click.IntRange(1, _JOBS_MAX),
     default=2,
     show_default=True,
-    help="Cells that run at the same time, with --executor local.",
+    help="Cells that run at the same time on this machine.",
 )
 @click.option("--full", is_flag=True, help="Run every combination, not only a pairwise selection.")
 @click.option(
@@ -60,10 +60,7 @@ def skew() -> None:
 @click.option("--real", is_flag=True, help="Run every cell on real processes.")
 @click.option("--simulate", is_flag=True, help="Simulate every cell that can be simulated.")
 @click.option("--resume", is_flag=True, help="Continue in a directory that has results: run the other cells.")
-@click.option("--executor", type=click.Choice(_EXECUTORS), default=_EXECUTORS[0], show_default=True)
-@click.option(
-    "--scheduler-address", default="", help="With --executor dask: the address of Dask's scheduler."
-)
+@executor_option
 def run(
     matrix: Path,
     directory: Path,
@@ -74,7 +71,6 @@ def run(
     real: bool,
     simulate: bool,
     resume: bool,
-    executor: str,
     scheduler_address: str,
 ) -> None:
     """Run the cells of a matrix, each on a cluster of its own.
@@ -85,8 +81,6 @@ def run(
     not, 2 if the matrix has mistakes or cells cannot be run at all. Ctrl-C keeps the cells that have ended
     (exit status 130); --resume runs the others.
     """
-    if (executor == "dask") != bool(scheduler_address):
-        raise click.UsageError("--executor dask and --scheduler-address belong together")
     if real and simulate:
         raise click.UsageError("give --real or --simulate, not both")
     plan = _plan(matrix, full=full, only=only, real=real, simulate=simulate)
@@ -102,12 +96,12 @@ def run(
         raise click.UsageError(str(error)) from None
     end_as_by_ctrl_c()
     with closing(store):
-        sys.exit(_run(plan, store, _executor(executor, jobs, scheduler_address)))
+        sys.exit(_run(plan, store, _executor(scheduler_address, jobs)))
 
 
 def _run(plan: Plan, store: Store, executor: Executor) -> int:
+    from nominee.lab.jobs.job import ExecutorError
     from nominee.lab.skew import run as running
-    from nominee.lab.skew.executor import ExecutorError
     from nominee.lab.skew.progress import TerminalProgress
     from nominee.machinery.runtime.clock import SystemClock
 
@@ -116,7 +110,7 @@ def _run(plan: Plan, store: Store, executor: Executor) -> int:
     status, problem = 0, ""
     try:
         with TerminalProgress() as progress:
-            running.run(plan, store, executor, clock, progress)
+            running.run(plan, store, executor, progress)
     except KeyboardInterrupt:
         status, problem = INTERRUPTED, "interrupted"
     except (ExecutorError, OSError) as error:
@@ -135,22 +129,14 @@ def _run(plan: Plan, store: Store, executor: Executor) -> int:
     return 0 if report.held else 1
 
 
-def _executor(name: str, jobs: int, address: str) -> Executor:
-    from nominee.machinery.runtime.clock import SystemClock
-
-    if name == "dask":
-        from nominee.lab.skew.dask_executor import DaskExecutor
-
-        return DaskExecutor(address, SystemClock())
-    from nominee.lab.skew.local_executor import LocalExecutor
-
+def _executor(scheduler_address: str, jobs: int) -> Executor:
     cores = len(os.sched_getaffinity(0))
-    if jobs > _JOBS_PER_CORE_MAX * cores:
+    if not scheduler_address and jobs > _JOBS_PER_CORE_MAX * cores:
         click.echo(
             f"--jobs {jobs} on {cores} cores: clusters may not start in time; such cells could not run",
             err=True,
         )
-    return LocalExecutor(jobs, SystemClock())
+    return executor_of(scheduler_address, jobs)
 
 
 def _plan(matrix: Path, *, full: bool, only: str, real: bool, simulate: bool) -> Plan:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from nominee.lab.jobs.job import Ended, Job, Line
+from nominee.lab.jobs.local import LocalExecutor
 from nominee.lab.scenario.clusters.run_options import RunOptions
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.up_options import missing_program
 from nominee.lab.scenario.play.play import ended
-from nominee.lab.scenario.play.program import Plan
 from nominee.lab.scenario.result import Outcome, ScenarioResult
-from nominee.localcluster.own_process import run_module
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,19 +78,21 @@ def run_on_one_cluster(
     if program := missing_program(scenarios[0].cluster):
         reason = f"the program {program} is not installed"
         return [ended(scenario, Outcome.SKIPPED, reason) for scenario in scenarios]
-    directory.mkdir(parents=True, exist_ok=True)
-    file = directory / "results.json"
-    file.unlink(missing_ok=True)
-    plan = Plan(
-        scenarios=[(scenario.file, scenario.name) for scenario in scenarios],
-        directory=str(directory),
-        results=str(file),
-        options=settings.options,
-        to_stderr=settings.to_stderr,
+    job = Job(
+        id=directory.name,
+        function="nominee.lab.scenario.play.program:play_on_one_cluster",
+        arguments=(scenarios, directory, settings.options, settings.to_stderr),
+        noun="scenario",
     )
+    results: list[ScenarioResult] = []
     try:
-        code = run_module("nominee.lab.scenario.play.program", [plan.to_json()])
-        results = _results(file, scenarios, code)
+        with closing(LocalExecutor().run([job])) as reports:
+            for report in reports:
+                if isinstance(report, Line):
+                    results.append(ScenarioResult.from_json(report.value))
+                elif isinstance(report, Ended) and not results:
+                    reason = f"{report.problem or 'there is no result'}; see its output above"
+                    results = [ended(scenarios[0], Outcome.ERROR, reason)]
     except KeyboardInterrupt:
         if not settings.keep:
             shutil.rmtree(directory, ignore_errors=True)
@@ -99,15 +101,6 @@ def run_on_one_cluster(
         shutil.rmtree(directory, ignore_errors=True)
         results = [replace(result, directory="") for result in results]
     return [replace(result, reproduce=_reproduce(result, settings)) for result in results]
-
-
-def _results(file: Path, scenarios: Sequence[Scenario], code: int) -> list[ScenarioResult]:
-    try:
-        documents = json.loads(file.read_text(encoding="utf-8"))
-        return [ScenarioResult.from_json(document) for document in documents]
-    except (OSError, ValueError, KeyError, TypeError):
-        reason = f"the process that runs the scenario ended with exit code {code}; see its output above"
-        return [ended(scenarios[0], Outcome.ERROR, reason)]
 
 
 def _reproduce(result: ScenarioResult, settings: Settings) -> str:

@@ -1,19 +1,17 @@
-"""A program in place of `nominee.lab.skew.cell_program`: it passes once the test creates the file `released`,
-or `released-SCENARIO`.
+"""A job in place of a cell: it passes once the test creates the file `released`, or `released-SCENARIO`.
 
 It appends its scenario, its pid and that of its parent to the file `started`.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from nominee.lab.scenario.play.program import Plan
+from nominee.lab.scenario.format.documents import read_documents
 from nominee.lab.scenario.result import Outcome, ScenarioResult
-from nominee.machinery.process.parent_death import die_with_parent
+from nominee.machinery.wire.scalars import Json
 from tests.support.eventually import eventually_sync
 
 FOLDER = "SKEW_TEST_FOLDER"
@@ -33,18 +31,11 @@ def started_by(folder: Path) -> list[tuple[str, int, int]]:
     return [(name, int(pid), int(parent)) for name, pid, parent in map(str.split, lines)]
 
 
-def main() -> None:
-    """Run the cell."""
-    die_with_parent(int(sys.argv[1]))
-    plan = Plan.from_json(sys.argv[2])
+def play(_directory: Path, text: str, _simulated: bool) -> Iterator[Json]:
+    """Play the cell."""
     folder = Path(os.environ[FOLDER])
-    ((_, name),) = plan.scenarios
+    name = read_documents(text, "")[0].value["metadata"]["name"]
     with (folder / "started").open("a", encoding="utf-8") as file:
         file.write(f"{name} {os.getpid()} {os.getppid()}\n")
     eventually_sync(lambda: any((folder / each).exists() for each in ("released", f"released-{name}")))
-    result = ScenarioResult(scenario=name, outcome=Outcome.PASSED, seconds=1.0)
-    Path(plan.results).write_text(json.dumps([result.as_json()]), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    yield ScenarioResult(scenario=name, outcome=Outcome.PASSED, seconds=1.0).as_json()

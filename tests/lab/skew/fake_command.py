@@ -5,7 +5,7 @@ from __future__ import annotations
 from nominee.cli import main
 from nominee.lab.skew import cell_run
 
-cell_run.PROGRAM = "tests.lab.skew.fake_cell"
+cell_run.FUNCTION = "tests.lab.skew.fake_cell:play"
 
 if __name__ == "__main__":
     main()

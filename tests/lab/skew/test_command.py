@@ -5,15 +5,15 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable
+from itertools import islice
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from nominee.commands import skew as command
-from nominee.lab.skew.cell_run import Job
-from nominee.lab.skew.executor import ExecutorError
+from nominee.lab.jobs.job import ExecutorError, Job, Report
 from tests.lab.skew.matrices import CLEARING, HEADER
 from tests.lab.skew.test_run import FakeExecutor
 
@@ -27,8 +27,8 @@ class FailingExecutor(FakeExecutor):
         super().__init__({})
         self._ended_max, self._error = limit, error
 
-    def run(self, jobs: Sequence[Job], cells: Path) -> Generator[str | None, None, None]:
-        yield from super().run(jobs[: self._ended_max], cells)
+    def run(self, jobs: Iterable[Job]) -> Generator[Report, None, None]:
+        yield from super().run(islice(jobs, self._ended_max))
         raise self._error
 
 
@@ -92,7 +92,7 @@ def test_more_cells_than_the_cores_can_carry_are_warned_about(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    command._executor("local", 4, "")
+    command._executor("", 4)
     assert capsys.readouterr().err == ""
-    command._executor("local", 5, "")
+    command._executor("", 5)
     assert "--jobs 5 on 2 cores: clusters may not start in time" in capsys.readouterr().err

@@ -14,12 +14,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from nominee.lab.skew import dask_executor
-from nominee.lab.skew.cell_run import Job
-from nominee.lab.skew.dask_executor import DaskExecutor
-from nominee.lab.skew.executor import ExecutorError
-from nominee.machinery.runtime.clock import SystemClock
+from nominee.commands.skew import skew
+from nominee.lab.jobs import dask
+from nominee.lab.jobs.dask import DaskExecutor, run_job
+from nominee.lab.jobs.job import ExecutorError, Job
+from nominee.lab.skew import cell_run
 from tests.lab.skew.fake_cell import FOLDER, started, started_by
 from tests.lab.skew.matrices import CLEARING, HEADER, planned
 from tests.support.eventually import eventually_sync
@@ -71,13 +72,13 @@ class Cluster:
         """Start a worker that runs one cell at a time."""
         one_thread = (self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
         local = ("--local-directory", str(self.folder / f"w{number}"), "--host", "127.0.0.1")
-        return self.start(f"worker-{number}", "-m", "tests.lab.skew.dask_worker", *one_thread, *local)
+        return self.start(f"worker-{number}", "-m", "distributed.cli.dask_worker", *one_thread, *local)
 
     def start_run(self) -> subprocess.Popen[bytes]:
         """Start `nominee skew run` on the cluster."""
         command = ("skew", "run", str(self.matrix), "--full", "--report", str(self.report))
-        dask = ("--executor", "dask", "--scheduler-address", self.address)
-        return self.start("run", "-m", "nominee.cli", *command, *dask)
+        executor = ("--executor", f"dask={self.address}")
+        return self.start("run", "-m", "tests.lab.skew.fake_command", *command, *executor)
 
     @property
     def printed(self) -> str:
@@ -102,7 +103,7 @@ def test_a_worker_that_dies_loses_no_cell(tmp_path: Path) -> None:
     assert len(counts) == CELLS
     assert {each: count for each, count in counts.items() if count > 1} == {name: 2}
     # What the dead worker left was removed by the others.
-    assert list(cluster.temporary.glob("nominee-cell-*")) == []
+    assert list(cluster.temporary.glob("nominee-job-*")) == []
     document = json.loads((cluster.report / "skew.json").read_text(encoding="utf-8"))
     cells = [cell["id"] for cell in document["cells"]]
     assert sorted(cells) == sorted(each.id for each in planned(tmp_path, CLEARING, full=True).cells)
@@ -128,10 +129,10 @@ def test_a_run_ends_with_the_scheduler_and_keeps_what_has_ended(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_cluster_without_workers_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_executor, "WORKERS_SECONDS_MAX", 1.5)
+    monkeypatch.setattr(dask, "WORKERS_SECONDS_MAX", 1.5)
     with ExitStack() as stack:
         cluster = Cluster(tmp_path, stack)
-        running = DaskExecutor(cluster.address, SystemClock()).run(_jobs(tmp_path), tmp_path / "cells")
+        running = DaskExecutor(cluster.address).run(_jobs(tmp_path))
         with pytest.raises(
             ExecutorError, match=f"had no worker for 1.5 s; start some: dask worker {cluster.address}"
         ):
@@ -139,25 +140,23 @@ def test_a_cluster_without_workers_is_an_error(tmp_path: Path, monkeypatch: pyte
 
 
 def test_an_address_without_a_scheduler_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_executor, "_CONNECT_SECONDS_MAX", 0.5)
+    monkeypatch.setattr(dask, "_CONNECT_SECONDS_MAX", 0.5)
     for address in ("tcp://127.0.0.1:1", "127.0.0.1:x", "nonsense://a"):
-        running = DaskExecutor(address, SystemClock()).run(_jobs(tmp_path), tmp_path / "cells")
+        running = DaskExecutor(address).run(_jobs(tmp_path))
         with pytest.raises(ExecutorError, match=f"no Dask scheduler at {address}"):
             next(running)
 
 
-@pytest.mark.processes
 def test_a_worker_of_another_version_runs_no_cell(tmp_path: Path) -> None:
     (job, *_) = _jobs(tmp_path)
-    dask_executor.unpack(dask_executor.run_job(replace(job, version="0.1.0")), tmp_path / "cell")
-    result = json.loads((tmp_path / "cell/result.json").read_text(encoding="utf-8"))["result"]
-    assert result["outcome"] == "error"
-    assert result["reason"] == f"the worker has Nominee {version('nominee')}, and the run 0.1.0"
+    packed = run_job(replace(job, version="0.1.0"))
+    assert packed.lines == []
+    assert packed.ended.problem == f"the worker has Nominee {version('nominee')}, and the run 0.1.0"
 
 
 def _jobs(folder: Path) -> list[Job]:
     cells = planned(folder, CLEARING, full=True).cells[:2]
-    return [Job(id=cell.id, text=cell.text, digest=cell.digest, seconds_max=60.0) for cell in cells]
+    return [cell_run.job(cell) for cell in cells]
 
 
 def _address(file: Path) -> str:
@@ -167,12 +166,10 @@ def _address(file: Path) -> str:
         return ""
 
 
-def test_a_scheduler_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
+def test_an_executor_without_an_address_is_refused(tmp_path: Path) -> None:
     matrix = tmp_path / "matrix.yaml"
     matrix.write_text(HEADER + CLEARING, encoding="utf-8")
-    command = [sys.executable, "-P", "-m", "nominee.cli", "skew", "run", str(matrix), "--executor", "dask"]
-    refused = subprocess.run(
-        command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False, cwd=tmp_path
-    )
-    assert refused.returncode == 2
-    assert "--executor dask and --scheduler-address belong together" in refused.stderr
+    for text in ("dask", "dask=", "slurm"):
+        found = CliRunner().invoke(skew, ["run", str(matrix), "--executor", text])
+        assert found.exit_code == 2
+        assert f"'{text}' is neither local nor dask=ADDRESS" in found.output

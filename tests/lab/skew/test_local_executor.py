@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from nominee.commands.skew import skew
+from nominee.lab.jobs.directory import JobDirectory
+from nominee.lab.jobs.job import Ended, Job
+from nominee.lab.jobs.local import LocalExecutor
 from nominee.lab.scenario.result import Outcome
 from nominee.lab.skew import cell_run
-from nominee.lab.skew.cell_run import Job, WorkDirectory
-from nominee.lab.skew.local_executor import LocalExecutor
 from nominee.lab.skew.store import Store
 from nominee.localcluster.supervisor.directory import is_alive
-from nominee.machinery.runtime.clock import SystemClock
 from tests.lab.skew.fake_cell import FOLDER, started
 from tests.lab.skew.matrices import CLEARING, HEADER, planned
 from tests.support.eventually import eventually_sync
@@ -27,13 +27,13 @@ from tests.support.eventually import eventually_sync
 
 def _jobs(folder: Path) -> list[Job]:
     cells = planned(folder, CLEARING, full=True).cells[:4]
-    return [Job(id=cell.id, text=cell.text, digest=cell.digest, seconds_max=60.0) for cell in cells]
+    return [replace(cell_run.job(cell), seconds_max=60.0) for cell in cells]
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of fake cells."""
-    monkeypatch.setattr(cell_run, "PROGRAM", "tests.lab.skew.fake_cell")
+    monkeypatch.setattr(cell_run, "FUNCTION", "tests.lab.skew.fake_cell:play")
     monkeypatch.setenv(FOLDER, str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[3]))
     return tmp_path
@@ -42,23 +42,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.processes
 def test_at_most_so_many_cells_run_at_a_time(folder: Path) -> None:
     jobs = _jobs(folder)
-    running = LocalExecutor(2, SystemClock()).run(jobs, folder / "cells")
+    running = LocalExecutor(2).run(jobs)
     assert next(running) is None  # a second has passed
     eventually_sync(lambda: started(folder), lambda found: len(found) == 2)
     (folder / "released").touch()
-    ended = [each for each in running if each is not None]
+    ended = [each.job.id for each in running if isinstance(each, Ended)]
     assert sorted(ended) == sorted(job.id for job in jobs)
     assert sorted(name for name, _ in started(folder)) == sorted(ended)
 
 
 @pytest.mark.slow
 def test_an_interrupted_run_kills_its_cells(folder: Path) -> None:
-    running = LocalExecutor(2, SystemClock()).run(_jobs(folder), folder / "cells")
+    running = LocalExecutor(2).run(_jobs(folder))
     assert next(running) is None
     found = eventually_sync(lambda: started(folder), lambda found: len(found) == 2)
     running.close()
     eventually_sync(lambda: [pid for _, pid in found if is_alive(pid)], lambda alive: not alive)
-    assert not (folder / "cells").exists()
 
 
 def test_the_directory_of_a_killed_process_is_removed(
@@ -67,8 +66,8 @@ def test_the_directory_of_a_killed_process_is_removed(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)  # it is read again
     program = (
-        "from nominee.lab.skew.cell_run import WorkDirectory\n"
-        "print(WorkDirectory.make().path, flush=True)\n"
+        "from nominee.lab.jobs.directory import JobDirectory\n"
+        "print(JobDirectory.make().path, flush=True)\n"
         "input()\n"
     )
     with subprocess.Popen(
@@ -76,10 +75,10 @@ def test_the_directory_of_a_killed_process_is_removed(
     ) as process:
         assert process.stdout is not None
         left = Path(process.stdout.readline().strip())
-        first = WorkDirectory.make()
+        first = JobDirectory.make()
         assert {*tmp_path.iterdir()} == {left, first.path}
         process.kill()
-    second = WorkDirectory.make()
+    second = JobDirectory.make()
     assert {*tmp_path.iterdir()} == {first.path, second.path}
     for each in (first, second):
         each.remove()
@@ -89,9 +88,11 @@ def test_the_directory_of_a_killed_process_is_removed(
 @pytest.mark.processes
 def test_a_cell_that_does_not_end_is_an_error(folder: Path) -> None:
     cell = planned(folder, CLEARING, full=True).cells[0]
-    job = replace(_jobs(folder)[0], seconds_max=0.5)
+    job = replace(cell_run.job(cell), seconds_max=0.5)
     store = Store(folder / "report")
-    assert [each for each in LocalExecutor(1, SystemClock()).run([job], store.cells) if each] == [job.id]
+    for each in LocalExecutor().run([job]):
+        if isinstance(each, Ended):
+            cell_run.keep(cell, [], each, store.folder(cell))
     found = store.result(cell)
     assert found is not None
     assert (found.result.outcome, found.result.reason) == (Outcome.ERROR, "the cell did not end within 0.5 s")

@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 import pytest
 
+from nominee.lab.jobs.job import Ended, Job, Line, Report
 from nominee.lab.scenario.result import Outcome, ScenarioResult
+from nominee.lab.skew import cell_run
+from nominee.lab.skew import report as reports
 from nominee.lab.skew import run as running
-from nominee.lab.skew.cell_run import Job, keep
 from nominee.lab.skew.kep_page import kep_page
 from nominee.lab.skew.markdown import as_markdown, table_line
 from nominee.lab.skew.planning import Plan
-from nominee.lab.skew.report import CellResult, Report, Verdict
+from nominee.lab.skew.report import CellResult, Verdict
 from nominee.lab.skew.store import Store, StoreError
-from nominee.machinery.runtime.clock import SystemClock
 from tests.lab.skew.matrices import CLEARING, PATH, planned
 
 pytestmark = pytest.mark.processes  # A cell names the commit of the clone, which git prints.
@@ -55,24 +57,25 @@ class FakeExecutor:
 
     def __init__(self, outcomes: Mapping[str, Outcome], limit: int = 1_000) -> None:
         self._outcomes, self._limit = outcomes, limit
+        self.is_local, self.width = True, 1
         self.jobs: list[str] = []
 
-    def run(self, jobs: Sequence[Job], cells: Path) -> Generator[str | None, None, None]:
+    def run(self, jobs: Iterable[Job]) -> Generator[Report, None, None]:
         for number, job in enumerate(jobs):
             if number == self._limit:
                 raise KeyboardInterrupt
             yield None
-            work = cells.parent / "work"
-            (work / "c/logs").mkdir(parents=True, exist_ok=True)
-            (work / "c/logs/scheduler.log").write_text(f"{_HOSTILE}\n", encoding="utf-8")
-            (work / "steps.txt").write_text("1.0s > a step\n", encoding="utf-8")
             outcome = self._outcomes.get(job.id, Outcome.PASSED)
             reason = "" if outcome is Outcome.PASSED else "not within 30 s; observed: <x> | *y* \x1b[0m"
             result = ScenarioResult(scenario=job.id, outcome=outcome, reason=reason, seconds=2.0)
-            (work / "results.json").write_text(json.dumps([result.as_json()]), encoding="utf-8")
-            keep(job, work, cells / job.id, "")
-            self.jobs.append(job.id)
-            yield job.id
+            yield Line(job, result.as_json())
+            with TemporaryDirectory() as folder:
+                work = Path(folder)
+                (work / "c/logs").mkdir(parents=True)
+                (work / "c/logs/scheduler.log").write_text(f"{_HOSTILE}\n", encoding="utf-8")
+                (work / "steps.txt").write_text("1.0s > a step\n", encoding="utf-8")
+                self.jobs.append(job.id)
+                yield Ended(job=job, problem="", directory=work, ran_in=folder)
 
 
 class Counter:
@@ -95,11 +98,13 @@ class Counter:
 
 def _run(plan: Plan, store: Store, executor: FakeExecutor) -> Counter:
     progress = Counter()
-    running.run(plan, store, executor, SystemClock(), progress)
+    running.run(plan, store, executor, progress)
     return progress
 
 
-def _report(folder: Path, text: str, outcomes: Mapping[str, Outcome] | None = None) -> tuple[Report, Store]:
+def _report(
+    folder: Path, text: str, outcomes: Mapping[str, Outcome] | None = None
+) -> tuple[reports.Report, Store]:
     store = Store(folder / "report")
     store.open(resume=False)
     plan = planned(folder, text, full=True)
@@ -143,10 +148,10 @@ def test_a_process_that_leaves_no_result_is_an_error(tmp_path: Path) -> None:
     plan = planned(tmp_path, CLEARING, only="1.33 scheduler=1.34")
     (cell,) = plan.cells
     store = Store(tmp_path / "report")
-    job = Job(id=cell.id, text=cell.text, digest=cell.digest, seconds_max=1.0)
     (tmp_path / "work").mkdir()
     (tmp_path / "work/steps.txt").write_text("Traceback\n  a line\nKeyError: 'x'\n\n", encoding="utf-8")
-    keep(job, tmp_path / "work", store.folder(cell), "it was killed")
+    ended = Ended(job=cell_run.job(cell), problem="it was killed", directory=tmp_path / "work", ran_in="/w")
+    cell_run.keep(cell, [], ended, store.folder(cell))
     found = store.result(cell)
     assert found is not None
     assert (found.result.outcome, found.result.reason) == (Outcome.ERROR, "it was killed: KeyError: 'x'")

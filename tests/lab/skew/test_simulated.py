@@ -16,7 +16,6 @@ from nominee.lab.skew.kep_page import kep_page
 from nominee.lab.skew.model import Simulate
 from nominee.lab.skew.planning import Plan, plan
 from nominee.lab.skew.store import Store
-from nominee.machinery.runtime.clock import SystemClock
 from tests.lab.skew.matrices import CLEARING, HEADER, matrix
 from tests.lab.skew.test_run import Counter, FakeExecutor
 
@@ -82,7 +81,7 @@ def test_a_cell_that_is_to_be_played_otherwise_runs_again(tmp_path: Path) -> Non
     store.open(resume=False)
     executor = FakeExecutor({})
     for how in (Simulate.ALL, Simulate.ALL, Simulate.REPEATED):
-        running.run(_plan(tmp_path, CLEARING, simulate=how), store, executor, SystemClock(), Counter())
+        running.run(_plan(tmp_path, CLEARING, simulate=how), store, executor, Counter())
     assert len(executor.jobs) == 10 + 2
 
 
@@ -90,7 +89,7 @@ def test_the_reports_say_how_each_cell_was_played(tmp_path: Path) -> None:
     store = Store(tmp_path / "report")
     store.open(resume=False)
     found = _plan(tmp_path, _REPEATED)
-    running.run(found, store, FakeExecutor({}), SystemClock(), Counter())
+    running.run(found, store, FakeExecutor({}), Counter())
     running.write(running.collect(found, store, 1.0), store)
     suite = ElementTree.parse(store.directory / "junit.xml").getroot()
     played = {
