@@ -64,14 +64,6 @@ class RunOptions:
             words += [_FAILPOINTS, "=".join(failpoint)]
         return words
 
-    @classmethod
-    def from_json(cls, document: Mapping[str, object]) -> RunOptions:
-        """Return the options that `dataclasses.asdict` made a JSON object."""
-        found = cls(**document)  # type: ignore[arg-type]  # a plan of this program
-        return cls(
-            versions=found.versions, gates=found.gates, failpoints=[(c, n, a) for c, n, a in found.failpoints]
-        )
-
 
 def _failpoint(component: str, text: str) -> tuple[str, str]:
     """Return name and action of `NAME=ACTION`. Raises: OptionError."""

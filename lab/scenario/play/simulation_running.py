@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shlex
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import Lock
+from math import ceil
 
+from nominee.lab.jobs.job import Ended, Executor, Job, Line
 from nominee.lab.scenario.clusters.run_options import RunOptions
-from nominee.lab.scenario.clusters.simulation_plan import SimulationPlan
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.play.play import ended
 from nominee.lab.scenario.result import Outcome, ScenarioResult
-from nominee.localcluster.ending import kill
-from nominee.localcluster.supervisor.children import before_exec
+from nominee.machinery.wire.scalars import Json
+
+_SEEDS_PER_JOB = 50
+"""On other machines: a worker that dies loses so many at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationSettings:
-    """The seeds, the number of processes, and what is changed in the scenarios."""
+    """The seeds, and what is changed in the scenarios."""
 
     seeds: range
-    jobs: int = 1
     options: RunOptions = field(default_factory=RunOptions)
 
 
@@ -38,31 +33,6 @@ class SeedsResult:
 
     result: ScenarioResult
     seed: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """One run, as a simulating process prints it; `result` is there if it did not hold."""
-
-    scenario: str
-    seed: int
-    outcome: Outcome
-    seconds: float
-    checks: int
-    result: ScenarioResult | None
-
-    @classmethod
-    def parse(cls, text: str) -> _Line:
-        document = json.loads(text)
-        found = document.get("result")
-        return cls(
-            document["scenario"],
-            document["seed"],
-            Outcome(document["outcome"]),
-            document["seconds"],
-            document["checks"],
-            ScenarioResult.from_json(found) if found is not None else None,
-        )
 
 
 @dataclass(slots=True)
@@ -78,11 +48,13 @@ class _Tally:
     first: ScenarioResult | None = None
     skipped: ScenarioResult | None = None
 
-    def add(self, run: _Line) -> None:
-        seed, outcome, result = run.seed, run.outcome, run.result
+    def add(self, run: Mapping[str, Json]) -> None:
+        """Add a run as `simulation_program` yields it; it has the whole result if it did not hold."""
+        seed, outcome = run["seed"], Outcome(run["outcome"])
+        result = ScenarioResult.from_json(run["result"]) if "result" in run else None
         self.count += 1
-        self.checks += run.checks
-        self.seconds += run.seconds
+        self.checks += run["checks"]
+        self.seconds += run["seconds"]
         if outcome is Outcome.SKIPPED:
             self.skipped = result
         elif outcome is not Outcome.PASSED:
@@ -90,7 +62,7 @@ class _Tally:
             if self.first is None or seed < self.seed:
                 self.seed, self.first = seed, result
 
-    def result(self, settings: SimulationSettings) -> SeedsResult:
+    def result(self, settings: SimulationSettings, problem: str) -> SeedsResult:
         """Return the result of the scenario: that of the first failure, if there is one."""
         if self.skipped is not None:
             return SeedsResult(self.skipped)
@@ -98,7 +70,7 @@ class _Tally:
             share = f"seed {self.seed} ({self.failed} of {self.count} seeds failed)"
             return SeedsResult(replace(self.first, reason=f"{share}: {self.first.reason}"), self.seed)
         if self.count < len(settings.seeds):
-            reason = f"{self.count} of {len(settings.seeds)} seeds were run"
+            reason = f"{self.count} of {len(settings.seeds)} seeds were run: {problem}"
             return SeedsResult(ended(self.scenario, Outcome.ERROR, reason))
         passed = ended(self.scenario, Outcome.PASSED, f"{self.count} seeds")
         return SeedsResult(replace(passed, checks=self.checks, seconds=self.seconds))
@@ -111,67 +83,35 @@ def reproduce(scenario: Scenario, seed: int, settings: SimulationSettings) -> st
 
 
 def run_seeds(
-    scenarios: Sequence[Scenario], settings: SimulationSettings, report: Callable[[int, int], None]
+    scenarios: Sequence[Scenario],
+    settings: SimulationSettings,
+    executor: Executor,
+    report: Callable[[int, int], None],
 ) -> list[SeedsResult]:
     """Run each scenario with all seeds; `report` gets the number of runs so far, and of failures."""
     tallies = {scenario.name: _Tally(scenario) for scenario in scenarios}
-    lock = Lock()
-
-    def collect(child: subprocess.Popen[str]) -> None:
-        assert child.stdout is not None
-        for line in child.stdout:
-            run = _Line.parse(line)
-            with lock:
-                tallies[run.scenario].add(run)
+    problem = ""
+    with closing(executor.run(_jobs(scenarios, settings, executor))) as reports:
+        for each in reports:
+            if isinstance(each, Line):
+                tallies[each.value["scenario"]].add(each.value)
                 every = tallies.values()
                 report(sum(tally.count for tally in every), sum(tally.failed for tally in every))
-
-    # A child that is killed removes nothing: its temporary files are removed here.
-    with TemporaryDirectory(prefix="nominee-simulations-") as folder:
-        _collect_all(scenarios, settings, Path(folder), collect)
-    return [tally.result(settings) for tally in tallies.values()]
+            elif isinstance(each, Ended):
+                problem = problem or each.problem
+    return [tally.result(settings, problem) for tally in tallies.values()]
 
 
-def _collect_all(
-    scenarios: Sequence[Scenario],
-    settings: SimulationSettings,
-    folder: Path,
-    collect: Callable[[subprocess.Popen[str]], None],
-) -> None:
-    """Start the processes and collect their results; no process is left, whatever happens."""
-    children: list[subprocess.Popen[str]] = []
-    try:
-        # All children before the first thread: a process with threads does not fork safely.
-        jobs = max(min(settings.jobs, len(settings.seeds)), 1)
-        children.extend(_child(scenarios, settings, folder, index, jobs) for index in range(jobs))
-        with ThreadPoolExecutor(jobs) as pool:
-            try:
-                list(pool.map(collect, children))
-            finally:  # before the pool waits for its threads, which read until the children end
-                for child in children:
-                    child.kill()
-    finally:
-        for child in children:
-            kill(child)
-
-
-def _child(
-    scenarios: Sequence[Scenario], settings: SimulationSettings, folder: Path, index: int, jobs: int
-) -> subprocess.Popen[str]:
-    """Start a process for every `jobs`-th seed from the one at `index` on."""
-    plan = SimulationPlan(
-        scenarios=[(scenario.file, scenario.name) for scenario in scenarios],
-        first=settings.seeds[index],
-        last=settings.seeds[-1],
-        step=jobs,
-        options=settings.options,
-    )
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "nominee.lab.scenario.play.simulation_program", plan.to_json()],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(folder)},
-        process_group=0,
-        preexec_fn=before_exec(),
-    )
+def _jobs(scenarios: Sequence[Scenario], settings: SimulationSettings, executor: Executor) -> Iterator[Job]:
+    """Yield jobs with every n-th seed each: on this machine as many as run at a time."""
+    seeds = settings.seeds
+    count = min(executor.width, len(seeds)) if executor.is_local else ceil(len(seeds) / _SEEDS_PER_JOB)
+    for first in range(count):
+        yield Job(
+            id=f"seeds-from-{seeds[first]}",
+            function="nominee.lab.scenario.play.simulation_program:simulate_seeds",
+            arguments=(scenarios, seeds[first::count], settings.options),
+            noun="simulation",
+            stop_seconds_max=0.0,
+            own_temporary_files=True,
+        )

@@ -1,4 +1,4 @@
-"""The options --simulate, --seed, --seeds and --jobs of `nominee scenario run`."""
+"""The options --simulate, --seed, --seeds, --jobs and --executor of `nominee scenario run`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
+
+from nominee.commands.executors import executor_of, executor_option
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.format.model import Scenario
@@ -25,10 +27,11 @@ _PROGRESS_EVERY = 10
 
 @dataclass(frozen=True, slots=True)
 class SimulationOptions:
-    """The seeds of --simulate, and how many processes run them."""
+    """The seeds of --simulate, and where they run: in how many processes, or on a Dask cluster."""
 
     seeds: range
     jobs: int
+    scheduler_address: str = ""
 
     @property
     def narrates(self) -> bool:
@@ -53,16 +56,22 @@ def simulation_options(command: Callable[..., None]) -> Callable[..., None]:
         show_default="processors",
         help="Processes that simulate different seeds.",
     )
+    @executor_option
     @functools.wraps(command)
-    def wrapped(*, simulate: bool, seed: int | None, seeds: str, jobs: int, **others: object) -> None:
+    def wrapped(
+        *, simulate: bool, seed: int | None, seeds: str, jobs: int, scheduler_address: str, **others: object
+    ) -> None:
         if not simulate and (seed is not None or seeds):
             raise click.UsageError("--seed and --seeds are for --simulate")
         if seed is not None and seeds:
             raise click.UsageError("give --seed or --seeds, not both")
+        if scheduler_address and not seeds:
+            raise click.UsageError("--executor is for --simulate --seeds")
         chosen = _seeds(seeds) if seeds else range(seed or 1, (seed or 1) + 1)
         if seed == 0:
             chosen = range(1)
-        command(simulation=SimulationOptions(chosen, jobs) if simulate else None, **others)
+        options = SimulationOptions(chosen, jobs, scheduler_address) if simulate else None
+        command(simulation=options, **others)
 
     return wrapped
 
@@ -82,10 +91,11 @@ def run_simulated(
 
     The first failure of a scenario is played once more, to print its steps and to keep its log and history.
     """
+    from nominee.lab.jobs.job import ExecutorError
     from nominee.lab.scenario.play.simulation_running import SimulationSettings, run_seeds
     from nominee.lab.scenario.result import Outcome
 
-    seeds = SimulationSettings(seeds=options.seeds, jobs=options.jobs, options=settings.options)
+    seeds = SimulationSettings(seeds=options.seeds, options=settings.options)
     if options.narrates:
         return [_narrated(each, options.seeds[0], seeds, settings) for each in scenarios]
     total = len(options.seeds) * len(scenarios)
@@ -95,8 +105,12 @@ def run_simulated(
             end = "\n" if count == total else "\r"
             print(f"{count}/{total} runs, {failed} failed", end=end, file=sys.stderr, flush=True)
 
+    try:
+        found = run_seeds(scenarios, seeds, executor_of(options.scheduler_address, options.jobs), report)
+    except ExecutorError as error:
+        raise click.UsageError(str(error)) from None
     results = []
-    for scenario, result in zip(scenarios, run_seeds(scenarios, seeds, report), strict=True):
+    for scenario, result in zip(scenarios, found, strict=True):
         if result.seed is not None and result.result.outcome is not Outcome.SKIPPED:
             again = _narrated(scenario, result.seed, seeds, settings)
             results.append(replace(again, reason=result.result.reason))

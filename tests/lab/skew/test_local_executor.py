@@ -51,7 +51,7 @@ def test_at_most_so_many_cells_run_at_a_time(folder: Path) -> None:
     assert sorted(name for name, _ in started(folder)) == sorted(ended)
 
 
-@pytest.mark.slow
+@pytest.mark.processes
 def test_an_interrupted_run_kills_its_cells(folder: Path) -> None:
     running = LocalExecutor(2).run(_jobs(folder))
     assert next(running) is None
@@ -99,6 +99,7 @@ def test_a_cell_that_does_not_end_is_an_error(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.processes
 def test_a_cell_on_a_real_cluster(tmp_path: Path) -> None:
     file = tmp_path / "matrix.yaml"
     file.write_text(HEADER + CLEARING, encoding="utf-8")
