@@ -1,15 +1,14 @@
-"""Run one process for each tracking option, one after another, and collect their results."""
+"""Run one job for each tracking option, and collect their results."""
 
 from __future__ import annotations
 
-import json
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
+from nominee.lab.jobs.job import Ended, Executor, Job, Line
 from nominee.lab.study.results import Results, decode
 from nominee.lab.study.settings import Scenario, Tracking
-from nominee.localcluster.own_process import run_module
 
 
 class StudyError(RuntimeError):
@@ -21,33 +20,34 @@ def measure(
     trackings: Sequence[Tracking],
     scenarios: Sequence[Scenario],
     seeds: int,
+    executor: Executor,
     *,
     quick: bool,
     say: Callable[[str], None],
 ) -> Results:
-    """Return the results of all runs; each run has its own cluster below `directory`.
+    """Return the results of all runs; on this machine each has its own cluster below `directory`.
 
     Raises:
         StudyError: a run failed.
+        ExecutorError: the executor cannot run them.
     """
-    documents: list[dict[str, object]] = []
-    for tracking in trackings:
-        say(f"{tracking.value}: the cluster starts")
-        documents += _run(directory / tracking.value, tracking, scenarios, seeds, quick)
-    return decode(documents)
 
+    def jobs() -> Iterator[Job]:
+        for tracking in trackings:
+            say(f"{tracking.value}: the cluster starts")
+            cluster = directory / tracking.value if executor.is_local else None
+            yield Job(
+                id=tracking.value,
+                function="nominee.lab.study.runner:run",
+                arguments=(cluster, tracking, scenarios, seeds, quick),
+                noun="run",
+            )
 
-def _run(
-    directory: Path, tracking: Tracking, scenarios: Sequence[Scenario], seeds: int, quick: bool
-) -> list[dict[str, object]]:
-    arguments = [
-        *("--dir", str(directory)),
-        *("--tracking", tracking.value, "--seeds", str(seeds), *(["--quick"] if quick else [])),
-        *(word for scenario in scenarios for word in ("--scenario", scenario.value)),
-    ]
-    with tempfile.TemporaryFile("w+") as printed:
-        if run_module("nominee.lab.study.runner", arguments, printed) != 0:
-            raise StudyError(f"the run with tracking {tracking.value} failed")
-        printed.seek(0)
-        found: list[dict[str, object]] = json.load(printed)
-    return found
+    found: dict[str, list[dict[str, object]]] = {tracking.value: [] for tracking in trackings}
+    with closing(executor.run(jobs())) as reports:
+        for each in reports:
+            if isinstance(each, Line):
+                found[each.job.id].append(each.value)
+            elif isinstance(each, Ended) and each.problem:
+                raise StudyError(f"the run with tracking {each.job.id} failed: {each.problem}")
+    return decode([document for documents in found.values() for document in documents])

@@ -1,15 +1,12 @@
-"""`python -m nominee.lab.study.runner`: run scenarios with one tracking option, and print the results as
-JSON.
+"""Run scenarios with one tracking option, in a process of its own (a job).
 
-Each option has a process of its own: it starts a cluster, which a process that has used gRPC must not do.
+Each option has one: it starts a cluster, which a process that has used gRPC must not do.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import anyio
@@ -35,9 +32,9 @@ from nominee.lab.study.stage import Stage
 from nominee.lab.study.throughput import Throughput
 from nominee.lab.study.throughput_results import Rate
 from nominee.lab.study.trials import SETS, Trials
-from nominee.localcluster.output import INTERRUPTED
 from nominee.localcluster.own_cluster import cluster
 from nominee.machinery.runtime.clock import SystemClock
+from nominee.machinery.wire.scalars import Json
 
 
 def up_options(tracking: Tracking, nodes: int) -> list[str]:
@@ -116,35 +113,29 @@ async def _run(
         return await Runner(Lab(stage, clock), tracking, sizes, seeds).run(scenarios, points)
 
 
-def main() -> None:
-    """Run the program: start a cluster, run the scenarios, print one JSON list."""
-    parser = argparse.ArgumentParser(prog="python -m nominee.lab.study.runner")
-    parser.add_argument("--dir", type=Path, required=True)
-    parser.add_argument("--tracking", type=Tracking, required=True)
-    parser.add_argument("--seeds", type=int, required=True)
-    parser.add_argument("--scenario", type=Scenario, action="append", required=True)
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
-    sizes = QUICK if options.quick else FULL
-    nodes = SETS * options.seeds
-    if Scenario.THROUGHPUT in options.scenario:
+def run(
+    work: Path,
+    directory: Path | None,
+    tracking: Tracking,
+    scenarios: Sequence[Scenario],
+    seeds: int,
+    quick: bool,
+) -> Iterator[Json]:
+    """Start a cluster in a directory (None: the job's), run the scenarios, and yield their results."""
+    sizes = QUICK if quick else FULL
+    nodes = SETS * seeds
+    if Scenario.THROUGHPUT in scenarios:
         nodes += sizes.deferred_nodes + sizes.free_nodes
-    with cluster(options.dir, up_options(options.tracking, nodes), "etcd,apiserver,scheduler,kubelet"):
+    place = directory or work / "c"
+    with cluster(place, up_options(tracking, nodes), "etcd,apiserver,scheduler,kubelet"):
         results = anyio.run(
             _run,
-            options.dir,
-            options.tracking,
+            place,
+            tracking,
             sizes,
-            range(options.seeds),
-            options.scenario,
-            QUICK_CRASH_POINTS if options.quick else CRASH_POINTS,
+            range(seeds),
+            scenarios,
+            QUICK_CRASH_POINTS if quick else CRASH_POINTS,
             backend_options={"use_uvloop": True},
         )
-    print(json.dumps(results.documents), flush=True)
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    yield from results.documents

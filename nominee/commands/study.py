@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option
+from nominee.commands.executors import executor_of, executor_option
 from nominee.lab.extras import installation
 from nominee.lab.study.settings import QUICK_SEEDS, SEEDS_MAX, Scenario, Tracking
 
@@ -59,6 +60,7 @@ def study() -> None:
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help=f"Write a page with plots to this file. Needs the extra `study`: {installation('study')}",
 )
+@executor_option
 @output_option("table", "json")
 def resize_preemption(
     seeds: int | None,
@@ -67,6 +69,7 @@ def resize_preemption(
     quick: bool,
     input_file: Path | None,
     html: Path | None,
+    scheduler_address: str,
     output: str,
 ) -> None:
     """Measure what KEP-5836 leaves open for beta, for each option against double preemption.
@@ -87,7 +90,8 @@ def resize_preemption(
             [Tracking(one) for one in trackings] or list(Tracking),
             [Scenario(one) for one in scenarios] or list(Scenario),
             seeds or (QUICK_SEEDS if quick else _DEFAULT_SEEDS),
-            quick,
+            scheduler_address,
+            quick=quick,
         )
     if output == "json":
         echo_json(report.document)
@@ -113,8 +117,11 @@ def _read(path: Path) -> Report:
         raise click.BadParameter(f"{path}: {error}", param_hint="'--input'") from None
 
 
-def _measure(trackings: list[Tracking], scenarios: list[Scenario], seeds: int, quick: bool) -> Report:
+def _measure(
+    trackings: list[Tracking], scenarios: list[Scenario], seeds: int, scheduler_address: str, *, quick: bool
+) -> Report:
     from nominee.lab.bench.machine import machine
+    from nominee.lab.jobs.job import ExecutorError
     from nominee.lab.study.orchestration import StudyError, measure
     from nominee.lab.study.report import Report
 
@@ -126,10 +133,11 @@ def _measure(trackings: list[Tracking], scenarios: list[Scenario], seeds: int, q
                 trackings,
                 scenarios,
                 seeds,
+                executor_of(scheduler_address),
                 quick=quick,
                 say=lambda text: click.echo(text, err=True),
             )
-        except StudyError as error:
+        except (StudyError, ExecutorError) as error:
             raise click.ClickException(str(error)) from None
     return Report(
         version=version("nominee"),
