@@ -1,78 +1,101 @@
-"""Where the cases of an exploration run: on clusters of real processes, or in simulations."""
+"""Where the cases of an exploration run: on a cluster here, in simulations here, or as jobs elsewhere."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Generator, Iterable
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from nominee.lab.chaos.case import Case
-from nominee.lab.chaos.messages import Answer, Plan, Request
-from nominee.lab.chaos.observations import Ran, Undisturbed
-from nominee.lab.chaos.workers import Worker, WorkerError
+from nominee.lab.chaos.messages import Answer, Request
+from nominee.lab.chaos.observations import Undisturbed
+from nominee.lab.chaos.worker import CLUSTER, simulated
+from nominee.lab.jobs.directory import JobDirectory
+from nominee.lab.jobs.job import Ended, Executor, Job, Line
+from nominee.lab.jobs.process import JobError, JobProcess
 from nominee.lab.scenario.format.model import Scenario
+from nominee.machinery.runtime.clock import SystemClock
+from nominee.machinery.wire.scalars import Json
 
 START_SECONDS_MAX = 120.0
 CASES_PER_CLUSTER_MAX = 40
 """A history grows, and its check with it."""
+_SERVE, _SIMULATE = "nominee.lab.chaos.worker:serve", "nominee.lab.chaos.worker:simulate"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A case that was run, and how long it took."""
+
+    case: Case
+    answer: Answer
+    seconds: float
 
 
 class Clusters(Protocol):
-    """Clusters of one scenario, one after another. `count` is how many were started."""
+    """Clusters of one scenario. `count` is how many were started."""
 
     count: int
 
-    def run(self, case: Case, undisturbed: Undisturbed, seed: int) -> Answer:
-        """Run a case.
+    def run(
+        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int
+    ) -> Generator[Answered, None, None]:
+        """Run cases; yield each when it has ended, with `answer.error` if it could not be run.
+
+        The next case is taken from the iterable when there is room for it.
 
         Raises:
-            WorkerError: it could not be run.
+            ExecutorError: no case can be run.
         """
         ...
 
     def keep(self) -> str:
-        """Stop the cluster of the last case, and return the directory in which its files are kept."""
+        """Return the directory in which the files of the last case that was yielded are kept, or ""."""
         ...
 
     def close(self) -> None:
-        """Stop the cluster."""
+        """Stop what runs."""
         ...
 
 
 class RealClusters:
-    """Clusters of real processes, each with a worker; one is used again as long as its cases are clean."""
+    """Clusters of real processes on this machine; one is used again as long as its cases are clean."""
 
     def __init__(
         self, scenario: Scenario, base: Path, *, keep_all: bool = False, verbose: bool = False
     ) -> None:
         self._scenario, self._base = scenario, base
         self._keep_all, self._verbose = keep_all, verbose
-        self._worker: Worker | None = None
-        self._cases = 0
+        self._worker: _Worker | None = None
         self.count = 0
 
-    def run(self, case: Case, undisturbed: Undisturbed, seed: int) -> Answer:
-        """Run a case; real processes do not use the seed."""
-        worker = self._worker
-        if worker is None or not worker.is_usable or self._cases >= CASES_PER_CLUSTER_MAX:
-            self.close()
-            worker = self._start()
-        self._cases += 1
-        request = Request(case=case, undisturbed=undisturbed)
-        return worker.run(request, self._scenario.timeout_seconds * 3 + START_SECONDS_MAX)
+    def run(
+        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int
+    ) -> Generator[Answered, None, None]:
+        """Run cases one after another; real processes do not use the seed."""
+        clock = SystemClock()
+        for case in cases:
+            began = clock.monotonic()
+            try:
+                answer = self._run(Request(case=case, undisturbed=undisturbed))
+            except JobError as error:
+                logs = f"its logs are in {self._worker.directory}/logs" if self._worker else ""
+                answer = Answer(error=f"{error}; {logs}")
+            yield Answered(case, answer, clock.monotonic() - began)
 
-    def _start(self) -> Worker:
-        """Start a cluster. Raises: WorkerError."""
-        self.count += 1
-        plan = Plan(
-            file=self._scenario.file,
-            name=self._scenario.name,
-            directory=str(self._base / f"{self.count:03}"),
-            verbose=self._verbose,
-        )
-        self._worker, self._cases = Worker(plan), 0
-        self._worker.wait_ready(START_SECONDS_MAX)
-        return self._worker
+    def _run(self, request: Request) -> Answer:
+        """Run a case. Raises: JobError."""
+        worker = self._worker
+        if worker is None or not worker.is_usable or worker.cases >= CASES_PER_CLUSTER_MAX:
+            self.close()
+            self.count += 1
+            directory = self._base / f"{self.count:03}"
+            self._worker = worker = _Worker(self._scenario, directory, verbose=self._verbose)
+            worker.wait_ready()
+        return worker.run(request, _case_seconds_max(self._scenario))
 
     def keep(self) -> str:
         """Stop the cluster, and keep its files."""
@@ -87,40 +110,69 @@ class RealClusters:
         if worker is None:
             return ""
         worker.close()
-        if keep:
-            return worker.directory
-        shutil.rmtree(worker.directory, ignore_errors=True)
-        return ""
+        if not keep:
+            shutil.rmtree(worker.directory, ignore_errors=True)
+        return str(worker.directory) if keep else ""
+
+
+class _Worker:
+    """A process with one cluster; it answers requests as long as it `is_usable`. Call `close` at the end."""
+
+    def __init__(self, scenario: Scenario, directory: Path, *, verbose: bool) -> None:
+        self.directory, self.cases, self.is_usable = directory, 0, False
+        self._job_directory = JobDirectory.make()
+        job = Job(
+            id=directory.name, function=_SERVE, arguments=(scenario, directory, (), verbose), noun="worker"
+        )
+        self._process = JobProcess(job, self._job_directory.path, talks=True)
+
+    def wait_ready(self) -> None:
+        """Wait until the cluster runs. Raises: JobError."""
+        self._checked(self._process.receive(START_SECONDS_MAX))
+        self.is_usable = True
+
+    def run(self, request: Request, seconds_max: float) -> Answer:
+        """Run a case. Raises: JobError."""
+        self.cases += 1
+        self.is_usable = False
+        answer = self._checked(self._process.ask(request.to_json(), seconds_max))
+        self.is_usable = answer.is_clean
+        return answer
+
+    def _checked(self, value: Json) -> Answer:
+        answer = Answer.from_json(value)
+        if answer.error:
+            raise JobError(answer.error)
+        return answer
+
+    def close(self) -> None:
+        """Stop the cluster, and wait for the process to end."""
+        try:
+            self._process.leave(self._process.job.stop_seconds_max if self.is_usable else 1.0)
+        finally:
+            try:
+                self._process.close()
+            finally:
+                self._job_directory.remove()
 
 
 class SimulatedClusters:
-    """A new simulation for each case: the same case and seed give the same run."""
+    """A new simulation for each case, in this process: the same case and seed give the same run."""
 
     def __init__(self, scenario: Scenario, *, verbose: bool = False) -> None:
         self._scenario, self._verbose = scenario, verbose
         self.count = 0
 
-    def run(self, case: Case, undisturbed: Undisturbed, seed: int) -> Answer:
-        """Run a case in a simulation of this seed."""
-        # These import the components.
-        from nominee.lab.chaos.disturbed_run import run_case
-        from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
-        from nominee.lab.scenario.play.narration import Silent, TextNarrator
-        from nominee.lab.scenario.play.simulate import with_cluster
-        from nominee.localcluster.cluster import ClusterError
-        from nominee.simulation.simulation import Simulation
-
-        self.count += 1
-        simulation = Simulation(seed)
-        narrate = TextNarrator(simulation.clock, to_stderr=True) if self._verbose else Silent()
-
-        async def play(cluster: SimulatedCluster) -> Ran:
-            return await run_case(self._scenario, case, cluster, narrate, undisturbed, clean_up=False)
-
-        try:
-            return Answer.of(with_cluster(self._scenario.cluster, simulation, play))
-        except ClusterError as error:
-            raise WorkerError(str(error)) from None
+    def run(
+        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int
+    ) -> Generator[Answered, None, None]:
+        """Run cases one after another in simulations of this seed."""
+        clock = SystemClock()
+        for case in cases:
+            self.count += 1
+            began = clock.monotonic()
+            answer = simulated(self._scenario, case, undisturbed, seed, verbose=self._verbose)
+            yield Answered(case, answer, clock.monotonic() - began)
 
     def keep(self) -> str:
         """Return "": the command that runs the case again shows everything."""
@@ -128,3 +180,71 @@ class SimulatedClusters:
 
     def close(self) -> None:
         """Do nothing: a simulation has ended with its run."""
+
+
+class JobClusters:
+    """Each case is a job, with a cluster of its own or a simulation; an executor runs several at a time."""
+
+    def __init__(self, scenario: Scenario, executor: Executor, base: Path, *, simulate: bool) -> None:
+        self._scenario, self._executor, self._base, self._simulate = scenario, executor, base, simulate
+        self._ended: Path | None = None
+        self.count = 0
+
+    def run(
+        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int
+    ) -> Generator[Answered, None, None]:
+        """Run cases at the same time.
+
+        Raises:
+            ExecutorError: no case can be run.
+        """
+        answers: dict[str, Answer] = {}
+        running: dict[str, Case] = {}
+
+        def jobs() -> Generator[Job, None, None]:
+            for case in cases:
+                self.count += 1
+                job = self._job(case, undisturbed, seed)
+                running[job.id] = case
+                yield job
+
+        with closing(self._executor.run(jobs())) as reports:
+            for each in reports:
+                if isinstance(each, Line):
+                    answers[each.job.id] = Answer.from_json(each.value)
+                elif isinstance(each, Ended):
+                    answer = answers.pop(each.job.id, Answer(ready=True))
+                    if not answer.error and answer.result is None:
+                        answer = Answer(error=each.problem or "the case left no result")
+                    self._ended = each.directory / CLUSTER
+                    yield Answered(running.pop(each.job.id), answer, each.seconds)
+
+    def _job(self, case: Case, undisturbed: Undisturbed, seed: int) -> Job:
+        name = f"{self.count:03}"
+        if self._simulate:
+            arguments = (self._scenario, case, undisturbed, seed)
+            return Job(id=name, function=_SIMULATE, arguments=arguments, noun="case", stop_seconds_max=0.0)
+        requests = [Request(case=case, undisturbed=undisturbed)]
+        return Job(
+            id=name,
+            function=_SERVE,
+            arguments=(self._scenario, None, requests, False),
+            noun="case",
+            seconds_max=START_SECONDS_MAX + _case_seconds_max(self._scenario),
+            files=(f"{CLUSTER}/*.gz", f"{CLUSTER}/logs/*.log"),
+        )
+
+    def keep(self) -> str:
+        """Copy the files that were sent to a directory of this machine, and return it."""
+        if self._ended is None or not self._ended.is_dir():
+            return ""
+        target = self._base / f"{len(list(self._base.glob('*'))) + 1:03}"
+        shutil.copytree(self._ended, target)
+        return str(target)
+
+    def close(self) -> None:
+        """Do nothing: the executor has ended what ran."""
+
+
+def _case_seconds_max(scenario: Scenario) -> float:
+    return scenario.timeout_seconds * 3 + START_SECONDS_MAX

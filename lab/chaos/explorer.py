@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from nominee.lab.chaos.case import Case
-from nominee.lab.chaos.clusters import Clusters
+from nominee.lab.chaos.clusters import Answered, Clusters
 from nominee.lab.chaos.exploration import ETCD, Exploration, Scope, smallest_first
 from nominee.lab.chaos.messages import Answer
 from nominee.lab.chaos.observations import Undisturbed
 from nominee.lab.chaos.tolerance import changes, controlled, is_among
 from nominee.lab.chaos.verdict import CaseResult, Verdict, judge
-from nominee.lab.chaos.workers import WorkerError
+from nominee.lab.jobs.job import ExecutorError
 from nominee.lab.scenario.format.model import Control, Scenario
 from nominee.machinery.runtime.clock import SystemClock
 
@@ -76,6 +77,7 @@ class Explorer:
         self._scenario, self._clusters, self._settings, self._say = scenario, clusters, settings, say
         self._clock = SystemClock()
         self._undisturbed = Undisturbed()
+        self._stopped = False
         self._seed = settings.scope.seed
         self.report = Report(scenario=scenario, seed=settings.scope.seed)
 
@@ -88,6 +90,8 @@ class Explorer:
                 self._seed = self._settings.scope.seed + number
                 if not self._round(deadline):
                     break
+        except ExecutorError as error:
+            self.report.error = str(error)
         finally:
             self._clusters.close()
             self.report.clusters = self._clusters.count
@@ -102,8 +106,7 @@ class Explorer:
 
     def _plain(self) -> Mapping[str, Mapping[str, int]] | None:
         """Run the scenario without perturbations; return the failpoints that it passed, None if it fails."""
-        result, answer = self._run(Case())
-        self.report.runs += 1
+        ((result, answer),) = self._run([Case()])
         if result.verdict is not Verdict.HELD or answer is None or answer.hits is None:
             self.report.results.append(result)
             if result.verdict is Verdict.BROKEN:
@@ -126,24 +129,42 @@ class Explorer:
     def _cases(self, hits: Mapping[str, Mapping[str, int]], deadline: float) -> bool:
         exploration = Exploration(hits, self._scope(hits))
         self.report.singles = exploration.single_count
-        ended = False
-        while self._clock.monotonic() < deadline and not ended:
-            case = self._settings.case or exploration.next_case()
-            if case is None:
-                break
-            result, _ = self._run(case)
-            self.report.runs += 1
-            exploration.record(result)
-            number = f"{len(exploration.results)}/{exploration.single_count}"
-            self._say(f"{number:>8} {result.verdict.value:12} {result.seconds:5.1f}s {case}")
-            if result.verdict is Verdict.BROKEN:
-                self._say(f"{'':8} {result.observation}")
-            broken = result.verdict is Verdict.BROKEN
-            ended = self._settings.case is not None or (broken and self._settings.stops)
+        if self._settings.case is not None:
+            self._run_some(exploration, [self._settings.case])
+        else:
+            while self._run_some(exploration, self._due(exploration, deadline)):
+                pass
         self.report.results += exploration.results
         self.report.broken = smallest_first([*self.report.broken, *exploration.broken()])
         self.report.left = exploration.left if self._settings.case is None else 0
-        return not ended and self._clock.monotonic() < deadline
+        is_over = self._stopped or self._settings.case is not None
+        return not is_over and self._clock.monotonic() < deadline
+
+    def _due(self, exploration: Exploration, deadline: float) -> Iterator[Case]:
+        """Yield cases while there is time: the single ones, or, once these have ended, pairs."""
+        are_single = exploration.left > 0
+        while self._clock.monotonic() < deadline and not self._stopped:
+            if are_single and not exploration.left:
+                return
+            case = exploration.next_case()
+            if case is None:
+                return
+            yield case
+
+    def _run_some(self, exploration: Exploration, cases: Iterable[Case]) -> bool:
+        """Run cases and record them; return whether there may be others."""
+        before = len(exploration.results)
+        with closing(self._run(cases)) as results:
+            for result, _ in results:
+                exploration.record(result)
+                number = f"{len(exploration.results)}/{exploration.single_count}"
+                self._say(f"{number:>8} {result.verdict.value:12} {result.seconds:5.1f}s {result.case}")
+                if result.verdict is Verdict.BROKEN:
+                    self._say(f"{'':8} {result.observation}")
+                    if self._settings.stops:
+                        self._stopped = True
+                        break
+        return len(exploration.results) > before and not self._stopped
 
     def _scope(self, hits: Mapping[str, Mapping[str, int]]) -> Scope:
         watched = {
@@ -165,18 +186,21 @@ class Explorer:
             served=[each for each in watched if not is_among(each, {API_SERVER, *restarted})],
         )
 
-    def _run(self, case: Case) -> tuple[CaseResult, Answer | None]:
-        """Run a case; one that ends its worker is an error."""
-        began = self._clock.monotonic()
-        try:
-            answer = self._clusters.run(case, self._undisturbed, self._seed)
-        except WorkerError as error:
-            failed = CaseResult(case=case, verdict=Verdict.ERROR, observation=str(error))
-            return replace(failed, reproduce=self._reproduce(case)), None
+    def _run(self, cases: Iterable[Case]) -> Generator[tuple[CaseResult, Answer | None], None, None]:
+        """Run cases; one that could not be run is an error."""
+        with closing(self._clusters.run(cases, self._undisturbed, self._seed)) as answers:
+            for each in answers:
+                self.report.runs += 1
+                yield self._judged(each), None if each.answer.error else each.answer
+
+    def _judged(self, answered: Answered) -> CaseResult:
+        case, answer = answered.case, answered.answer
+        if answer.error:
+            failed = CaseResult(case=case, verdict=Verdict.ERROR, observation=answer.error)
+            return replace(failed, reproduce=self._reproduce(case))
         found = judge(case, answer.scenario_result, reached=answer.reached, unsettled=answer.unsettled)
         directory = self._clusters.keep() if found.verdict is Verdict.BROKEN else ""
-        seconds = self._clock.monotonic() - began
-        return replace(found, seconds=seconds, directory=directory, reproduce=self._reproduce(case)), answer
+        return replace(found, seconds=answered.seconds, directory=directory, reproduce=self._reproduce(case))
 
     def _reproduce(self, case: Case) -> str:
         words = ["nominee", "chaos", "explore", self._scenario.file, "--name", self._scenario.name]

@@ -13,20 +13,6 @@ from nominee.machinery.wire.scalars import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """The input: a scenario, and the directory of its cluster. `verbose`: steps go to standard error."""
-
-    file: str
-    name: str
-    directory: str
-    verbose: bool = False
-
-    def to_json(self) -> str:
-        """Return the plan as JSON."""
-        return json.dumps(asdict(self))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A case that a worker runs."""
 
@@ -64,9 +50,9 @@ class Answer:
     is_clean: bool = False
     lasting: Sequence[int] = ()
 
-    def to_json(self) -> str:
-        """Return the answer as a line."""
-        return json.dumps(asdict(self))
+    def as_json(self) -> Json:
+        """Return the answer as a JSON object."""
+        return asdict(self)
 
     @classmethod
     def of(cls, ran: Ran) -> Answer:
@@ -81,9 +67,9 @@ class Answer:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> Answer:
-        """Return the answer that `to_json` wrote."""
-        return cls(**json.loads(text))
+    def from_json(cls, value: Json) -> Answer:
+        """Return the answer that `as_json` made a JSON object."""
+        return cls(**value)
 
     @property
     def scenario_result(self) -> ScenarioResult:

@@ -1,76 +1,94 @@
-"""`python -m nominee.lab.chaos.worker PLAN`: one cluster, on which the cases of standard input are run.
-
-Lines of JSON: a Request in, an Answer out. It ends with the input, or after a case that
-leaves the cluster unusable. A process of its own for each cluster: it starts processes, which a process that
-has used gRPC must not do.
-"""
+"""What a job of an exploration does: run cases on one cluster, or one case in a simulation."""
 
 from __future__ import annotations
 
-import json
-import os
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TextIO
 
 import anyio
 import anyio.to_thread
 
-from nominee.lab.chaos.messages import Answer, Plan, Request
-from nominee.lab.scenario.format.reading import read_file
+from nominee.lab.chaos.case import Case
+from nominee.lab.chaos.messages import Answer, Request
+from nominee.lab.chaos.observations import Ran, Undisturbed
+from nominee.lab.jobs.job import Write
+from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.play.narration import Narrator, Silent, TextNarrator
 from nominee.lab.scenario.play.play import NotStartedError, started
-from nominee.localcluster.output import INTERRUPTED
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import SystemClock
 
+CLUSTER = "c"
 
-def main(text: str, requests: TextIO, answers: TextIO) -> int:
-    """Start the cluster, and answer requests until they end."""
-    plan = Plan(**json.loads(text))
-    scenario = next(each for each in read_file(Path(plan.file)) if each.name == plan.name)
-    logs.configure("chaos", stream=sys.stdout)
-    narrate: Narrator = TextNarrator(SystemClock(), to_stderr=True) if plan.verbose else Silent()
 
-    def answer(found: Answer) -> None:
-        answers.write(found.to_json() + "\n")
-        answers.flush()
+def serve(
+    work: Path,
+    write: Write,
+    scenario: Scenario,
+    directory: Path | None,
+    requests: Sequence[Request],
+    verbose: bool,
+) -> None:
+    """Start a cluster in a directory (None: the job's), and answer requests, then those of standard input.
 
-    async def serve() -> None:
+    It ends with the input, or after a case that leaves the cluster unusable. A process of its own for each
+    cluster: it starts processes, which a process that has used gRPC must not do.
+    """
+    place = directory or work / CLUSTER
+    narrate: Narrator = TextNarrator(SystemClock(), to_stderr=True) if verbose else Silent()
+
+    async def answer_all() -> None:
         # These import gRPC; the cluster is started before.
         from nominee.lab.chaos.disturbed_run import run_case
         from nominee.lab.scenario.clusters.real_cluster import RealCluster
 
-        async with RealCluster.open(Path(plan.directory), scenario.cluster) as cluster:
-            answer(Answer(ready=True))
-            while line := await anyio.to_thread.run_sync(requests.readline):
-                request = Request.from_json(line)
+        remaining = _requests(requests)
+        async with RealCluster.open(place, scenario.cluster) as cluster:
+            write(Answer(ready=True).as_json())
+            while request := await anyio.to_thread.run_sync(next, remaining, None):
                 ran = await run_case(scenario, request.case, cluster, narrate, request.undisturbed)
-                answer(Answer.of(ran))
+                write(Answer.of(ran).as_json())
                 if not ran.is_clean:
                     return
 
     try:
-        with started(scenario.cluster, Path(plan.directory)):
-            anyio.run(serve, backend_options={"use_uvloop": True})
+        with logs.written_to(place / "logs" / "worker.log", "chaos"), started(scenario.cluster, place):
+            anyio.run(answer_all, backend_options={"use_uvloop": True})
     except NotStartedError as error:
-        answer(Answer(error=f"the cluster did not start: {error}"))
-        return 1
-    return 0
+        write(Answer(error=f"the cluster did not start: {error}").as_json())
 
 
-def _own_output(directory: Path) -> TextIO:
-    """Return standard output for the answers alone; what else is printed goes to D/logs/worker.log."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    log = directory / "logs" / "worker.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as file:
-        os.dup2(file.fileno(), sys.stdout.fileno())
-    return answers
+def _requests(first: Sequence[Request]) -> Iterator[Request]:
+    yield from first
+    yield from map(Request.from_json, sys.stdin)
 
 
-if __name__ == "__main__":
+def simulate(
+    _work: Path, write: Write, scenario: Scenario, case: Case, undisturbed: Undisturbed, seed: int
+) -> None:
+    """Run a case in a simulation, as a job."""
+    write(simulated(scenario, case, undisturbed, seed, verbose=False).as_json())
+
+
+def simulated(
+    scenario: Scenario, case: Case, undisturbed: Undisturbed, seed: int, *, verbose: bool
+) -> Answer:
+    """Run a case in a simulation of this seed."""
+    # These import the components.
+    from nominee.lab.chaos.disturbed_run import run_case
+    from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
+    from nominee.lab.scenario.play.simulate import with_cluster
+    from nominee.localcluster.cluster import ClusterError
+    from nominee.simulation.simulation import Simulation
+
+    simulation = Simulation(seed)
+    narrate: Narrator = TextNarrator(simulation.clock, to_stderr=True) if verbose else Silent()
+
+    async def play(cluster: SimulatedCluster) -> Ran:
+        return await run_case(scenario, case, cluster, narrate, undisturbed, clean_up=False)
+
     try:
-        sys.exit(main(sys.argv[1], sys.stdin, _own_output(Path(json.loads(sys.argv[1])["directory"]))))
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        return Answer.of(with_cluster(scenario.cluster, simulation, play))
+    except ClusterError as error:
+        return Answer(error=str(error))

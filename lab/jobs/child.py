@@ -6,6 +6,7 @@ has, so that the child itself asks for the signal.
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import sys
@@ -17,15 +18,16 @@ from nominee.machinery.process.parent_death import die_with_parent
 
 def main(file: Path, descriptor: int) -> None:
     """Call the function of a job, and write its results."""
-    import json
-
     function, arguments = pickle.loads(file.read_bytes())
     module, _, name = function.partition(":")
     os.set_inheritable(descriptor, False)
     with open(descriptor, "w", encoding="utf-8") as results:
-        for value in getattr(import_module(module), name)(file.parent, *arguments):
+
+        def write(value: object) -> None:
             results.write(f"{json.dumps(value)}\n")
             results.flush()
+
+        getattr(import_module(module), name)(file.parent, write, *arguments)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -10,13 +10,15 @@ from typing import Protocol
 
 from nominee.machinery.wire.scalars import Json
 
+Write = Callable[[Json], None]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A function that runs in a process of its own.
 
-    `function` is MODULE:NAME. It is called with the job's directory and `arguments`, and yields JSON values,
-    the results. `noun` names the job in messages.
+    `function` is MODULE:NAME. It is called with the job's directory, a function that writes one result, and
+    `arguments`. `noun` names the job in messages.
     """
 
     id: str

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
 from nominee.lab.history import history_file
 from nominee.lab.jobs.directory import last_line
-from nominee.lab.jobs.job import Ended, Job
+from nominee.lab.jobs.job import Ended, Job, Write
 from nominee.lab.scenario.result import Outcome, ScenarioResult
 from nominee.lab.skew.planning import PlannedCell
 from nominee.localcluster.supervisor.directory import write_atomically
@@ -42,20 +42,20 @@ def job(planned: PlannedCell) -> Job:
     )
 
 
-def play(directory: Path, text: str, simulated: bool) -> Iterator[Json]:
-    """Play a cell in its process; yield the result."""
+def play(directory: Path, write: Write, text: str, simulated: bool) -> None:
+    """Play a cell in its process; write the result."""
     file, cluster = directory / SCENARIO, directory / _CLUSTER
     file.write_text(text, encoding="utf-8")
     if simulated:
         from nominee.lab.skew.simulated_cell import play
 
-        yield play(file, cluster).as_json()
+        write(play(file, cluster).as_json())
         return
     from nominee.lab.scenario.clusters.run_options import RunOptions
     from nominee.lab.scenario.format.reading import read_file
     from nominee.lab.scenario.play.program import play_on_one_cluster
 
-    yield from play_on_one_cluster(directory, read_file(file), cluster, RunOptions(), to_stderr=True)
+    play_on_one_cluster(directory, write, read_file(file), cluster, RunOptions(), to_stderr=True)
 
 
 def keep(planned: PlannedCell, results: Sequence[Json], ended: Ended, target: Path) -> None:

@@ -6,11 +6,12 @@ Each option has one: it starts a cluster, which a process that has used gRPC mus
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
 
+from nominee.lab.jobs.job import Write
 from nominee.lab.study.lab import Lab
 from nominee.lab.study.observation import TrialResult
 from nominee.lab.study.plans import FILLER_PRIORITY, RESIZER_PRIORITY, VICTIM_PRIORITIES
@@ -34,7 +35,6 @@ from nominee.lab.study.throughput_results import Rate
 from nominee.lab.study.trials import SETS, Trials
 from nominee.localcluster.own_cluster import cluster
 from nominee.machinery.runtime.clock import SystemClock
-from nominee.machinery.wire.scalars import Json
 
 
 def up_options(tracking: Tracking, nodes: int) -> list[str]:
@@ -115,13 +115,14 @@ async def _run(
 
 def run(
     work: Path,
+    write: Write,
     directory: Path | None,
     tracking: Tracking,
     scenarios: Sequence[Scenario],
     seeds: int,
     quick: bool,
-) -> Iterator[Json]:
-    """Start a cluster in a directory (None: the job's), run the scenarios, and yield their results."""
+) -> None:
+    """Start a cluster in a directory (None: the job's), run the scenarios, and write their results."""
     sizes = QUICK if quick else FULL
     nodes = SETS * seeds
     if Scenario.THROUGHPUT in scenarios:
@@ -138,4 +139,5 @@ def run(
             QUICK_CRASH_POINTS if quick else CRASH_POINTS,
             backend_options={"use_uvloop": True},
         )
-    yield from results.documents
+    for document in results.documents:
+        write(document)

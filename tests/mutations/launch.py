@@ -1,7 +1,7 @@
 """Run a program of Nominee with a known bug: `python -m tests.mutations.launch MUTATION -- MODULE ARGS`.
 
 If MODULE is the mutation's component, it is patched before its main runs. If it is another program that
-starts processes (`nominee.cli`, `nominee.lab.chaos.worker`), the processes that it starts get the mutation,
+starts processes (`nominee.cli`, `nominee.lab.jobs.child`), the processes that it starts get the mutation,
 too.
 """
 
@@ -17,7 +17,7 @@ from tests.mutations.patch import Edit, apply
 
 SELF = "tests.mutations.launch"
 ROOT = Path(__file__).resolve().parents[2]
-_STARTS_PROCESSES = ("nominee.cli", "nominee.lab.chaos.worker")
+_STARTS_PROCESSES = ("nominee.cli", "nominee.lab.jobs.child")
 
 
 def main(argv: list[str]) -> None:
@@ -52,9 +52,9 @@ def edits(mutation: Mutation, module: str) -> tuple[Edit, ...]:
             f'{prefix}"nominee.cli", ',
         ),
         Edit(
-            "nominee.lab.chaos.workers:_command",
-            '"-P", "-m", "nominee.lab.chaos.worker", ',
-            f'{prefix}"nominee.lab.chaos.worker", ',
+            "nominee.lab.jobs.process:_command",
+            '"-P", "-m", "nominee.lab.jobs.child", ',
+            f'{prefix}"nominee.lab.jobs.child", ',
         ),
         Edit(
             "nominee.localcluster.plan:_command",

@@ -5,22 +5,27 @@ Each cluster has one: it starts processes, which a process that has used gRPC mu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from nominee.lab.jobs.job import Write
 from nominee.lab.scenario.clusters.run_options import RunOptions
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.play.narration import TextNarrator
 from nominee.lab.scenario.play.play import run_together
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import SystemClock
-from nominee.machinery.wire.scalars import Json
 
 
 def play_on_one_cluster(
-    _work: Path, scenarios: Sequence[Scenario], directory: Path, options: RunOptions, to_stderr: bool
-) -> Iterator[Json]:
-    """Run scenarios that share a cluster, in its directory; yield their results."""
+    _work: Path,
+    write: Write,
+    scenarios: Sequence[Scenario],
+    directory: Path,
+    options: RunOptions,
+    to_stderr: bool,
+) -> None:
+    """Run scenarios that share a cluster, in its directory; write their results."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "scenario.log").open("a", encoding="utf-8") as log:
         logs.configure("scenario", stream=log)
@@ -31,4 +36,5 @@ def play_on_one_cluster(
             first=options.first,
             narrate=TextNarrator(SystemClock(), to_stderr=to_stderr),
         )
-    yield from (result.as_json() for result in results)
+    for result in results:
+        write(result.as_json())

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from nominee.lab.jobs.job import Write
 from nominee.lab.scenario.clusters.run_options import RunOptions
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.play.simulate import simulate
-from nominee.machinery.wire.scalars import Json
 
 
 def simulate_seeds(
-    _directory: Path, scenarios: Sequence[Scenario], seeds: Sequence[int], options: RunOptions
-) -> Iterator[Json]:
+    _directory: Path, write: Write, scenarios: Sequence[Scenario], seeds: Sequence[int], options: RunOptions
+) -> None:
     """Play the scenarios with each seed.
 
-    Yield of each run scenario, seed, outcome, seconds (simulated), the number of checks, and the whole result
+    Write of each run scenario, seed, outcome, seconds (simulated), the number of checks, and the whole result
     if it did not hold.
     """
     gc.disable()  # `between_runs` collects
@@ -26,14 +26,16 @@ def simulate_seeds(
             result = simulate(scenario, seed, overrides=options.overrides, first=options.first)
             between_runs()
             whole = {} if result.held and not result.reason else {"result": result.as_json()}
-            yield {
-                "scenario": result.scenario,
-                "seed": seed,
-                "outcome": result.outcome.value,
-                "seconds": result.seconds,
-                "checks": result.checks,
-                **whole,
-            }
+            write(
+                {
+                    "scenario": result.scenario,
+                    "seed": seed,
+                    "outcome": result.outcome.value,
+                    "seconds": result.seconds,
+                    "checks": result.checks,
+                    **whole,
+                }
+            )
 
 
 def between_runs() -> None:

@@ -49,7 +49,7 @@ class _Tally:
     skipped: ScenarioResult | None = None
 
     def add(self, run: Mapping[str, Json]) -> None:
-        """Add a run as `simulation_program` yields it; it has the whole result if it did not hold."""
+        """Add a run as `simulation_program` writes it; it has the whole result if it did not hold."""
         seed, outcome = run["seed"], Outcome(run["outcome"])
         result = ScenarioResult.from_json(run["result"]) if "result" in run else None
         self.count += 1

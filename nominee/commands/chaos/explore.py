@@ -15,6 +15,7 @@ from nominee.commands.chaos.option_types import Actions, Duration, Identifier
 from nominee.commands.chaos.options import run_options
 from nominee.commands.chaos.run import run
 from nominee.commands.common import end_as_by_ctrl_c, output_option
+from nominee.commands.executors import executor_of, executor_option
 from nominee.lab.chaos.case import Action, Case, Move, View
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ chaos.add_command(run)
     verbose="Print the steps of each run.",
 )
 @click.option("--stop", is_flag=True, help="End at the first case that breaks.")
+@executor_option
 @output_option(*_FORMATS)
 def explore(
     file: Path,
@@ -87,6 +89,7 @@ def explore(
     rounds: int,
     stop: bool,
     verbose: bool,
+    scheduler_address: str,
     output: str,
 ) -> None:
     """Run a scenario once for each failpoint that it passes and each action.
@@ -96,10 +99,12 @@ def explore(
     Ctrl-C.
     """
     from nominee.lab.chaos import report as reports
-    from nominee.lab.chaos.clusters import Clusters, RealClusters, SimulatedClusters
+    from nominee.lab.chaos.clusters import Clusters, JobClusters, RealClusters, SimulatedClusters
     from nominee.lab.chaos.exploration import Scope
     from nominee.lab.chaos.explorer import Explorer, Settings
 
+    if scheduler_address and verbose:
+        raise click.UsageError("--verbose is for this machine: workers do not send the steps")
     scenario = _find(file, name)
     end_as_by_ctrl_c()
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-chaos-"))
@@ -120,11 +125,13 @@ def explore(
         rounds_max=rounds if simulate and case is None else 1,
         stops=stop,
     )
-    clusters: Clusters = (
-        SimulatedClusters(scenario, verbose=verbose)
-        if simulate
-        else RealClusters(scenario, base, keep_all=directory is not None, verbose=verbose)
-    )
+    clusters: Clusters
+    if scheduler_address:
+        clusters = JobClusters(scenario, executor_of(scheduler_address), base, simulate=simulate)
+    elif simulate:
+        clusters = SimulatedClusters(scenario, verbose=verbose)
+    else:
+        clusters = RealClusters(scenario, base, keep_all=directory is not None, verbose=verbose)
     explorer = Explorer(
         scenario, clusters, settings, lambda text: click.echo(text, err=output != _FORMATS[0])
     )

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,8 @@ from nominee.commands.chaos.option_types import Duration
 from nominee.commands.chaos.options import run_options
 from nominee.commands.common import end_as_by_ctrl_c, output_option
 from nominee.lab.commit import commit
-from nominee.localcluster.own_process import run_module
+from nominee.lab.jobs.job import Ended, Job, Line, Write
+from nominee.lab.jobs.local import LocalExecutor
 
 if TYPE_CHECKING:
     from nominee.lab.chaos.random_run import Outcome
@@ -92,22 +94,34 @@ def _in_own_process(
     Raises:
         click.ClickException: the process ended without a result.
     """
-    plan = {
-        "seed": seed,
-        "duration": duration,
-        "rate": rate,
-        "directory": str(directory) if directory else None,
-        "verbose": verbose,
-    }
-    with tempfile.TemporaryFile("w+") as printed:
-        code = run_module("nominee.commands.chaos.run_program", [json.dumps(plan)], printed)
-        printed.seek(0)
-        try:
-            result = json.load(printed)
-        except ValueError:
-            raise click.ClickException(f"the run with seed {seed} ended with exit code {code}") from None
-    assert isinstance(result, dict)
+    job = Job(
+        id=f"seed-{seed}",
+        function="nominee.commands.chaos.run:run_one",
+        arguments=(seed, duration, rate, directory, verbose),
+        noun=f"run with seed {seed}",
+    )
+    result: dict[str, object] = {}
+    with closing(LocalExecutor().run([job])) as reports:
+        for each in reports:
+            if isinstance(each, Line):
+                result = each.value
+            elif isinstance(each, Ended) and not result:
+                raise click.ClickException(each.problem)
     return result
+
+
+def run_one(
+    _directory: Path,
+    write: Write,
+    seed: int,
+    duration: float,
+    rate: float,
+    directory: Path | None,
+    verbose: bool,
+) -> None:
+    """Run with one seed on real processes, as a job."""
+    end_as_by_ctrl_c()
+    write(one(seed, duration, rate, simulate=False, directory=directory, verbose=verbose))
 
 
 def one(

@@ -6,12 +6,11 @@ It appends its scenario, its pid and that of its parent to the file `started`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
+from nominee.lab.jobs.job import Write
 from nominee.lab.scenario.format.documents import read_documents
 from nominee.lab.scenario.result import Outcome, ScenarioResult
-from nominee.machinery.wire.scalars import Json
 from tests.support.eventually import eventually_sync
 
 FOLDER = "SKEW_TEST_FOLDER"
@@ -31,11 +30,11 @@ def started_by(folder: Path) -> list[tuple[str, int, int]]:
     return [(name, int(pid), int(parent)) for name, pid, parent in map(str.split, lines)]
 
 
-def play(_directory: Path, text: str, _simulated: bool) -> Iterator[Json]:
+def play(_directory: Path, write: Write, text: str, _simulated: bool) -> None:
     """Play the cell."""
     folder = Path(os.environ[FOLDER])
     name = read_documents(text, "")[0].value["metadata"]["name"]
     with (folder / "started").open("a", encoding="utf-8") as file:
         file.write(f"{name} {os.getpid()} {os.getppid()}\n")
     eventually_sync(lambda: any((folder / each).exists() for each in ("released", f"released-{name}")))
-    yield ScenarioResult(scenario=name, outcome=Outcome.PASSED, seconds=1.0).as_json()
+    write(ScenarioResult(scenario=name, outcome=Outcome.PASSED, seconds=1.0).as_json())
