@@ -28,7 +28,7 @@ def test_the_extra_exists(extra: str) -> None:
         ("pygal", ("study", "resize-preemption", "--html", "page.html"), "study"),
         (
             "distributed",
-            ("skew", "run", "skew.yaml", "--executor", "dask", "--scheduler-address", "x:1"),
+            ("skew", "run", "skew.yaml", "--executor", "dask=x:1"),
             "dask",
         ),
     ],

@@ -1,4 +1,4 @@
-"""Cells on Dask workers: one worker dies during the run, and no cell is lost or counted twice."""
+"""Jobs on Dask workers: one worker dies during the run, and no job is lost or counted twice."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -21,6 +22,7 @@ from nominee.lab.jobs import dask
 from nominee.lab.jobs.dask import DaskExecutor, run_job
 from nominee.lab.jobs.job import ExecutorError, Job
 from nominee.lab.skew import cell_run
+from tests.lab.scenario.test_command import _SMALL as SMALL
 from tests.lab.skew.fake_cell import FOLDER, started, started_by
 from tests.lab.skew.matrices import CLEARING, HEADER, planned
 from tests.support.eventually import eventually_sync
@@ -80,10 +82,14 @@ class Cluster:
         executor = ("--executor", f"dask={self.address}")
         return self.start("run", "-m", "tests.lab.skew.fake_command", *command, *executor)
 
+    def log(self, name: str) -> str:
+        """Return what a process has printed."""
+        return (self.folder / f"{name}.log").read_text(encoding="utf-8")
+
     @property
     def printed(self) -> str:
         """Return what the run has printed."""
-        return (self.folder / "run.log").read_text(encoding="utf-8")
+        return self.log("run")
 
 
 @pytest.mark.slow
@@ -152,6 +158,61 @@ def test_a_worker_of_another_version_runs_no_cell(tmp_path: Path) -> None:
     packed = run_job(replace(job, version="0.1.0"))
     assert packed.lines == []
     assert packed.ended.problem == f"the worker has Nominee {version('nominee')}, and the run 0.1.0"
+
+
+@pytest.mark.slow
+def test_seeds_and_cases_leave_the_machine(tmp_path: Path) -> None:
+    """The worker that dies has begun simulations; each seed and each case is counted once."""
+    file = tmp_path / "small.yaml"
+    file.write_text(SMALL, encoding="utf-8")
+    with ExitStack() as stack:
+        cluster = Cluster(tmp_path, stack)
+        dying, _ = cluster.start_worker(0), cluster.start_worker(1)
+        executor = ("--simulate", "--executor", f"dask={cluster.address}", "-o", "json")
+        words = ("scenario", "run", str(file), "--seeds", "1-52", *executor)
+        run = cluster.start("seeds", "-m", "nominee.cli", *words)
+        eventually_sync(lambda: len(list(cluster.temporary.glob("nominee-job-*/*.pickle"))) == 2)
+        dying.kill()
+        assert run.wait(timeout=PATIENCE_SECONDS) == 0, cluster.log("seeds")
+        (result,) = _json(cluster.log("seeds"))["results"]
+        assert result["reason"] == "52 seeds"
+        cases = ("--only", "scheduler:scheduler.bind.*=crash", "--seed", "1", "--budget", "5m")
+        words = ("chaos", "explore", str(file), *cases, *executor)
+        run = cluster.start("cases", "-m", "nominee.cli", *words)
+        assert run.wait(timeout=PATIENCE_SECONDS) == 0, cluster.log("cases")
+    (report,) = _json(cluster.log("cases"))["explorations"]
+    counts = Counter(each["case"] for each in report["results"])
+    assert counts == dict.fromkeys(counts, 1)
+    assert len(counts) == report["singleCases"] == report["runs"] - 1 > 1
+
+
+@pytest.mark.slow
+def test_a_cluster_of_real_processes_on_a_worker(tmp_path: Path) -> None:
+    """A case that breaks sends its logs and history; a study sends its results."""
+    file = tmp_path / "small.yaml"
+    file.write_text(SMALL.replace("Running}}}", "Succeeded}}}, seconds: 1"), encoding="utf-8")
+    kept = tmp_path / "kept"
+    with ExitStack() as stack:
+        cluster = Cluster(tmp_path, stack)
+        cluster.start_worker(0)
+        executor = ("--executor", f"dask={cluster.address}", "-o", "json")
+        words = ("chaos", "explore", str(file), "--dir", str(kept), *executor)
+        run = cluster.start("cases", "-m", "nominee.cli", *words)
+        assert run.wait(timeout=PATIENCE_SECONDS) == 1, cluster.log("cases")
+        (report,) = _json(cluster.log("cases"))["explorations"]
+        (broken,) = report["broken"]
+        assert broken["directory"] == str(kept / "001")
+        assert {"history.gz", "logs"} <= {each.name for each in (kept / "001").iterdir()}
+        options = ("--quick", "--seeds", "1", "--scenario", "four-pods", "--option", "none", *executor)
+        run = cluster.start("study", "-m", "nominee.cli", "study", "resize-preemption", *options)
+        assert run.wait(timeout=PATIENCE_SECONDS) == 0, cluster.log("study")
+    assert {trial["fit"] for trial in _json(cluster.log("study"))["trials"]} == {"scheduler", "kubelet"}
+
+
+def _json(printed: str) -> dict[str, Any]:
+    """Return the document that a command has printed after its progress."""
+    document: dict[str, Any] = json.loads(printed[printed.index("\n{\n") :])
+    return document
 
 
 def _jobs(folder: Path) -> list[Job]:
