@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from nominee.lab.chaos.explorer import Report
 from nominee.lab.chaos.verdict import CaseResult, Verdict
+from nominee.lab.reports.markdown import markup_line, one_cell, table_head
 
 
 def as_json(reports: Sequence[Report]) -> str:
@@ -41,24 +42,20 @@ def as_markdown(reports: Sequence[Report]) -> str:
         if report.error:
             lines += [f"Ended early: {report.error}", ""]
         if report.broken:
-            lines += ["| case | observation | reproduce |", "|---|---|---|"]
+            lines += table_head(["case", "observation", "reproduce"])
             lines += [
-                f"| `{result.case}` | {_cell(result.observation)} | `{result.reproduce}` |"
-                for result in report.broken
+                markup_line([f"`{each.case}`", each.observation, f"`{each.reproduce}`"])
+                for each in report.broken
             ]
             lines.append("")
         rest = [result for result in report.results if result.verdict in _NAMED]
         lines += [
-            f"- {each.verdict.value}: `{each.case}` {_cell(each.observation)}".rstrip() for each in rest
+            f"- {each.verdict.value}: `{each.case}` {one_cell(each.observation)}".rstrip() for each in rest
         ]
     return "\n".join(lines)
 
 
 _NAMED = (Verdict.INCONCLUSIVE, Verdict.ERROR)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def as_text(report: Report) -> list[str]:

@@ -4,37 +4,40 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nominee.lab.scenario.play import report as scenario_report
-from nominee.lab.scenario.result import Outcome, ScenarioResult
-from nominee.lab.skew.report import Report, reproduce
+from nominee.lab.reports.junit import JUnitCase, Mark, junit
+from nominee.lab.scenario.play.report import junit_case
+from nominee.lab.skew.planning import PlannedCell
+from nominee.lab.skew.report import CellResult, Report, reproduce
 
 
 def as_junit(report: Report) -> str:
     """Return a test suite with one test case for each cell; one that has not run is skipped."""
     matrix = report.plan.matrix
-    results = [
-        replace(
+
+    def section(planned: PlannedCell) -> str:
+        return f"{matrix.name}.{planned.cell.row.name}"
+
+    def of_cell(cell: CellResult) -> JUnitCase:
+        planned = cell.planned
+        result = replace(
             cell.result,
-            scenario=cell.planned.cell.name,
-            section=f"{matrix.name}.{cell.planned.cell.row.name}",
-            file=matrix.file,
-            directory=f"cells/{cell.planned.id}",
-            reproduce=reproduce(cell.planned),
-        )
-        for cell in report.cells
-    ]
-    results += [
-        ScenarioResult(
             scenario=planned.cell.name,
-            section=f"{matrix.name}.{planned.cell.row.name}",
+            section=section(planned),
             file=matrix.file,
-            outcome=Outcome.SKIPPED,
-            reason="not run",
+            directory=f"cells/{planned.id}",
+            reproduce=reproduce(planned),
+        )
+        return junit_case(result, played="simulation" if planned.simulated else "processes")
+
+    cases = [of_cell(cell) for cell in report.cells]
+    cases += [
+        JUnitCase(
+            name=planned.cell.name,
+            classname=section(planned),
+            mark=Mark.SKIPPED,
+            message="not run",
+            attributes={"file": matrix.file},
         )
         for planned in report.unfinished
     ]
-    played = {
-        cell.planned.cell.name: "simulation" if cell.planned.simulated else "processes"
-        for cell in report.cells
-    }
-    return scenario_report.as_junit(results, suite=f"nominee skew {matrix.name}", played=played)
+    return junit(f"nominee skew {matrix.name}", cases)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nominee.lab.skew.markdown import NOTE, as_text, cells_text, outside_lines, row_lines, table_line
+from nominee.lab.reports.markdown import as_text, table_head, table_line
+from nominee.lab.skew.markdown import NOTE, cells_text, outside_lines, row_lines
 from nominee.lab.skew.model import JsonObject
 
 _MARKS = {"confirmed": "✓ confirmed", "contradicted": "✗ contradicted", "not tested": "not tested"}
@@ -86,7 +87,7 @@ def _answers(document: JsonObject, kep: int) -> Iterator[str]:
         if answer["section"] != section:
             section = answer["section"]
             yield from ("", f"### {as_text(section)}", "")
-            yield from ("| the KEP | verdict | evidence |", "|---|---|---|")
+            yield from table_head(["the KEP", "verdict", "evidence"])
         yield table_line([answer["answer"], _MARKS[answer["verdict"]], _evidence(answer)])
     yield ""
 

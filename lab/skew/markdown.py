@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from nominee.lab.reports.markdown import as_text, table_head, table_line
 from nominee.lab.skew.grid import OUTSIDE, grid, mark, shown
 from nominee.lab.skew.model import JsonObject
 
@@ -41,7 +41,7 @@ def row_lines(document: JsonObject, row: JsonObject) -> Iterator[str]:
     head = f"Row `{row['name']}`" + (f": {section}{end}" if section else ".")
     yield from (f"{head} {_played(cells)}".rstrip(), "")
     if row["cases"]:
-        yield from ("| case | condition | what a user sees | cells |", "|---|---|---|---|")
+        yield from table_head(["case", "condition", "what a user sees", "cells"])
         for case in row["cases"]:
             count = sum(
                 cell["outcome"] == "passed" and any(each["case"] == case["name"] for each in cell["seen"])
@@ -71,8 +71,7 @@ def grid_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
     """Yield the table of a row's cells."""
     found = grid(cells)
     heads = [f"{found.column_factor} {value}".strip() or "result" for value in found.columns]
-    yield table_line([*found.line_factors, *heads])
-    yield "|" + "---|" * (len(found.line_factors) + len(heads))
+    yield from table_head([*found.line_factors, *heads])
     for header, line in found.lines:
         texts = ["·" if cell is None else f"{mark(cell)} {shown(cell)}".rstrip() for cell in line]
         yield table_line([*header, *texts])
@@ -123,24 +122,3 @@ def _cells(document: JsonObject, row: JsonObject) -> list[JsonObject]:
 
 def _has_paths(document: JsonObject, row: JsonObject) -> bool:
     return any("path" in cell["values"] for cell in _cells(document, row))
-
-
-_CODE = re.compile(r"(`[^`]*`)")
-_MARKUP = re.compile(r"[*~$](?=\S)|(?<!\w)_(?=\S)|\\(?=[!-/:-@\[-`{-~])")
-
-
-def as_text(text: str) -> str:
-    """Return text as one line of Markdown that shows it; code between backticks stays code.
-
-    GitHub reads `<name>` as an HTML element, `*a*` and `_a_` as emphasis, and `$a$` as mathematics.
-    """
-    parts = _CODE.split(" ".join(text.split()))
-    return "".join(
-        part if index % 2 else _MARKUP.sub(r"\\\g<0>", part).replace("<", "&lt;")
-        for index, part in enumerate(parts)
-    )
-
-
-def table_line(texts: Iterable[str]) -> str:
-    """Return a line of a table; a pipe would end its cell, in code too."""
-    return "| " + " | ".join(as_text(text).replace("|", "\\|") for text in texts) + " |"

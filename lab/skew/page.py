@@ -13,11 +13,13 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
+from nominee.lab.reports import html
 from nominee.lab.skew.grid import OUTSIDE, distinct, grid, mark
 from nominee.lab.skew.markdown import cells_text
 from nominee.lab.skew.model import JsonObject
 
 TEMPLATE: Final = Path(__file__).with_name("page.html")
+STYLE: Final = TEMPLATE.with_suffix(".css")
 _CASE_COLOURS = 7
 _NO_EVIDENCE: Final[JsonObject] = {"steps": [], "logs": {}, "history": []}
 
@@ -30,8 +32,9 @@ def page(document: JsonObject, evidence: Mapping[str, JsonObject]) -> str:
     # "</script>" in a log would end the element, and "<!--<script>" hide its end.
     data = json.dumps(cells, separators=(",", ":")).replace("<", "\\u003c")
     rows = [row for row in document["rows"] if _cells(document, row)]
-    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
-        title=escape(document["title"] or document["matrix"]),
+    title = document["title"] or document["matrix"]
+    body = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
+        title=escape(title),
         summary=escape(f"{document['summary']}."),
         origin=escape(_origin(document)),
         contents="".join(_contents(document, rows)),
@@ -39,6 +42,7 @@ def page(document: JsonObject, evidence: Mapping[str, JsonObject]) -> str:
         rows="\n".join(line for row in rows for line in _row(document, row)),
         data=data,
     )
+    return html.page(title, STYLE.read_text(encoding="utf-8"), body)
 
 
 def _origin(document: JsonObject) -> str:
@@ -119,12 +123,12 @@ def _cell(cell: JsonObject | None, colours: Mapping[str, str]) -> str:
     return f"<td>{button}</td>"
 
 
-def _button(cell: JsonObject, html: str, colour: str) -> str:
+def _button(cell: JsonObject, content: str, colour: str) -> str:
     outside = " outside" if cell["unsupported"] else ""
     simulated, played = (" simulated", ", simulated") if cell["simulated"] else ("", "")
     return (
         f'<button class="{colour}{outside}{simulated}" data-cell="{escape(cell["id"])}" '
-        f'title="{escape(cell["name"] + played)}">{html}</button>'
+        f'title="{escape(cell["name"] + played)}">{content}</button>'
     )
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
-from string import Template
 
-from nominee.lab.study.conclusions import Section, conclusions, method
+from nominee.lab.reports import html
+from nominee.lab.reports.html import paragraphs, table
+from nominee.lab.study.conclusions import conclusions, method
 from nominee.lab.study.figures import Figure, figures
 from nominee.lab.study.report import Report
 from nominee.lab.study.tables import Table, tables
 
-_PAGE = Template("""<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>KEP-5836: the open questions, measured</title>
-<style>
+_TITLE = "KEP-5836: the open questions, measured"
+_STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
 body { color: #222; background: #fff }
 figure { margin: 2rem 0; border-top: 1px solid #ccc; padding-top: 1rem }
@@ -34,29 +30,23 @@ code { background: #f2f2f2; padding: 0 0.2rem }
   code { background: #262d36 }
   figure, th, td { border-color: #3a434e }
 }
-</style>
-<h1>Preemption for a deferred resize (KEP-5836): the open questions, measured</h1>
-$setup
-$conclusions
-<h2>Figures</h2>
-$figures
-<h2>Tables</h2>
-$tables
-<h2>Method</h2>
-$method
-</html>
-""")
+"""
 
 
 def page(report: Report) -> str:
     """Return the page of a report."""
-    return _PAGE.substitute(
-        setup=_setup(report),
-        conclusions="\n".join(map(_section, conclusions(report))),
-        figures="\n".join(_figure(number, one) for number, one in enumerate(figures(report), 1)),
-        tables="\n".join(map(_table, tables(report))),
-        method=_paragraphs(method(report)),
-    )
+    parts = [
+        "<h1>Preemption for a deferred resize (KEP-5836): the open questions, measured</h1>",
+        _setup(report),
+        *(f"<h2>{escape(each.title)}</h2>\n{paragraphs(each.paragraphs)}" for each in conclusions(report)),
+        "<h2>Figures</h2>",
+        *(_figure(number, one) for number, one in enumerate(figures(report), 1)),
+        "<h2>Tables</h2>",
+        *map(_table, tables(report)),
+        "<h2>Method</h2>",
+        paragraphs(method(report)),
+    ]
+    return html.page(_TITLE, _STYLE, "\n".join(parts))
 
 
 def _setup(report: Report) -> str:
@@ -71,14 +61,6 @@ def _setup(report: Report) -> str:
     )
 
 
-def _section(section: Section) -> str:
-    return f"<h2>{escape(section.title)}</h2>\n{_paragraphs(section.paragraphs)}"
-
-
-def _paragraphs(texts: Sequence[str]) -> str:
-    return "\n".join(f"<p>{escape(text)}</p>" for text in texts)
-
-
 def _figure(number: int, one: Figure) -> str:
     return (
         f"<figure>\n<h3>{number}. {escape(one.title)}</h3>\n<div>{one.svg}</div>\n"
@@ -86,11 +68,5 @@ def _figure(number: int, one: Figure) -> str:
     )
 
 
-def _table(table: Table) -> str:
-    head = "".join(f"<th>{escape(column)}</th>" for column in table.columns)
-    rows = "\n".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows
-    )
-    return (
-        f'<h3>{escape(table.title)}</h3>\n<div class="wide"><table>\n<tr>{head}</tr>\n{rows}\n</table></div>'
-    )
+def _table(one: Table) -> str:
+    return f'<h3>{escape(one.title)}</h3>\n<div class="wide">{table(one.columns, one.rows)}</div>'

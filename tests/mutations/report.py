@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from nominee.lab.reports.markdown import markup_line, table_head
 from tests.mutations.catalogue import BY_NAME, MUTATIONS
 from tests.mutations.hunting import Found, hunt
 
@@ -20,8 +21,8 @@ def main() -> int:
     parser.add_argument("mutations", nargs="*", metavar="MUTATION")
     given = parser.parse_args()
     chosen = [BY_NAME[name] for name in given.mutations] or list(MUTATIONS)
-    print("| mutation | scenario | found by | runs | seconds | observed |")
-    print("|---|---|---|---|---|---|")
+    for line in table_head(["mutation", "scenario", "found by", "runs", "seconds", "observed"]):
+        print(line)
     failed = False
     for mutation in chosen:
         found = hunt(mutation, simulate=given.simulate)
@@ -36,11 +37,16 @@ def row(found: Found) -> str:
     what = "the undisturbed run" if not mutated.case else f"`{mutated.case}`"
     if found.problem:
         what = f"**{found.problem}**"
-    observed = mutated.observation.replace("|", "\\|").replace("\n", " ")
-    short = observed if len(observed) <= 160 else f"{observed[:157]}..."
-    return (
-        f"| {found.mutation.name} | {hunted.name} | {what} | {mutated.runs} of {hunted.runs_max} "
-        f"| {mutated.seconds:.0f} | {short} |"
+    observed = mutated.observation
+    return markup_line(
+        [
+            found.mutation.name,
+            hunted.name,
+            what,
+            f"{mutated.runs} of {hunted.runs_max}",
+            f"{mutated.seconds:.0f}",
+            observed if len(observed) <= 160 else f"{observed[:157]}...",
+        ]
     )
 
 

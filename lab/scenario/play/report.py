@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
-from xml.etree import ElementTree
+from collections.abc import Sequence
 
+from nominee.lab.reports.junit import JUnitCase, Mark, junit
+from nominee.lab.reports.markdown import markup_line, table_head
 from nominee.lab.scenario.result import Outcome, ScenarioResult
 
 FORMATS = ("text", "json", "junit", "markdown")
-_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that no XML document may have, such as the escape character of terminals."""
 _MARKS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗", Outcome.ERROR: "✗", Outcome.SKIPPED: "-"}
+_JUNIT_MARKS = {Outcome.FAILED: Mark.FAILURE, Outcome.ERROR: Mark.ERROR, Outcome.SKIPPED: Mark.SKIPPED}
 
 
 def render(results: Sequence[ScenarioResult], output: str) -> str:
@@ -25,46 +24,23 @@ def as_json(results: Sequence[ScenarioResult]) -> str:
     return json.dumps({"results": [result.as_json() for result in results]}, indent=2)
 
 
-def as_junit(
-    results: Sequence[ScenarioResult],
-    suite: str = "nominee scenario",
-    played: Mapping[str, str] | None = None,
-) -> str:
-    """Return JUnit's XML: a test suite of this name with one test case for each scenario.
+def as_junit(results: Sequence[ScenarioResult]) -> str:
+    """Return JUnit's XML: a test suite with one test case for each scenario."""
+    return junit("nominee scenario", [junit_case(result) for result in results])
 
-    `played` is the property "played" of the scenarios that it names.
-    """
-    counts = {outcome: sum(result.outcome is outcome for result in results) for outcome in Outcome}
-    root = ElementTree.Element(
-        "testsuite",
-        name=suite,
-        tests=str(len(results)),
-        failures=str(counts[Outcome.FAILED]),
-        errors=str(counts[Outcome.ERROR]),
-        skipped=str(counts[Outcome.SKIPPED]),
-        time=f"{sum(result.seconds for result in results):.3f}",
+
+def junit_case(result: ScenarioResult, **properties: str) -> JUnitCase:
+    """Return the test case of a scenario."""
+    return JUnitCase(
+        name=result.scenario,
+        classname=result.section or "scenario",
+        seconds=result.seconds,
+        mark=_JUNIT_MARKS.get(result.outcome),
+        message=result.reason,
+        details=_details(result),
+        attributes={"file": result.file},
+        properties=properties,
     )
-    for result in results:
-        case = ElementTree.SubElement(
-            root,
-            "testcase",
-            name=result.scenario,
-            classname=result.section or "scenario",
-            file=result.file,
-            time=f"{result.seconds:.3f}",
-        )
-        if played and result.scenario in played:
-            properties = ElementTree.SubElement(case, "properties")
-            ElementTree.SubElement(properties, "property", name="played", value=played[result.scenario])
-        if result.outcome is Outcome.SKIPPED:
-            ElementTree.SubElement(case, "skipped", message=result.reason)
-        elif result.outcome is not Outcome.PASSED:
-            tag = "failure" if result.outcome is Outcome.FAILED else "error"
-            ElementTree.SubElement(case, tag, message=result.reason).text = "\n".join(_details(result))
-    ElementTree.indent(root)
-    # ElementTree would name the locale's encoding.
-    text = f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}'
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _details(result: ScenarioResult) -> list[str]:
@@ -76,10 +52,17 @@ def _details(result: ScenarioResult) -> list[str]:
 
 def as_markdown(results: Sequence[ScenarioResult]) -> str:
     """Return a table of the scenarios, and the steps of each."""
-    lines = ["| scenario | section | result | checks | seconds |", "|---|---|---|---|---|"]
+    lines = table_head(["scenario", "section", "result", "checks", "seconds"])
     lines += [
-        f"| {result.scenario} | {_cell(result.section)} | {_MARKS[result.outcome]} {result.outcome.value} "
-        f"| {result.checks} | {result.seconds:.1f} |"
+        markup_line(
+            [
+                result.scenario,
+                result.section,
+                f"{_MARKS[result.outcome]} {result.outcome.value}",
+                str(result.checks),
+                f"{result.seconds:.1f}",
+            ]
+        )
         for result in results
     ]
     for result in results:
@@ -93,10 +76,6 @@ def as_markdown(results: Sequence[ScenarioResult]) -> str:
         if result.reproduce and not result.held:
             lines += ["", f"Reproduce: `{result.reproduce}`"]
     return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def summary(results: Sequence[ScenarioResult], *, simulated: bool = False) -> list[str]:

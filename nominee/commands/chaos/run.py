@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 import sys
@@ -11,16 +10,16 @@ from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree
 
 import click
 
 from nominee.commands.chaos.option_types import Duration
 from nominee.commands.chaos.options import run_options
-from nominee.commands.common import end_as_by_ctrl_c, output_option
+from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option
 from nominee.lab.commit import commit
 from nominee.lab.jobs.job import Ended, Job, Line, Write
 from nominee.lab.jobs.local import LocalExecutor
+from nominee.lab.reports.junit import JUnitCase, Mark, junit
 
 if TYPE_CHECKING:
     from nominee.lab.chaos.random_run import Outcome
@@ -75,7 +74,7 @@ def run(
         if result["problems"]:
             break
     if output == "json":
-        click.echo(json.dumps({"runs": results}, indent=2))
+        echo_json({"runs": results})
     elif output == "junit":
         click.echo(_junit(results))
     sys.exit(max(_status(result) for result in results))
@@ -205,22 +204,17 @@ def _text(result: dict[str, object]) -> list[str]:
 
 def _junit(results: list[dict[str, object]]) -> str:
     """Return JUnit's XML: one test case for each seed."""
-    failed = [result for result in results if result["problems"]]
-    suite = ElementTree.Element(
-        "testsuite", name="nominee chaos run", tests=str(len(results)), failures=str(len(failed))
-    )
-    for result in results:
-        case = ElementTree.SubElement(
-            suite, "testcase", name=f"seed {result['seed']}", classname="chaos", time=str(result["seconds"])
-        )
-        if result["problems"]:
-            ElementTree.SubElement(
-                case, "failure", message="; ".join(map(str, _list(result)))
-            ).text = "\n".join(_text(result))
-    ElementTree.indent(suite)
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
+    return junit("nominee chaos run", [_case(result) for result in results])
 
 
-def _list(result: dict[str, object]) -> list[object]:
+def _case(result: dict[str, object]) -> JUnitCase:
     problems = result["problems"]
-    return problems if isinstance(problems, list) else []
+    assert isinstance(problems, list)
+    return JUnitCase(
+        name=f"seed {result['seed']}",
+        classname="chaos",
+        seconds=float(str(result["seconds"])),
+        mark=Mark.FAILURE if problems else None,
+        message="; ".join(map(str, problems)),
+        details=_text(result) if problems else (),
+    )

@@ -211,7 +211,7 @@ def test_a_cluster_of_real_processes_on_a_worker(tmp_path: Path) -> None:
 
 def _json(printed: str) -> dict[str, Any]:
     """Return the document that a command has printed after its progress."""
-    document: dict[str, Any] = json.loads(printed[printed.index("\n{\n") :])
+    document: dict[str, Any] = json.loads(printed[f"\n{printed}".index("\n{\n") :])
     return document
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nominee.lab.skew.markdown import as_text
+from nominee.lab.reports.markdown import as_text
 from nominee.lab.skew.model import Matrix
 from nominee.lab.skew.planning import Plan, plan
 from nominee.lab.skew.reading import read_matrix

@@ -13,12 +13,13 @@ from xml.etree import ElementTree
 import pytest
 
 from nominee.lab.jobs.job import Ended, Job, Line, Report
+from nominee.lab.reports.markdown import table_line
 from nominee.lab.scenario.result import Outcome, ScenarioResult
 from nominee.lab.skew import cell_run
 from nominee.lab.skew import report as reports
 from nominee.lab.skew import run as running
 from nominee.lab.skew.kep_page import kep_page
-from nominee.lab.skew.markdown import as_markdown, table_line
+from nominee.lab.skew.markdown import as_markdown
 from nominee.lab.skew.planning import Plan
 from nominee.lab.skew.report import CellResult, Verdict
 from nominee.lab.skew.store import Store, StoreError
