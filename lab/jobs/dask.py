@@ -42,7 +42,7 @@ _FILE_BYTES_MAX = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What a worker sends: the lines, the end, and the files as a ZIP archive."""
+    """A job that has ended on a worker: its lines, its end, and its files as a ZIP archive."""
 
     lines: list[Json]
     ended: Ended

@@ -68,7 +68,7 @@ class JobProcess:
         """Return the next result.
 
         Raises:
-            JobError: there is none within this time, or no other.
+            JobError: it does not come within this time, or the process has ended.
         """
         deadline = monotonic() + seconds_max
         while not self._lines:

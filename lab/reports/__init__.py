@@ -1,5 +1,5 @@
-"""What reports have in common: JUnit XML, Markdown, the frame and the tables of an HTML page, JSON.
+"""What reports have in common: JUnit XML, Markdown, the frame and the tables of an HTML page.
 
-Each module is one format. What a report says is written beside what it reports on: `report.py` of scenarios,
-explorations, the skew matrix and studies.
+Each module is one format: `junit.py`, `markdown.py`, `html.py`. What a report says is written in the package
+that it reports on.
 """
