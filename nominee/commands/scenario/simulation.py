@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _SEEDS = re.compile(r"(\d+)-(\d+)")
 SEEDS_MAX = 10_000_000
 _PROGRESS_EVERY = 10
+_IMPOSSIBLE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,8 @@ def run_simulated(
     try:
         found = run_seeds(scenarios, seeds, executor_of(options.scheduler_address, options.jobs), report)
     except ExecutorError as error:
-        raise click.UsageError(str(error)) from None
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(_IMPOSSIBLE)
     results = []
     for scenario, result in zip(scenarios, found, strict=True):
         if result.seed is not None and result.result.outcome is not Outcome.SKIPPED:
