@@ -24,14 +24,16 @@ from nominee.lab.chaos.observations import Ran, Undisturbed
 from nominee.lab.chaos.rest import unrest
 from nominee.lab.chaos.tolerance import Relaxed, only, relaxed
 from nominee.lab.chaos.tolerance import states as states_of
-from nominee.lab.scenario.clusters.cluster import ScenarioCluster
-from nominee.lab.scenario.clusters.leader import leading
-from nominee.lab.scenario.format.model import ArmFailpoint, Expect, InjectFault, Scenario, Step, Wait
+from nominee.lab.scenario.cluster import ScenarioCluster
+from nominee.lab.scenario.conditions.leader import leading
+from nominee.lab.scenario.conditions.world import World, watched_kinds
+from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.play.cleaning import clean
 from nominee.lab.scenario.play.narration import Narrator, Silent
 from nominee.lab.scenario.play.runner import Run
-from nominee.lab.scenario.play.world import World, watched_kinds
 from nominee.lab.scenario.result import Outcome, ScenarioResult
+from nominee.lab.scenario.steps.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.fault import InjectFault
 from nominee.localcluster.cluster import ClusterError, FailpointState
 from nominee.localcluster.supervisor.states import State
 from nominee.machinery.api import kinds
@@ -88,7 +90,7 @@ async def run_case(
         if isinstance(each, AtFailpoint)
     ]
     conditions = [background.condition for background in disturbed.background]
-    conditions += [s.action.condition for s in disturbed.steps if isinstance(s.action, Wait | Expect)]
+    conditions += [condition for step in disturbed.steps for condition in step.action.conditions]
     say = _Steps(narrate, events)
     world = World(cluster.client, cluster.clock, watched_kinds(conditions))
     async with anyio.create_task_group() as tasks:
@@ -123,7 +125,7 @@ async def run_case(
         if clean_up and result.outcome is Outcome.PASSED and not violations and not unsettled:
             with suppress(ClusterError, StatusError):
                 await move_back(cluster, case)
-                await clean(cluster, run.actions, scenario)
+                await clean(run.stage, scenario)
                 is_clean = True
         tasks.cancel_scope.cancel()
     return Ran(
@@ -264,7 +266,7 @@ async def _release(cluster: ScenarioCluster, each: OfWatch, begun: anyio.Event) 
     await begun.wait()
     await cluster.clock.sleep(HOLD_SECONDS)
     with suppress(ClusterError):
-        await cluster.inject_fault(InjectFault(component=each.component, to="*", action="off"))
+        await cluster.inject_fault(each.component, "off")
 
 
 async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
@@ -277,7 +279,7 @@ async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
     await catch_up(cluster, case)
     for component in {each.component for each in case.perturbations if isinstance(each, OfWatch)}:
         with suppress(ClusterError):
-            await cluster.inject_fault(InjectFault(component=component, to="*", action="off"))
+            await cluster.inject_fault(component, "off")
 
 
 async def rest(cluster: ScenarioCluster, seconds_max: float = REST_SECONDS_MAX) -> str:

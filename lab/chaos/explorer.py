@@ -15,7 +15,8 @@ from nominee.lab.chaos.observations import Undisturbed
 from nominee.lab.chaos.tolerance import changes, controlled, is_among
 from nominee.lab.chaos.verdict import CaseResult, Verdict, judge
 from nominee.lab.jobs.job import ExecutorError
-from nominee.lab.scenario.format.model import Control, Scenario
+from nominee.lab.scenario.format.model import Scenario
+from nominee.lab.scenario.steps.control import Control
 from nominee.machinery.runtime.clock import SystemClock
 
 API_SERVER = "apiserver"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 from nominee.lab.chaos.case import LAG_SECONDS, Case, Move, ToServer
-from nominee.lab.scenario.clusters.cluster import ScenarioCluster
-from nominee.lab.scenario.format.model import ComponentOptions, InjectFault
+from nominee.lab.scenario.cluster import ScenarioCluster
+from nominee.lab.scenario.fields.options import ComponentOptions
+from nominee.lab.scenario.steps.fault import InjectFault
 from nominee.localcluster.cluster import ClusterError
 
 _API_SERVER = "apiserver"
@@ -30,15 +30,15 @@ async def keep_away(cluster: ScenarioCluster, case: Case) -> None:
     When a cluster starts, any server may be the first that they find.
     """
     for each in moves(case):
-        await _all(cluster, InjectFault(component="", to=each.server, action="cut"))
+        await _all(cluster, "cut", to=each.server)
 
 
-async def _all(cluster: ScenarioCluster, fault: InjectFault) -> None:
-    """Set a fault in every client of the API servers that runs."""
+async def _all(cluster: ScenarioCluster, action: str, *, to: str) -> None:
+    """Set a fault of calls to a server in every client of the API servers that runs."""
     for process in await cluster.processes():
         if process.component not in _SERVERS:
             with suppress(ClusterError):
-                await cluster.inject_fault(replace(fault, component=process.name))
+                await cluster.inject_fault(process.name, action, to=to)
 
 
 async def move(cluster: ScenarioCluster, case: Case) -> None:
@@ -53,11 +53,10 @@ async def move(cluster: ScenarioCluster, case: Case) -> None:
             options = ComponentOptions(arguments=(f"--apiserver={each.server}",))
             await cluster.restart(each.component, options, kill=True)
         else:
-            await cluster.inject_fault(InjectFault(component=each.component, to=each.server, action="off"))
+            await cluster.inject_fault(each.component, "off", to=each.server)
             for process in await cluster.processes():
                 if process.component == _API_SERVER and process.name != each.server:
-                    cut = InjectFault(component=each.component, to=process.name, action="cut")
-                    await cluster.inject_fault(cut)
+                    await cluster.inject_fault(each.component, "cut", to=process.name)
     if found:
         await cluster.clock.sleep(LAG_SECONDS)
 
@@ -66,8 +65,8 @@ async def catch_up(cluster: ScenarioCluster, case: Case) -> None:
     """Let the servers see all changes, and remove the faults of their clients."""
     for each in moves(case):
         with suppress(ClusterError):
-            await cluster.inject_fault(InjectFault(component=each.server, to="etcd", action="off"))
-        await _all(cluster, InjectFault(component="", to="*", action="off"))
+            await cluster.inject_fault(each.server, "off", to="etcd")
+        await _all(cluster, "off", to="*")
 
 
 async def move_back(cluster: ScenarioCluster, case: Case) -> None:

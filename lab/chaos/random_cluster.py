@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 
 from nominee.lab.chaos.random_run import GROUP, Outcome, RandomRun
-from nominee.lab.scenario.clusters.cluster import ScenarioCluster
-from nominee.lab.scenario.format.model import ClusterOptions, ComponentOptions
+from nominee.lab.scenario.cluster import ScenarioCluster
+from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
 from nominee.lab.scenario.play.play import NotStartedError, started
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.runtime import logs

@@ -29,8 +29,8 @@ from nominee.lab.chaos.load import (
     Timed,
     plan,
 )
-from nominee.lab.scenario.clusters.cluster import ScenarioCluster
-from nominee.lab.scenario.format.model import ComponentOptions, InjectFault
+from nominee.lab.scenario.cluster import ScenarioCluster
+from nominee.lab.scenario.fields.options import ComponentOptions
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api import kinds
@@ -165,11 +165,9 @@ class RandomRun:
                     await cluster.clock.sleep(fault.seconds)
                     await cluster.arm_failpoint(component, fault.failpoint, "off")
                 case FailCalls():
-                    await cluster.inject_fault(
-                        InjectFault(component=component, to="apiserver", kind=fault.kind, action=fault.action)
-                    )
+                    await cluster.inject_fault(component, fault.action, to="apiserver", kind=fault.kind)
                     await cluster.clock.sleep(fault.seconds)
-                    await cluster.inject_fault(InjectFault(component=component, action="off"))
+                    await cluster.inject_fault(component, "off")
                 case JumpClock():
                     await cluster.shift_clock(component, fault.offset_seconds)
                     await cluster.clock.sleep(fault.seconds)
@@ -210,7 +208,7 @@ class RandomRun:
         await calm(cluster, Case(), await points(cluster))
         for name in await points(cluster):
             with suppress(ClusterError):
-                await cluster.inject_fault(InjectFault(component=name, action="off"))
+                await cluster.inject_fault(name, "off")
                 await cluster.shift_clock(name, 0.0)
         for node in await self._cordoned():
             with suppress(StatusError):

@@ -20,17 +20,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from nominee.lab.scenario.format.condition import (
-    ComponentCondition,
-    Condition,
-    DebugCondition,
-    FailpointCondition,
-    MetricCondition,
-    ObjectCondition,
-    QueueCondition,
-    leaves,
-)
-from nominee.lab.scenario.format.model import ArmFailpoint, Control, Expect, Mode, Scenario, Step, Wait
+from nominee.lab.scenario.conditions.base import Condition, leaves
+from nominee.lab.scenario.conditions.component import ComponentCondition
+from nominee.lab.scenario.conditions.debug import DebugCondition
+from nominee.lab.scenario.conditions.failpoint import FailpointCondition
+from nominee.lab.scenario.conditions.metric import MetricCondition
+from nominee.lab.scenario.conditions.object import ObjectCondition
+from nominee.lab.scenario.conditions.queue import QueueCondition
+from nominee.lab.scenario.format.model import Scenario, Step
+from nominee.lab.scenario.steps.control import Control
+from nominee.lab.scenario.steps.expect import Expect, Mode
+from nominee.lab.scenario.steps.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.wait import Wait
 
 FACTOR = 2.0
 RECOVERY_SECONDS = 35.0

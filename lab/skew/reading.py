@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.format import model as scenarios
-from nominee.lab.scenario.format import names, reading
+from nominee.lab.scenario.format import reading
 from nominee.lab.scenario.format.documents import Document, InvalidScenarioError, Problem, read_documents
 from nominee.lab.scenario.format.documents import Path as FieldPath
 from nominee.lab.scenario.format.schema import check_with

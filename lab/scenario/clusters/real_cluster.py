@@ -18,12 +18,7 @@ from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
 from nominee.lab.history.verification.settings import settings_of
 from nominee.lab.scenario.clusters import cloud
 from nominee.lab.scenario.clusters.recording import Recording
-from nominee.lab.scenario.format.model import (
-    ClusterOptions,
-    ComponentOptions,
-    InjectFault,
-    InvariantException,
-)
+from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions, InvariantException
 from nominee.lab.scenario.format.up_options import arguments_of
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError, FailpointState, ProcessState, RunningCluster
@@ -147,24 +142,17 @@ class RealCluster:
         """Arm a failpoint; of `kubelet` in every kubelet process."""
         await anyio.to_thread.run_sync(self._processes.arm_failpoint, component, name, action)
 
-    async def inject_fault(self, fault: InjectFault) -> None:
+    async def inject_fault(
+        self, component: str, action: str, *, to: str = "*", method: str = "*", kind: str = "*"
+    ) -> None:
         """Set a fault of the calls of a component, or of the links of an etcd member; or remove faults."""
-        if fault.component.startswith("etcd"):
+        if component.startswith("etcd"):
             try:
-                await anyio.to_thread.run_sync(
-                    etcd_links.put, self._directory, fault.component, fault.to, fault.action
-                )
+                await anyio.to_thread.run_sync(etcd_links.put, self._directory, component, to, action)
             except etcd_links.LinkError as error:
                 raise ClusterError(str(error)) from None
             return
-        put = partial(
-            self._processes.set_fault,
-            fault.component,
-            fault.action,
-            to=fault.to,
-            method=fault.method,
-            kind=fault.kind,
-        )
+        put = partial(self._processes.set_fault, component, action, to=to, method=method, kind=kind)
         await anyio.to_thread.run_sync(put)
 
     async def shift_clock(self, component: str, offset_seconds: float) -> None:

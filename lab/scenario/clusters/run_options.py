@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nominee.lab.scenario.format import names
-from nominee.lab.scenario.format.model import ArmFailpoint, ClusterOverrides
+from nominee.lab.scenario.fields import names
+from nominee.lab.scenario.fields.options import ClusterOverrides
+from nominee.lab.scenario.steps.failpoint import ArmFailpoint
 from nominee.localcluster.options import OptionError, parse_assignments, parse_gates, parse_versions
 
 _FAILPOINTS = "--failpoints"

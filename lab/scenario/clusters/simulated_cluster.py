@@ -18,12 +18,7 @@ from nominee.lab.history.verification.verification import settled
 from nominee.lab.scenario.clusters import cloud
 from nominee.lab.scenario.clusters.simulated_history import history_of
 from nominee.lab.scenario.clusters.simulated_processes import SimulatedProcesses
-from nominee.lab.scenario.format.model import (
-    ClusterOptions,
-    ComponentOptions,
-    InjectFault,
-    InvariantException,
-)
+from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions, InvariantException
 from nominee.lab.scenario.format.up_options import arguments_of
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError, FailpointState, ProcessState
@@ -125,13 +120,15 @@ class SimulatedCluster:
             for each in self._started(component)[0].points.states()
         ]
 
-    async def inject_fault(self, fault: InjectFault) -> None:
+    async def inject_fault(
+        self, component: str, action: str, *, to: str = "*", method: str = "*", kind: str = "*"
+    ) -> None:
         """Set a fault of the calls of a component, or remove faults."""
-        if fault.component.startswith("etcd"):
+        if component.startswith("etcd"):
             raise ClusterError("links between etcd members are not simulated")
-        for started in self._started(fault.component):
+        for started in self._started(component):
             try:
-                started.faults.put(fault.action, fault.to, fault.method, fault.kind)
+                started.faults.put(action, to, method, kind)
             except ActionError as error:
                 raise ClusterError(str(error)) from None
         self._simulation.use_rules()

@@ -4,41 +4,52 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from nominee.lab.scenario.conditions.table import CONDITIONS
+from nominee.lab.scenario.fields.names import near
 from nominee.lab.scenario.format.documents import Document, Problem
 from nominee.lab.scenario.format.documents import Path as FieldPath
+from nominee.lab.scenario.steps.table import VERBS
 from nominee.machinery.wire.scalars import Json, json_type
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 SCHEMA_FILE: Final = Path(__file__).with_name("scenario.v1alpha1.schema.json")
-_NEAR_MAX = 3
+_OF_STEPS: Final = ("name", "save", "rejected")
+"""Fields of a step beside its verb."""
 
 
 @cache
-def schema() -> Mapping[str, Json]:
-    """Return the JSON Schema of a scenario (draft 2020-12)."""
+def _published() -> Mapping[str, Json]:
     document: Mapping[str, Json] = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
     return document
 
 
-def fields_of(definition: str) -> tuple[str, ...]:
-    """Return the fields of a definition of the schema, such as `step`."""
-    properties: Mapping[str, Json] = schema()["$defs"][definition]["properties"]
-    return tuple(properties)
+def schema() -> Mapping[str, Json]:
+    """Return the JSON Schema of a scenario (draft 2020-12).
+
+    The parts for steps and conditions come from the tables of these, the others from the published file.
+    """
+    published = _published()
+    definitions: dict[str, Json] = dict(published["$defs"])
+    for each in (*CONDITIONS.values(), *VERBS.values()):
+        definitions |= each.definitions()
+    conditions = {key: kind.schema() for key, kind in CONDITIONS.items()}
+    definitions["condition"] = {**definitions["condition"], "properties": conditions}
+    step = definitions["step"]
+    fields = {name: step["properties"][name] for name in _OF_STEPS}
+    verbs = {verb: action.schema() for verb, action in VERBS.items()}
+    definitions["step"] = {**step, "properties": fields | verbs}
+    return {**published, "$defs": definitions}
 
 
-def near(name: str, known: Sequence[str]) -> str:
-    """Return `; did you mean X?`, or the known names if no name is near."""
-    found = get_close_matches(name, known, n=_NEAR_MAX)
-    if found:
-        return f"; did you mean {' or '.join(found)}?"
-    return f"; known are {', '.join(known)}" if known else ""
+def text() -> str:
+    """Return the JSON Schema as the published file has it."""
+    return json.dumps(schema(), indent=2) + "\n"
 
 
 def check(document: Document, *, definition: str = "") -> list[Problem]:
@@ -119,3 +130,7 @@ def _best(error: ValidationError) -> Iterator[tuple[FieldPath, str]]:
 def _either(names: Sequence[str]) -> str:
     found = list(dict.fromkeys(map(str, names)))
     return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} or {found[-1]}"
+
+
+if __name__ == "__main__":
+    SCHEMA_FILE.write_text(text(), encoding="utf-8")

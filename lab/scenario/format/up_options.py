@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from nominee.lab.scenario.format.model import ClusterOptions, ComponentOptions
+from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
 from nominee.localcluster.components import COMPONENTS, find_process
 from nominee.machinery.wire import yaml_text
 from nominee.machinery.wire.scalars import Json

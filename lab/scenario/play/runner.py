@@ -12,27 +12,22 @@ from contextlib import ExitStack
 import anyio
 from google.protobuf.message import Message
 
-from nominee.lab.scenario.clusters.cluster import ScenarioCluster
-from nominee.lab.scenario.format import paths
-from nominee.lab.scenario.format.condition import Condition
-from nominee.lab.scenario.format.model import Action, Background, Expect, Mode, Scenario, Step, Wait
-from nominee.lab.scenario.format.substitution import substituted
-from nominee.lab.scenario.play import probes
-from nominee.lab.scenario.play.actions import Actions, StepFailedError
+from nominee.lab.scenario.cluster import ScenarioCluster
+from nominee.lab.scenario.conditions.base import Condition, Observed
+from nominee.lab.scenario.conditions.world import World, watched_kinds
+from nominee.lab.scenario.fields import paths
+from nominee.lab.scenario.fields.substitution import substituted
+from nominee.lab.scenario.format.model import Background, Scenario, Step
 from nominee.lab.scenario.play.cleaning import clean
-from nominee.lab.scenario.play.description import action_text, condition_text
-from nominee.lab.scenario.play.evaluation import Observed
 from nominee.lab.scenario.play.narration import Changes, Narrator
-from nominee.lab.scenario.play.world import World, is_about_objects, watched_kinds
 from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
+from nominee.lab.scenario.steps.base import Action, Performed, StepFailedError
+from nominee.lab.scenario.steps.expect import Mode
+from nominee.lab.scenario.steps.stage import Stage
+from nominee.lab.scenario.steps.waiting import PROBE_SECONDS, Waiting
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
-
-LOOK_SECONDS = 0.5
-"""Between two looks at the expectations over the whole run, while no object changes."""
-PROBE_SECONDS = 0.05
-"""Between two questions to a process."""
 
 
 async def run(
@@ -54,7 +49,7 @@ async def run(
         NotCleanError: it cannot be restored.
     """
     conditions = [background.condition for background in scenario.background]
-    conditions += [s.action.condition for s in scenario.steps if isinstance(s.action, Wait | Expect)]
+    conditions += [condition for step in scenario.steps for condition in step.action.conditions]
     narrate.heading(f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name)
     world = World(cluster.client, cluster.clock, watched_kinds(conditions))
     problem = ""
@@ -65,7 +60,7 @@ async def run(
             result = await run.play(tasks, first, failpoint_components)
             if clean_up and result.held:
                 try:
-                    await clean(cluster, run.actions, scenario)
+                    await clean(run.stage, scenario)
                 except (ClusterError, StatusError) as error:
                     problem = str(error)
         tasks.cancel_scope.cancel()
@@ -89,11 +84,11 @@ class Run:
         self._scenario, self._cluster, self._world, self._narrate = scenario, cluster, world, narrate
         self._clock = cluster.clock
         self._began = self._clock.monotonic()
-        self._deadline = self._began + scenario.timeout_seconds
         self.variables: dict[str, str] = {}
         self._results: list[StepResult] = []
         self._broken: list[Violation] = []
-        self.actions = Actions(cluster, world)
+        waiting = Waiting(world, cluster, scenario.timeout_seconds, self._check_background)
+        self.stage = Stage(cluster, world, waiting)
 
     async def play(
         self, tasks: anyio.abc.TaskGroup, first: Sequence[Action], failpoint_components: Sequence[str]
@@ -105,8 +100,8 @@ class Run:
                 self._watch_over(background, stack, tasks)
             try:
                 for action in first:
-                    self._narrate.act(action_text(action))
-                    await self.actions.perform(action)
+                    self._narrate.act(action.describe())
+                    await action.perform(self.stage)
                 for number, step in enumerate(self._scenario.steps, start=1):
                     await self._step(number, step)
                 self._check_background()
@@ -157,15 +152,17 @@ class Run:
 
     async def _step(self, number: int, step: Step) -> None:
         action = substituted(step.action, self.variables)
-        text = substituted(step.name, self.variables) or action_text(action)
+        text = substituted(step.name, self.variables) or action.describe()
         began = self._clock.monotonic()
-        if isinstance(action, Wait) and not step.name:
+        if action.is_wait and not step.name:
             self._narrate.waits(text)
         elif not step.is_check:
             self._narrate.act(text)
         outcome, observation = Outcome.ERROR, ""
         try:
-            observation = await self._perform(step, action)
+            performed = await action.perform(self.stage)
+            self._save(step, performed)
+            observation = performed.text
             self._check_background()
             outcome = Outcome.PASSED
         except StepFailedError as error:
@@ -195,97 +192,24 @@ class Run:
         self._narrate.failed(message)
         return message
 
-    async def _perform(self, step: Step, action: Action) -> str:
-        match action:
-            case Wait():
-                observed = await self._until(action.condition, action.seconds)
-            case Expect(mode=Mode.NOW):
-                observed = await self._observe(action.condition)
-                if not observed.holds:
-                    raise StepFailedError(f"observed: {observed.text}")
-            case Expect(mode=Mode.EVENTUALLY):
-                observed = await self._until(action.condition, action.seconds)
-            case Expect():
-                observed = await self._throughout(action)
-            case _:
-                return await self.actions.perform(action)
-        self._save(step, observed)
-        return observed.text
-
-    def _save(self, step: Step, observed: Observed) -> None:
+    def _save(self, step: Step, performed: Performed) -> None:
         for name, path in step.save.items():
-            values = paths.find(path, observed.found) if observed.found is not None else []
+            values = paths.find(path, performed.found) if performed.found is not None else []
             if not values:
                 raise StepFailedError(f"cannot save {name}: {path} is unset")
             self.variables[name] = values[0] if isinstance(values[0], str) else str(values[0])
-
-    # Conditions
-
-    async def _observe(self, condition: Condition) -> Observed:
-        return await probes.evaluate(condition, self._world, self._cluster)
-
-    async def _until(self, condition: Condition, seconds: float) -> Observed:
-        """Wait until a condition holds, also if only for a moment.
-
-        Raises:
-            StepFailedError: it does not hold in time.
-        """
-        deadline = min(self._clock.monotonic() + seconds, self._deadline)
-        with _Latch(self._world, condition, holds=True) as latch:
-            while True:
-                observed = latch.first or await self._observe(condition)
-                if observed.holds:
-                    return observed
-                self._check_background()
-                if self._clock.monotonic() >= deadline:
-                    raise StepFailedError(f"not within {self._limit(seconds)}; observed: {observed.text}")
-                await self._rest(condition, deadline - self._clock.monotonic())
-
-    async def _throughout(self, action: Expect) -> Observed:
-        """Check that a condition holds, or does not hold, for a time.
-
-        Raises:
-            StepFailedError: it does not.
-        """
-        end = self._clock.monotonic() + action.seconds
-        must_hold = action.mode is Mode.ALWAYS
-        with _Latch(self._world, action.condition, holds=not must_hold) as latch:
-            while True:
-                observed = latch.first or await self._observe(action.condition)
-                if observed.holds is not must_hold:
-                    raise StepFailedError(f"observed: {observed.text}")
-                self._check_background()
-                remaining = min(end, self._deadline) - self._clock.monotonic()
-                if remaining <= 0:
-                    break
-                await self._rest(action.condition, remaining)
-        if self._clock.monotonic() < end:
-            raise StepFailedError(f"the scenario's {self._scenario.timeout_seconds:g} s are over")
-        return observed
-
-    async def _rest(self, condition: Condition, seconds_max: float) -> None:
-        """Wait until a condition may have changed: objects change, processes are asked again."""
-        if is_about_objects(condition):
-            await self._world.wait_changed(min(LOOK_SECONDS, seconds_max))
-        else:
-            await self._clock.sleep(min(PROBE_SECONDS, seconds_max))
-
-    def _limit(self, seconds: float) -> str:
-        if self._clock.monotonic() >= self._deadline:
-            return f"the scenario's {self._scenario.timeout_seconds:g} s"
-        return f"{seconds:g} s"
 
     # Expectations over the whole run
 
     def _watch_over(self, background: Background, stack: ExitStack, tasks: anyio.abc.TaskGroup) -> None:
         must_hold = background.mode is Mode.ALWAYS
-        name = background.name or f"{background.mode.value} {condition_text(background.condition)}"
+        name = background.name or f"{background.mode.value} {background.condition.describe()}"
 
         def judge(observed: Observed) -> None:
             if observed.holds is not must_hold and all(each.invariant != name for each in self._broken):
                 self._broken.append(Violation(invariant=name, message=f"observed: {observed.text}"))
 
-        if is_about_objects(background.condition):
+        if background.condition.is_about_objects:
 
             def changed(_kind: AnyKind, _old: Message | None, _new: Message | None) -> None:
                 judge(self._world.evaluate(background.condition))
@@ -297,33 +221,10 @@ class Run:
 
     async def _poll(self, condition: Condition, judge: Callable[[Observed], None]) -> None:
         while True:
-            judge(await self._observe(condition))
+            judge(await self.stage.waiting.observe(condition))
             await self._clock.sleep(PROBE_SECONDS)
 
     def _check_background(self) -> None:
         if self._broken:
             first = self._broken[0]
             raise StepFailedError(f"during the run: {first.invariant}: {first.message}")
-
-
-class _Latch:
-    """Evaluates a condition at each change and keeps the first result that is `holds`."""
-
-    def __init__(self, world: World, condition: Condition, *, holds: bool) -> None:
-        self._world, self._condition, self._holds = world, condition, holds
-        self.first: Observed | None = None
-        self._stack = ExitStack()
-
-    def __enter__(self) -> _Latch:
-        if is_about_objects(self._condition):
-            self._stack.enter_context(self._world.listening(self._changed))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def _changed(self, _kind: AnyKind, _old: Message | None, _new: Message | None) -> None:
-        if self.first is None:
-            observed = self._world.evaluate(self._condition)
-            if observed.holds is self._holds:
-                self.first = observed

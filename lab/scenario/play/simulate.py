@@ -12,12 +12,14 @@ import anyio
 
 from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
 from nominee.lab.scenario.clusters.simulated_processes import SimulatedProcesses
-from nominee.lab.scenario.format.model import Action, ClusterOptions, ClusterOverrides, Scenario
+from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides
+from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.up_options import write
 from nominee.lab.scenario.play import runner
 from nominee.lab.scenario.play.narration import Narrator, Silent
 from nominee.lab.scenario.play.play import ended
 from nominee.lab.scenario.result import Outcome, ScenarioResult
+from nominee.lab.scenario.steps.base import Action
 from nominee.localcluster import plan
 from nominee.localcluster.cluster import ClusterError
 from nominee.localcluster.config_file import read_config

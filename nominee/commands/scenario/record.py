@@ -17,7 +17,8 @@ import click
 from nominee.commands.common import ask_supervisor, directory_option
 from nominee.lab.history.verification.settings import read_plan
 from nominee.lab.scenario.record.recorded_cluster import cluster_of
-from nominee.lab.scenario.record.recorder import STEPS_MAX, ProcessView, Recorder, described
+from nominee.lab.scenario.record.recorder import STEPS_MAX, Recorder, described
+from nominee.lab.scenario.steps.process_view import ProcessView
 from nominee.localcluster.etcd.links import states
 from nominee.localcluster.supervisor.client import NotRunningError, RefusedError, call
 from nominee.localcluster.supervisor.directory import StateDirectory, write_atomically
@@ -33,7 +34,7 @@ from nominee.machinery.wire.scalars import Json
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-    from nominee.lab.scenario.play.world import World
+    from nominee.lab.scenario.conditions.world import World
     from nominee.machinery.api.kinds import AnyKind
 
 _LOOK_SECONDS: Final = 0.3
@@ -131,7 +132,7 @@ async def _record(directory: Path, recorder: Recorder, write: Write) -> None:
 
     Further signals do not interrupt the writing.
     """
-    from nominee.lab.scenario.play.world import World
+    from nominee.lab.scenario.conditions.world import World
     from nominee.machinery.client.api_client import connect
 
     def say(steps: list[dict[str, Json]]) -> None:

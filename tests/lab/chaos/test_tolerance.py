@@ -7,23 +7,16 @@ import pytest
 from nominee.lab.chaos.case import Case
 from nominee.lab.chaos.tolerance import RECOVERY_SECONDS, changes, controlled, only, relaxed, states
 from nominee.lab.chaos.verdict import Verdict, judge
-from nominee.lab.scenario.format.condition import (
-    Comparison,
-    FailpointCondition,
-    MetricCondition,
-    ObjectCondition,
-)
-from nominee.lab.scenario.format.model import (
-    Apply,
-    ArmFailpoint,
-    Background,
-    Expect,
-    Mode,
-    Scenario,
-    Step,
-    Wait,
-)
+from nominee.lab.scenario.conditions.failpoint import FailpointCondition
+from nominee.lab.scenario.conditions.metric import MetricCondition
+from nominee.lab.scenario.conditions.object import ObjectCondition
+from nominee.lab.scenario.fields.comparison import Comparison
+from nominee.lab.scenario.format.model import Background, Scenario, Step
 from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
+from nominee.lab.scenario.steps.apply import Apply
+from nominee.lab.scenario.steps.expect import Expect, Mode
+from nominee.lab.scenario.steps.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.wait import Wait
 
 POD = ObjectCondition(kind="Pod", name="p")
 METRIC = MetricCondition(component="kubelet", name="m", value=Comparison(at_least=1.0))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.scenario.format import paths
-from nominee.lab.scenario.format.condition import Comparison, EventCondition, ObjectCondition
-from nominee.lab.scenario.format.model import Control, Verb
-from nominee.lab.scenario.format.substitution import substituted
-from nominee.lab.scenario.play.evaluation import evaluate_events, evaluate_objects, matches
+from nominee.lab.scenario.conditions.event import EventCondition
+from nominee.lab.scenario.conditions.object import ObjectCondition
+from nominee.lab.scenario.fields import paths
+from nominee.lab.scenario.fields.comparison import Comparison, matches
+from nominee.lab.scenario.fields.substitution import substituted
+from nominee.lab.scenario.steps.kill import Kill
 from nominee.machinery.wire.scalars import Json
 
 _POD = {
@@ -95,13 +96,13 @@ def test_a_text_that_is_no_path(path: str) -> None:
     ],
 )
 def test_conditions_of_an_object(conditions: tuple[str, ...], holds: bool, text: str) -> None:
-    observed = evaluate_objects(ObjectCondition(kind="Pod", name="a", conditions=conditions), [_POD])
+    observed = ObjectCondition(kind="Pod", name="a", conditions=conditions).evaluated([_POD])
     assert (observed.holds, observed.text) == (holds, text)
 
 
 def test_counts_of_objects() -> None:
     def holds(count: Comparison | None, *objects: Json) -> bool:
-        return evaluate_objects(ObjectCondition(kind="Pod", count=count), objects).holds
+        return ObjectCondition(kind="Pod", count=count).evaluated(objects).holds
 
     assert holds(None, _POD)
     assert not holds(None)
@@ -126,8 +127,8 @@ def test_events_are_counted_with_their_repetitions() -> None:
         message=Comparison(contains="0/1"),
         count=Comparison(equal=3, has_equal=True),
     )
-    assert evaluate_events(condition, [event]).holds
-    assert not evaluate_events(EventCondition(reason="Preempted", name="a"), [event]).holds
+    assert condition.evaluated([event]).holds
+    assert not EventCondition(reason="Preempted", name="a").evaluated([event]).holds
 
 
 def test_variables_are_replaced_in_all_texts() -> None:
@@ -137,5 +138,5 @@ def test_variables_are_replaced_in_all_texts() -> None:
     assert substituted(condition, {"NODE": "n"}) == ObjectCondition(
         kind="Node", name="n", json_path={'.x["n"]': Comparison(one_of=("n", 3))}
     )
-    control = Control(verb=Verb.KILL, component="${X}")
-    assert substituted(control, {}) == control
+    kill = Kill(component="${X}")
+    assert substituted(kill, {}) == kill

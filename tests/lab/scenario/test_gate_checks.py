@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from nominee.lab.scenario.fields.options import ComponentOptions
 from nominee.lab.scenario.format.documents import InvalidScenarioError
-from nominee.lab.scenario.format.model import ComponentOptions
 from nominee.lab.scenario.format.reading import read_text
 from nominee.lab.scenario.format.up_options import arguments_of, documents
 from nominee.lab.scenario.record.recorded_cluster import cluster_of

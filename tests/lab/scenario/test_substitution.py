@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nominee.lab.scenario.format.substitution import escaped, substituted, used
+from nominee.lab.scenario.fields.substitution import escaped, substituted, used
 
 _TEXTS = st.text(alphabet="${}NAMEx ", max_size=20)
 

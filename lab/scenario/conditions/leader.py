@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from nominee.lab.scenario.clusters.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
+
+if TYPE_CHECKING:
+    from nominee.lab.scenario.cluster import ScenarioCluster
 
 _NAMESPACE: Final = "kube-system"
 _LEASES: Final[Mapping[str, str]] = {"scheduler": "kube-scheduler", "autoscaler": "cluster-autoscaler"}

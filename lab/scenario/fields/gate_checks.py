@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from nominee.lab.scenario.format.documents import Path
-from nominee.lab.scenario.format.model import ClusterOptions, ComponentOptions
+from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
+from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.localcluster.components import BY_NAME, Component
 from nominee.machinery.features import gates as features
 
 _FIELD: Final = "featureGates"
-Found = Iterator[tuple[Path, str]]
+Found = Iterator[tuple[FieldPath, str]]
 """Fields, below the cluster or the step, with what is wrong. The names of gates were checked before."""
 
 
@@ -83,7 +83,9 @@ def _not_read(component: Component, gate: str) -> str:
     return f"{component.name} does not have this gate; it is for {', '.join(sorted(readers))}"
 
 
-def _fields(cluster: ClusterOptions, component: Component, process: str) -> Mapping[Path, Mapping[str, bool]]:
+def _fields(
+    cluster: ClusterOptions, component: Component, process: str
+) -> Mapping[FieldPath, Mapping[str, bool]]:
     """Return the fields that set gates of a process, and the gates; later ones override earlier ones."""
     return {
         (_FIELD,): cluster.shared_gates(component.name),
@@ -97,7 +99,7 @@ def _version(cluster: ClusterOptions, component: Component, process: str) -> str
     return own.emulated_version or base.emulated_version or cluster.emulated_version
 
 
-def _merged(fields: Mapping[Path, Mapping[str, bool]]) -> dict[str, bool]:
+def _merged(fields: Mapping[FieldPath, Mapping[str, bool]]) -> dict[str, bool]:
     return {gate: on for gates in fields.values() for gate, on in gates.items()}
 
 
@@ -114,7 +116,7 @@ def _refused(component: str, version: str, gates: Mapping[str, bool]) -> dict[st
     return {}
 
 
-def _set_by(fields: Mapping[Path, Mapping[str, bool]], gate: str) -> Path | None:
+def _set_by(fields: Mapping[FieldPath, Mapping[str, bool]], gate: str) -> FieldPath | None:
     """Return the last field that sets a gate, or one that it needs; None if it is on by default."""
     known = features.gates().get(gate)
     for name in (gate, *(known.needs if known is not None else ())):

@@ -16,21 +16,11 @@ import anyio
 import anyio.abc
 from google.protobuf.message import Message
 
-from nominee.lab.scenario.clusters.cluster import ObjectClient
-from nominee.lab.scenario.format import names
-from nominee.lab.scenario.format.condition import (
-    AllOf,
-    AnyOf,
-    Condition,
-    EventCondition,
-    ObjectCondition,
-    leaves,
-)
-from nominee.lab.scenario.play.evaluation import JsonObject, Observed, evaluate_events, evaluate_objects
+from nominee.lab.scenario.cluster import ObjectClient
+from nominee.lab.scenario.conditions.base import Condition, JsonObject, Observed
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import ObjectKey, key_of, metadata_of
-from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.client.informer import Informer
 from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.wire.codec import to_json
@@ -45,19 +35,8 @@ Change = Callable[[AnyKind, Message | None, Message | None], None]
 
 def watched_kinds(conditions: Iterable[Condition]) -> list[AnyKind]:
     """Return the kinds that conditions look at, and those that are always watched."""
-    found: dict[AnyKind, None] = dict.fromkeys(ALWAYS_WATCHED)
-    for condition in conditions:
-        for leaf in leaves(condition):
-            if isinstance(leaf, ObjectCondition):
-                found[names.kind(leaf.kind)] = None
-            elif isinstance(leaf, EventCondition):
-                found[kinds.EVENT] = None
-    return list(found)
-
-
-def is_about_objects(condition: Condition) -> bool:
-    """Return whether a condition needs nothing but watched objects."""
-    return all(isinstance(leaf, ObjectCondition | EventCondition) for leaf in leaves(condition))
+    looked_at = (kind for condition in conditions for kind in condition.watched())
+    return list(dict.fromkeys((*ALWAYS_WATCHED, *looked_at)))
 
 
 class World:
@@ -154,45 +133,9 @@ class World:
             cached = self._json[key] = (message, to_json(message))
         return cached[1]
 
-    def _chosen(self, condition: ObjectCondition) -> list[JsonObject]:
-        kind = names.kind(condition.kind)
-        namespace = condition.namespace if kind.namespaced else ""
-        if condition.name:
-            found = self.get(kind, condition.name, namespace)
-            return [self.json(kind, found)] if found is not None else []
-        documents = [self.json(kind, each) for each in self.messages(kind, namespace)]
-        if condition.selector:
-            wanted = LabelSelector.parse(condition.selector)
-            documents = [each for each in documents if wanted.matches(each["metadata"].get("labels", {}))]
-        return sorted(
-            documents, key=lambda each: (each["metadata"].get("namespace", ""), each["metadata"]["name"])
-        )
-
     def evaluate(self, condition: Condition) -> Observed:
         """Evaluate a condition that is about objects and events only."""
         last = self._last
         if last is None or last[0] is not condition or last[1] != self._changes:
-            last = self._last = (condition, self._changes, self._evaluate(condition))
+            last = self._last = (condition, self._changes, condition.evaluate(self))
         return last[2]
-
-    def _evaluate(self, condition: Condition) -> Observed:
-        match condition:
-            case ObjectCondition():
-                return evaluate_objects(condition, self._chosen(condition))
-            case EventCondition():
-                namespace = condition.namespace
-                events = [self.json(kinds.EVENT, each) for each in self.messages(kinds.EVENT, namespace)]
-                return evaluate_events(condition, events)
-            case AllOf():
-                return combined([self._evaluate(each) for each in condition.conditions], all)
-            case AnyOf():
-                return combined([self._evaluate(each) for each in condition.conditions], any)
-            case _:
-                raise TypeError(f"{type(condition).__name__} is not about objects")
-
-
-def combined(parts: Sequence[Observed], how: Callable[[Iterable[bool]], bool]) -> Observed:
-    """Return the result of several conditions: all of them, or any."""
-    holds = how([part.holds for part in parts])
-    found = next((part.found for part in parts if part.found is not None), None)
-    return Observed(holds=holds, text="; ".join(part.text for part in parts), found=found)

@@ -153,6 +153,14 @@ def _includes(fields: JsonObject, others: JsonObject) -> bool:
     return all(key in fields and _includes(fields[key], below) for key, below in others.items())
 
 
+def target_of(document: JsonObject) -> dict[str, Json]:
+    """Return kind, name and, unless it is the default, namespace of an object."""
+    metadata = document["metadata"]
+    target = {"kind": document["kind"], "name": metadata["name"]}
+    namespace = metadata.get("namespace", "")
+    return target | ({"namespace": namespace} if namespace not in ("", "default") else {})
+
+
 def written(document: JsonObject) -> dict[str, Json]:
     """Return a manifest of the fields that clients other than components wrote."""
     manifest: dict[str, Json] = {"apiVersion": document["apiVersion"], "kind": document["kind"]}

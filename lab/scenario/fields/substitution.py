@@ -9,18 +9,32 @@ from enum import Enum
 from functools import partial
 from typing import TypeVar
 
+from nominee.machinery.wire.scalars import Json
+
 T = TypeVar("T")
 _VARIABLE = re.compile(r"\$?\$\{([^}]*)\}")
 
 
-def used(text: str) -> list[str]:
-    """Return the names of the variables in a text."""
-    return [match[1] for match in _VARIABLE.finditer(text) if not match[0].startswith("$$")]
+def used(value: Json) -> list[str]:
+    """Return the names of the variables in all texts of a value."""
+    if isinstance(value, str):
+        return [match[1] for match in _VARIABLE.finditer(value) if not match[0].startswith("$$")]
+    if isinstance(value, Mapping):
+        return [name for key, each in value.items() for name in (*used(key), *used(each))]
+    if isinstance(value, list):
+        return [name for each in value for name in used(each)]
+    return []
 
 
-def escaped(text: str) -> str:
-    """Return a text that `substituted` replaces by this one."""
-    return re.sub(r"\$\{[^}]*\}", lambda match: f"${match[0]}", text)
+def escaped(value: Json) -> Json:
+    """Return a value whose texts `substituted` replaces by those of this one."""
+    if isinstance(value, str):
+        return re.sub(r"\$\{[^}]*\}", lambda match: f"${match[0]}", value)
+    if isinstance(value, Mapping):
+        return {escaped(key): escaped(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [escaped(each) for each in value]
+    return value
 
 
 def substituted(value: T, variables: Mapping[str, str]) -> T:

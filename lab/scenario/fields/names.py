@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 
 from nominee.lab.history.invariants.table import CHECKERS
-from nominee.lab.scenario.format.schema import near
 from nominee.localcluster import declared_failpoints as declared
 from nominee.localcluster.components import BY_NAME, Component, UnknownComponentError, find_process
 from nominee.machinery.api import kinds
@@ -15,9 +15,19 @@ from nominee.machinery.features import gates as features
 from nominee.machinery.runtime import action_chain, call_faults
 from nominee.machinery.runtime.failpoints import ActionError, parse
 
+_NEAR_MAX = 3
+
 
 class NameProblem(ValueError):
     """A name that does not exist; the message has near ones."""
+
+
+def near(name: str, known: Sequence[str]) -> str:
+    """Return `; did you mean X?`, or the known names if no name is near."""
+    found = get_close_matches(name, known, n=_NEAR_MAX)
+    if found:
+        return f"; did you mean {' or '.join(found)}?"
+    return f"; known are {', '.join(known)}" if known else ""
 
 
 def process(text: str, *, also: Collection[str] = ()) -> tuple[Component, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
-from nominee.lab.scenario.format.model import ComponentOptions, InjectFault, InvariantException
+from nominee.lab.scenario.fields.options import ComponentOptions, InvariantException
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import FailpointState, ProcessState
 from nominee.machinery.api.kinds import AnyKind, Kind, M
@@ -152,8 +152,10 @@ class ScenarioCluster(Protocol):
         """Return the failpoints of a running component."""
         ...
 
-    async def inject_fault(self, fault: InjectFault) -> None:
-        """Set a fault of the calls of a component to others, or remove faults (`off`)."""
+    async def inject_fault(
+        self, component: str, action: str, *, to: str = "*", method: str = "*", kind: str = "*"
+    ) -> None:
+        """Set a fault of the calls of a component to others, or remove faults (`off`); `*` is all."""
         ...
 
     async def shift_clock(self, component: str, offset_seconds: float) -> None:

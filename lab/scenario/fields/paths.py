@@ -11,6 +11,8 @@ from nominee.machinery.wire.scalars import Json
 if TYPE_CHECKING:
     from jsonpath import JSONPath
 
+FieldPath = tuple[str | int, ...]
+"""Keys and indexes from the root of a document to a value."""
 _ESCAPED = re.compile(r"\.((?:[^.\[\]\\\"']|\\.)*\\\.(?:[^.\[\]\\\"']|\\.)*)")
 _DASHED = re.compile(r"\.([A-Za-z_][\w-]*[-/][\w/-]*)(?=$|[.\[])")
 

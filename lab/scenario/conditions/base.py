@@ -1,0 +1,151 @@
+"""What a kind of condition must have."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from google.protobuf.message import Message
+
+from nominee.lab.scenario.fields.fragments import Fragment
+from nominee.lab.scenario.fields.paths import FieldPath
+from nominee.localcluster.cluster import ClusterError
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.wire.scalars import Json
+
+if TYPE_CHECKING:
+    # These import gRPC, which reading a file does not need.
+    from nominee.lab.scenario.cluster import ScenarioCluster
+    from nominee.lab.scenario.conditions.parser import ConditionParser
+    from nominee.lab.scenario.conditions.world import World
+
+JsonObject = Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """The evaluation of a condition: what was observed, and the first object that has all properties."""
+
+    holds: bool
+    text: str
+    found: JsonObject | None = None
+
+
+class Objects(Protocol):
+    """The objects of a cluster as its watches show them."""
+
+    def get(self, kind: AnyKind, name: str, namespace: str) -> Message | None:
+        """Return an object, or None if there is no such object."""
+        ...
+
+    def messages(self, kind: AnyKind, namespace: str = "") -> list[Message]:
+        """Return the objects of a kind; "" is all namespaces."""
+        ...
+
+    def json(self, kind: AnyKind, message: Message) -> JsonObject:
+        """Return an object as JSON."""
+        ...
+
+
+class Condition(ABC):
+    """A statement about objects, events or processes that holds or does not hold.
+
+    A kind of conditions is a frozen dataclass of its fields. It defines `is_about_objects`, `watched` and
+    `evaluate` if it is about objects, else `probe`.
+    """
+
+    __slots__ = ()
+    key: ClassVar[str]
+    """The field of a file that has such a condition."""
+    row: ClassVar[str]
+    """Its row in docs/scenarios.md."""
+
+    @classmethod
+    @abstractmethod
+    def schema(cls) -> Fragment:
+        """Return the JSON Schema of the field."""
+
+    @classmethod
+    def definitions(cls) -> Mapping[str, Fragment]:
+        """Return the definitions of the JSON Schema that `schema` refers to and no other kind has."""
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json) -> Condition:
+        """Return the condition of a field, which the schema accepts; mistakes go to the parser."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the condition as a clause."""
+
+    @property
+    def parts(self) -> Sequence[Condition]:
+        """Return the conditions that this one combines."""
+        return ()
+
+    @property
+    def is_about_objects(self) -> bool:
+        """Return whether the condition needs nothing but watched objects."""
+        return False
+
+    def watched(self) -> Sequence[AnyKind]:
+        """Return the kinds of objects that it looks at."""
+        return ()
+
+    def evaluate(self, objects: Objects) -> Observed:
+        """Evaluate a condition that is about objects only."""
+        raise TypeError(f"{type(self).__name__} is not about objects")
+
+    async def probe(self, cluster: ScenarioCluster) -> Observed:
+        """Ask processes. Raises: ClusterError: one does not answer."""
+        raise TypeError(f"{type(self).__name__} cannot be asked of a process")
+
+    async def observe(self, world: World, cluster: ScenarioCluster) -> Observed:
+        """Evaluate the condition; a process that does not answer is an observation, no error."""
+        if self.is_about_objects:
+            return world.evaluate(self)
+        try:
+            return await self.probe(cluster)
+        except ClusterError as error:
+            return Observed(holds=False, text=str(error))
+
+
+class Combination(Condition):
+    """Conditions that are combined by `all` or `any`."""
+
+    __slots__ = ()
+    how: ClassVar[Callable[[Iterable[bool]], bool]]
+
+    @property
+    def is_about_objects(self) -> bool:
+        """Return whether all parts need nothing but watched objects."""
+        return all(part.is_about_objects for part in self.parts)
+
+    def watched(self) -> Sequence[AnyKind]:
+        """Return the kinds of objects that the parts look at."""
+        return [kind for part in self.parts for kind in part.watched()]
+
+    def evaluate(self, objects: Objects) -> Observed:
+        """Evaluate the parts."""
+        return self._combined([part.evaluate(objects) for part in self.parts])
+
+    async def observe(self, world: World, cluster: ScenarioCluster) -> Observed:
+        """Evaluate the parts; together, at one state of the world, if all are about objects."""
+        if self.is_about_objects:
+            return world.evaluate(self)
+        return self._combined([await part.observe(world, cluster) for part in self.parts])
+
+    def _combined(self, observed: Sequence[Observed]) -> Observed:
+        holds = type(self).how([each.holds for each in observed])
+        found = next((each.found for each in observed if each.found is not None), None)
+        return Observed(holds=holds, text="; ".join(each.text for each in observed), found=found)
+
+
+def leaves(condition: Condition) -> list[Condition]:
+    """Return the conditions without those that combine others."""
+    if isinstance(condition, Combination):
+        return [leaf for part in condition.parts for leaf in leaves(part)]
+    return [condition]

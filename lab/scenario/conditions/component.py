@@ -1,0 +1,67 @@
+"""`component`: the state of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from nominee.lab.scenario.conditions.base import Condition, Observed
+from nominee.lab.scenario.fields.comparison import Comparison, described, matches
+from nominee.lab.scenario.fields.fragments import COMPONENT, COUNT, Fragment, mapping, one_of
+from nominee.lab.scenario.fields.paths import FieldPath
+from nominee.machinery.wire.scalars import Json
+
+if TYPE_CHECKING:
+    from nominee.lab.scenario.cluster import ScenarioCluster
+    from nominee.lab.scenario.conditions.parser import ConditionParser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentCondition(Condition):
+    """The supervisor's state of a process, and how often it was restarted after it died."""
+
+    key: ClassVar[str] = "component"
+    row: ClassVar[str] = "`name`, `state` (ready, starting, paused, down, backoff, crashed), `restarts`"
+
+    name: str
+    state: str = ""
+    restarts: Comparison | None = None
+
+    @classmethod
+    def schema(cls) -> Fragment:
+        """Return the JSON Schema of the field."""
+        properties = {
+            "name": COMPONENT,
+            "state": one_of("ready", "starting", "paused", "down", "backoff", "crashed"),
+            "restarts": COUNT,
+        }
+        return mapping("The state of a process.", properties, required=["name"])
+
+    @classmethod
+    def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
+        """Return a condition on a process."""
+        if "state" not in value and "restarts" not in value:
+            parser.fault(path, "give state or restarts")
+        return cls(
+            name=parser.component((*path, "name"), value["name"]),
+            state=value.get("state", ""),
+            restarts=parser.comparison_of(path, value, "restarts"),
+        )
+
+    def describe(self) -> str:
+        """Return the process, its state and its restarts."""
+        state = f" is {self.state}" if self.state else ""
+        restarts = f" restarts {described(self.restarts)}" if self.restarts is not None else ""
+        return f"{self.name}{state}{restarts}"
+
+    async def probe(self, cluster: ScenarioCluster) -> Observed:
+        """Ask the supervisor."""
+        found = [p for p in await cluster.processes() if self.name in (p.name, p.component)]
+        holds = bool(found) and all(
+            (not self.state or process.state == self.state)
+            and (self.restarts is None or matches(self.restarts, [process.restarts]))
+            for process in found
+        )
+        text = ", ".join(f"{p.name} is {p.state}, {p.restarts} restarts" for p in found)
+        return Observed(holds=holds, text=text or f"there is no process {self.name}")

@@ -1,0 +1,71 @@
+"""`debug`: values of the JSON that a process serves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from nominee.lab.scenario.conditions.base import Condition, Observed
+from nominee.lab.scenario.conditions.leader import leading
+from nominee.lab.scenario.fields import paths
+from nominee.lab.scenario.fields.comparison import Comparison, described_paths, matches, shown
+from nominee.lab.scenario.fields.fragments import COMPONENT, JSON_PATH, Fragment, mapping
+from nominee.lab.scenario.fields.paths import FieldPath
+from nominee.machinery.wire.scalars import Json
+
+if TYPE_CHECKING:
+    from nominee.lab.scenario.cluster import ScenarioCluster
+    from nominee.lab.scenario.conditions.parser import ConditionParser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebugCondition(Condition):
+    """Values of the JSON that a process serves at a path such as `/debug/loop`."""
+
+    key: ClassVar[str] = "debug"
+    row: ClassVar[str] = (
+        "`component`, `path`, `jsonPath`: values of the JSON that it serves, as the "
+        "autoscaler's `/debug/loop`"
+    )
+
+    component: str
+    path: str
+    json_path: Mapping[str, Comparison]
+
+    @classmethod
+    def schema(cls) -> Fragment:
+        """Return the JSON Schema of the field."""
+        properties: dict[str, Fragment] = {
+            "component": COMPONENT,
+            "path": {"type": "string", "description": "", "pattern": "^/"},
+            "jsonPath": JSON_PATH,
+        }
+        return mapping(
+            "Values of the JSON that a process serves, for example at /debug/loop of the autoscaler.",
+            properties,
+            required=["component", "path", "jsonPath"],
+        )
+
+    @classmethod
+    def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
+        """Return a condition on the JSON that a process serves."""
+        return cls(
+            component=parser.component((*path, "component"), value["component"], serves=True),
+            path=value["path"],
+            json_path=parser.json_path((*path, "jsonPath"), value["jsonPath"]),
+        )
+
+    def describe(self) -> str:
+        """Return the process, the path and the comparisons."""
+        return f"{self.component}{self.path}: {described_paths(self.json_path)}"
+
+    async def probe(self, cluster: ScenarioCluster) -> Observed:
+        """Read the JSON."""
+        document = await cluster.http_json(await leading(cluster, self.component), self.path)
+        values = {path: paths.find(path, document) for path in self.json_path}
+        holds = all(matches(comparison, values[path]) for path, comparison in self.json_path.items())
+        text = ", ".join(
+            f"{path} = {', '.join(map(shown, found)) or 'unset'}" for path, found in values.items()
+        )
+        return Observed(holds=holds, text=text)

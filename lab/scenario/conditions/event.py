@@ -1,0 +1,140 @@
+"""`event`: events (core/v1) about an object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from nominee.lab.scenario.conditions.base import Condition, JsonObject, Objects, Observed
+from nominee.lab.scenario.fields import names
+from nominee.lab.scenario.fields.comparison import (
+    AT_LEAST_ONE,
+    Comparison,
+    counted,
+    described,
+    matches,
+    shown,
+)
+from nominee.lab.scenario.fields.fragments import COMPARISON, COUNT, TEXT, Fragment, mapping, one_of, text
+from nominee.lab.scenario.fields.paths import FieldPath
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.wire.scalars import Json
+
+if TYPE_CHECKING:
+    from nominee.lab.scenario.conditions.parser import ConditionParser
+
+_SHOWN_MAX = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventCondition(Condition):
+    """Events (core/v1) about an object; `count` None means at least one."""
+
+    key: ClassVar[str] = "event"
+    row: ClassVar[str] = "`reason`, `type`, `kind`, `name`, `namespace`, `component`, `message`, `count`"
+
+    reason: str = ""
+    type: str = ""
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+    component: str = ""
+    message: Comparison | None = None
+    count: Comparison | None = None
+
+    @classmethod
+    def schema(cls) -> Fragment:
+        """Return the JSON Schema of the field."""
+        properties = {
+            "reason": TEXT,
+            "type": one_of("Normal", "Warning"),
+            "kind": text("Kind of the object that the event is about."),
+            "name": TEXT,
+            "namespace": TEXT,
+            "component": text("Reporting component."),
+            "message": COMPARISON,
+            "count": COUNT,
+        }
+        return mapping("Events (core/v1).", properties)
+
+    @classmethod
+    def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
+        """Return a condition on events."""
+        kind = value.get("kind", "")
+        if kind:
+            with parser.checking((*path, "kind")):
+                kind = names.kind(kind).kind
+        message = value.get("message")
+        return cls(
+            reason=value.get("reason", ""),
+            type=value.get("type", ""),
+            kind=kind,
+            name=value.get("name", ""),
+            namespace=value.get("namespace", ""),
+            component=value.get("component", ""),
+            message=parser.comparison((*path, "message"), message) if message is not None else None,
+            count=parser.comparison_of(path, value, "count"),
+        )
+
+    def describe(self) -> str:
+        """Return the event's reason, object and message."""
+        about = f" about {self.kind or 'object'} {self.name}" if self.name else ""
+        message = f" whose message {described(self.message)}" if self.message else ""
+        return f"an event {self.reason}{about}{message}{counted(self.count)}"
+
+    @property
+    def is_about_objects(self) -> bool:
+        """Return true."""
+        return True
+
+    def watched(self) -> Sequence[AnyKind]:
+        """Return events."""
+        return [kinds.EVENT]
+
+    def evaluate(self, objects: Objects) -> Observed:
+        """Evaluate the condition on the events of its namespace."""
+        events = objects.messages(kinds.EVENT, self.namespace)
+        return self.evaluated([objects.json(kinds.EVENT, each) for each in events])
+
+    def evaluated(self, events: Sequence[JsonObject]) -> Observed:
+        """Evaluate the condition on these events, counted with their repetitions."""
+        about = [event for event in events if _is_about(self, event)]
+        found = [event for event in about if _has(self, event)]
+        total = sum(_repetitions(event) for event in found)
+        holds = matches(self.count or AT_LEAST_ONE, [total])
+        listed = "; ".join(
+            f"{event.get('reason')}: {shown(event.get('message', ''))}"
+            for event in (found or about)[-_SHOWN_MAX:]
+        )
+        first = found[0] if found else None
+        return Observed(holds=holds, text=listed or "there is no such event", found=first)
+
+
+def _is_about(condition: EventCondition, event: JsonObject) -> bool:
+    involved = event.get("involvedObject", {})
+    return all(
+        not wanted or involved.get(key) == wanted
+        for key, wanted in (
+            ("kind", condition.kind),
+            ("name", condition.name),
+            ("namespace", condition.namespace),
+        )
+    )
+
+
+def _has(condition: EventCondition, event: JsonObject) -> bool:
+    component = (event.get("reportingComponent"), event.get("source", {}).get("component"))
+    if condition.reason and event.get("reason") != condition.reason:
+        return False
+    if condition.type and event.get("type") != condition.type:
+        return False
+    if condition.component and condition.component not in component:
+        return False
+    return condition.message is None or matches(condition.message, [event.get("message", "")])
+
+
+def _repetitions(event: JsonObject) -> int:
+    series = event.get("series") or {}
+    return int(event.get("count") or series.get("count") or 1)

@@ -1,0 +1,74 @@
+"""`metric`: the sum of a metric's samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from nominee.lab.scenario.conditions.base import Condition, Observed
+from nominee.lab.scenario.conditions.leader import leading
+from nominee.lab.scenario.fields.comparison import Comparison, described, matches
+from nominee.lab.scenario.fields.fragments import COMPARISON, COMPONENT, Fragment, mapping, text
+from nominee.lab.scenario.fields.paths import FieldPath
+from nominee.machinery.wire.scalars import Json
+
+if TYPE_CHECKING:
+    from nominee.lab.scenario.cluster import ScenarioCluster
+    from nominee.lab.scenario.conditions.parser import ConditionParser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricCondition(Condition):
+    """The sum of a metric's samples with these labels; a metric without samples is 0."""
+
+    key: ClassVar[str] = "metric"
+    row: ClassVar[str] = "`component`, `name`, `labels`, `value`: the sum of the samples"
+
+    component: str
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    value: Comparison
+
+    @classmethod
+    def schema(cls) -> Fragment:
+        """Return the JSON Schema of the field."""
+        properties: dict[str, Fragment] = {
+            "component": COMPONENT,
+            "name": text("As in the text format; a counter with _total."),
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "value": COMPARISON,
+        }
+        return mapping(
+            "The sum of a metric's samples with these labels.",
+            properties,
+            required=["component", "name", "value"],
+        )
+
+    @classmethod
+    def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
+        """Return a condition on a metric."""
+        return cls(
+            component=parser.component((*path, "component"), value["component"], serves=True),
+            name=value["name"],
+            labels=dict(value.get("labels", {})),
+            value=parser.comparison((*path, "value"), value["value"]),
+        )
+
+    def describe(self) -> str:
+        """Return the metric, its labels and the comparison."""
+        labels = ",".join(f'{name}="{value}"' for name, value in self.labels.items())
+        name = f"{self.name}{{{labels}}}" if labels else self.name
+        return f"{self.component}'s {name} {described(self.value)}"
+
+    async def probe(self, cluster: ScenarioCluster) -> Observed:
+        """Read the process's metrics."""
+        from prometheus_client.parser import text_string_to_metric_families
+
+        total = 0.0
+        metrics = await cluster.metrics(await leading(cluster, self.component))
+        for family in text_string_to_metric_families(metrics):
+            for sample in family.samples:
+                if sample.name == self.name and self.labels.items() <= sample.labels.items():
+                    total += sample.value
+        return Observed(holds=matches(self.value, [total]), text=f"{self.name} is {total:g}")

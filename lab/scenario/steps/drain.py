@@ -1,0 +1,87 @@
+"""`drain`: cordon a node and evict its pods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from nominee.lab.scenario.conditions.parser import ConditionParser
+from nominee.lab.scenario.fields.fragments import TEXT, Fragment, mapping, seconds
+from nominee.lab.scenario.fields.paths import FieldPath
+from nominee.lab.scenario.steps.base import WAIT_SECONDS, Action, Performed, StepFailedError
+from nominee.lab.scenario.steps.cordon import set_unschedulable
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire.scalars import Json
+
+if TYPE_CHECKING:
+    from nominee.lab.scenario.steps.stage import Stage
+
+_POLL_SECONDS = 0.05
+_TOO_MANY_REQUESTS = 429
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain(Action):
+    """Make a node unschedulable, and evict its pods except those of DaemonSets, as kubectl drain does."""
+
+    verb: ClassVar[str] = "drain"
+    row: ClassVar[str] = (
+        "`node`: make it unschedulable, and evict its pods, except those of DaemonSets, within `seconds` "
+        "(default 30)"
+    )
+
+    node: str
+    seconds: float = WAIT_SECONDS
+
+    @classmethod
+    def schema(cls) -> Fragment:
+        """Return the JSON Schema of the field."""
+        properties = {"node": TEXT, "seconds": seconds("Seconds.")}
+        return mapping("Cordon a node and evict its pods.", properties, required=["node"])
+
+    @classmethod
+    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
+        """Return the step that drains a node."""
+        return cls(node=value["node"], seconds=float(value.get("seconds", WAIT_SECONDS)))
+
+    def describe(self) -> str:
+        """Return the action as a sentence."""
+        return f"drain node {self.node}"
+
+    async def perform(self, stage: Stage) -> Performed:
+        """Cordon the node, and evict its pods until none is left."""
+        clock = stage.clock
+        deadline = clock.monotonic() + self.seconds
+        await set_unschedulable(stage, self.node, is_unschedulable=True)
+        evicted: set[str] = set()
+        last = ""
+        while remaining := self._pods(stage):
+            if clock.monotonic() >= deadline:
+                left = ", ".join(pod.metadata.name for pod in remaining)
+                raise StepFailedError(f"not drained within {self.seconds:g} s: {left}; {last}".rstrip("; "))
+            for pod in remaining:
+                if pod.metadata.uid in evicted:
+                    continue
+                try:
+                    await stage.client.evict(pod.metadata.namespace, pod.metadata.name)
+                    evicted.add(pod.metadata.uid)
+                except StatusError as error:
+                    if is_not_found(error):
+                        evicted.add(pod.metadata.uid)
+                    elif error.code != _TOO_MANY_REQUESTS:
+                        raise
+                    last = error.message
+            await clock.sleep(_POLL_SECONDS)
+        return Performed(text=f"{len(evicted)} pods left")
+
+    def _pods(self, stage: Stage) -> list[core.Pod]:
+        """Return the pods that must leave the node."""
+        pods = cast("list[core.Pod]", stage.world.messages(kinds.POD))
+        return [
+            pod
+            for pod in pods
+            if pod.spec.nodeName == self.node
+            and not any(owner.kind == "DaemonSet" for owner in pod.metadata.ownerReferences)
+        ]

@@ -1,0 +1,40 @@
+"""`kill`: stop a process with SIGKILL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from nominee.lab.scenario.conditions.base import JsonObject
+from nominee.lab.scenario.fields.fragments import Fragment, of_component
+from nominee.lab.scenario.steps.base import DONE, Performed
+from nominee.lab.scenario.steps.control import Control
+from nominee.lab.scenario.steps.process_view import ProcessView
+
+if TYPE_CHECKING:
+    from nominee.lab.scenario.steps.stage import Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill(Control):
+    """Stop a process with SIGKILL; it stays down."""
+
+    verb: ClassVar[str] = "kill"
+    row: ClassVar[str] = "a component: SIGKILL, after which it stays down"
+    runs: ClassVar[bool] = False
+
+    @classmethod
+    def schema(cls) -> Fragment:
+        """Return the JSON Schema of the field."""
+        return of_component("Stop with SIGKILL; the component stays down.", {}, inner="A component.")
+
+    async def perform(self, stage: Stage) -> Performed:
+        """Kill the process."""
+        await stage.cluster.stop(self.component, kill=True)
+        return DONE
+
+    @classmethod
+    def record(cls, before: ProcessView, now: ProcessView) -> list[JsonObject]:
+        """Return the step if the process went down by SIGKILL."""
+        is_killed = before.state != "down" and now.state == "down" and now.last_exit == "SIGKILL"
+        return [{cls.verb: now.name}] if is_killed else []

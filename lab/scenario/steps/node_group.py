@@ -1,0 +1,123 @@
+"""`nodeGroup`: create or delete instances of a node group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from nominee.lab.scenario.conditions.parser import ConditionParser
+from nominee.lab.scenario.fields.fragments import TEXT, Fragment, flag, mapping, seconds
+from nominee.lab.scenario.fields.paths import FieldPath
+from nominee.lab.scenario.steps.base import (
+    DONE,
+    WAIT_SECONDS,
+    Action,
+    Performed,
+    Phase,
+    StepFailedError,
+    Undoing,
+)
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import condition_is
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire.scalars import Json
+
+if TYPE_CHECKING:
+    from nominee.lab.scenario.steps.stage import Stage
+
+GROUP_LABEL = "nominee.dev/node-group"
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResizeGroup(Action):
+    """Create instances of a node group of the cloud and wait for their nodes, or delete all of them."""
+
+    verb: ClassVar[str] = "nodeGroup"
+    row: ClassVar[str] = (
+        "`name`, and `increase: N` or `delete: true`; waits for the nodes (`seconds`) unless `wait: false`"
+    )
+    undone_in: ClassVar[Phase | None] = Phase.NODES
+
+    group: str
+    increase: int = 0
+    delete: bool = False
+    wait: bool = True
+    seconds: float = WAIT_SECONDS
+
+    @classmethod
+    def schema(cls) -> Fragment:
+        """Return the JSON Schema of the field."""
+        properties: dict[str, Fragment] = {
+            "name": TEXT,
+            "increase": {"type": "integer", "minimum": 1},
+            "delete": flag("Delete all instances."),
+            "wait": flag("Wait until the nodes are ready, or gone (default true)."),
+            "seconds": seconds("Seconds."),
+        }
+        return mapping("Create or delete instances of a node group.", properties, required=["name"])
+
+    @classmethod
+    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
+        """Return the step that changes a node group."""
+        if ("increase" in value) == value.get("delete", False):
+            parser.fault(path, "give increase, or delete: true")
+        groups = {group["name"] for group in parser.cluster.node_groups}
+        if value["name"] not in groups:
+            known = ", ".join(sorted(groups)) or "none"
+            message = f"no node group {value['name']!r} in spec.cluster.nodeGroups: {known}"
+            parser.fault((*path, "name"), message)
+        return cls(
+            group=value["name"],
+            increase=value.get("increase", 0),
+            delete=value.get("delete", False),
+            wait=value.get("wait", True),
+            seconds=float(value.get("seconds", WAIT_SECONDS)),
+        )
+
+    def describe(self) -> str:
+        """Return the action as a sentence."""
+        if self.delete:
+            return f"the nodes of group {self.group} are deleted"
+        return f"{self.increase} node(s) of group {self.group} are created"
+
+    async def perform(self, stage: Stage) -> Performed:
+        """Create or delete instances, and wait for their nodes."""
+        before = self._nodes(stage)
+        known = {node.metadata.uid for node in before}
+        if self.delete:
+            if before:
+                await stage.cluster.delete_nodes(self.group, [node.metadata.name for node in before])
+            await self._until(
+                stage, lambda: not any(n.metadata.uid in known for n in self._nodes(stage)), "gone"
+            )
+            return DONE
+        await stage.cluster.increase_node_group(self.group, self.increase)
+        wanted = len(before) + self.increase
+        await self._until(stage, lambda: sum(map(_is_usable, self._nodes(stage))) >= wanted, "ready")
+        added = [node.metadata.name for node in self._nodes(stage) if node.metadata.uid not in known]
+        return Performed(text=", ".join(added))
+
+    def _nodes(self, stage: Stage) -> list[core.Node]:
+        """Return the nodes of the group, by name."""
+        nodes = cast("list[core.Node]", stage.world.messages(kinds.NODE))
+        found = [node for node in nodes if node.metadata.labels.get(GROUP_LABEL) == self.group]
+        return sorted(found, key=lambda node: node.metadata.name)
+
+    async def _until(self, stage: Stage, holds: Callable[[], bool], what: str) -> None:
+        deadline = stage.clock.monotonic() + self.seconds
+        while self.wait and not holds():
+            if stage.clock.monotonic() >= deadline:
+                nodes = ", ".join(node.metadata.name for node in self._nodes(stage)) or "no node"
+                raise StepFailedError(f"nodes are not {what} within {self.seconds:g} s: {nodes}")
+            await stage.clock.sleep(_POLL_SECONDS)
+
+    async def undo(self, undoing: Undoing) -> None:
+        """Delete all nodes of the group."""
+        if undoing.is_first(self.verb, self.group):
+            await ResizeGroup(group=self.group, delete=True).perform(undoing.stage)
+
+
+def _is_usable(node: core.Node) -> bool:
+    return condition_is(node.status.conditions, "Ready") and not node.spec.taints

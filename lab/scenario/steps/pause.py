@@ -1,0 +1,39 @@
+"""`pause`: freeze a process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from nominee.lab.scenario.conditions.base import JsonObject
+from nominee.lab.scenario.fields.fragments import Fragment, of_component
+from nominee.lab.scenario.steps.base import DONE, Performed
+from nominee.lab.scenario.steps.control import Control
+from nominee.lab.scenario.steps.process_view import ProcessView
+
+if TYPE_CHECKING:
+    from nominee.lab.scenario.steps.stage import Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause(Control):
+    """Freeze a process (SIGSTOP)."""
+
+    verb: ClassVar[str] = "pause"
+    row: ClassVar[str] = "a component: SIGSTOP"
+    runs: ClassVar[bool] = False
+
+    @classmethod
+    def schema(cls) -> Fragment:
+        """Return the JSON Schema of the field."""
+        return of_component("A component.", {})
+
+    async def perform(self, stage: Stage) -> Performed:
+        """Freeze the process."""
+        await stage.cluster.pause(self.component)
+        return DONE
+
+    @classmethod
+    def record(cls, before: ProcessView, now: ProcessView) -> list[JsonObject]:
+        """Return the step if the process was frozen."""
+        return [{cls.verb: now.name}] if (before.state, now.state) == ("ready", "paused") else []

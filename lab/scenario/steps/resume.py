@@ -1,0 +1,40 @@
+"""`resume`: continue a frozen process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from nominee.lab.scenario.conditions.base import JsonObject
+from nominee.lab.scenario.fields.fragments import Fragment, of_component
+from nominee.lab.scenario.steps.base import DONE, Performed
+from nominee.lab.scenario.steps.control import Control
+from nominee.lab.scenario.steps.process_view import ProcessView
+
+if TYPE_CHECKING:
+    from nominee.lab.scenario.steps.stage import Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume(Control):
+    """Continue a paused process (SIGCONT)."""
+
+    verb: ClassVar[str] = "resume"
+    row: ClassVar[str] = "a paused component"
+    runs: ClassVar[bool] = True
+
+    @classmethod
+    def schema(cls) -> Fragment:
+        """Return the JSON Schema of the field."""
+        return of_component("A component.", {})
+
+    async def perform(self, stage: Stage) -> Performed:
+        """Continue the process."""
+        await stage.cluster.resume(self.component)
+        return DONE
+
+    @classmethod
+    def record(cls, before: ProcessView, now: ProcessView) -> list[JsonObject]:
+        """Return the step if the same process runs again."""
+        is_resumed = (before.state, now.state) == ("paused", "ready") and before.pid == now.pid
+        return [{cls.verb: now.name}] if is_resumed else []

@@ -1,0 +1,48 @@
+"""The list of the verbs, in the order of the schema and of docs/scenarios.md."""
+
+from __future__ import annotations
+
+from nominee.lab.scenario.steps.apply import Apply
+from nominee.lab.scenario.steps.base import Action
+from nominee.lab.scenario.steps.checkpoint import DamageCheckpoint
+from nominee.lab.scenario.steps.clock import ShiftClock
+from nominee.lab.scenario.steps.cordon import Cordon
+from nominee.lab.scenario.steps.delete import Delete
+from nominee.lab.scenario.steps.drain import Drain
+from nominee.lab.scenario.steps.expect import Expect
+from nominee.lab.scenario.steps.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.fault import InjectFault
+from nominee.lab.scenario.steps.kill import Kill
+from nominee.lab.scenario.steps.node_group import ResizeGroup
+from nominee.lab.scenario.steps.patch import Patch
+from nominee.lab.scenario.steps.pause import Pause
+from nominee.lab.scenario.steps.restart import Restart
+from nominee.lab.scenario.steps.resume import Resume
+from nominee.lab.scenario.steps.start import Start
+from nominee.lab.scenario.steps.stop import Stop
+from nominee.lab.scenario.steps.uncordon import Uncordon
+from nominee.lab.scenario.steps.wait import Wait
+
+_VERBS: tuple[type[Action], ...] = (
+    Apply,
+    Patch,
+    Delete,
+    Wait,
+    Expect,
+    Start,
+    Stop,
+    Kill,
+    Pause,
+    Resume,
+    Restart,
+    ArmFailpoint,
+    InjectFault,
+    ShiftClock,
+    Drain,
+    Cordon,
+    Uncordon,
+    ResizeGroup,
+    DamageCheckpoint,
+)
+VERBS: dict[str, type[Action]] = {each.verb: each for each in _VERBS}
+"""By the field of a step that has the action."""

@@ -1,0 +1,72 @@
+"""`wait`: until a condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from nominee.lab.scenario.conditions.base import Condition, JsonObject
+from nominee.lab.scenario.conditions.object import ObjectCondition
+from nominee.lab.scenario.conditions.parser import ConditionParser
+from nominee.lab.scenario.conditions.table import CONDITIONS
+from nominee.lab.scenario.fields.fragments import Fragment, mapping, seconds
+from nominee.lab.scenario.fields.paths import FieldPath
+from nominee.lab.scenario.steps.base import WAIT_SECONDS, Action, Performed
+from nominee.machinery.wire.scalars import Json
+
+if TYPE_CHECKING:
+    from nominee.lab.scenario.steps.stage import Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait(Action):
+    """Wait until a condition holds; it prepares the next step and does not count as a check."""
+
+    verb: ClassVar[str] = "wait"
+    row: ClassVar[str] = (
+        "until a condition holds; `seconds` is the limit (default 30). It prepares the next "
+        "step, and is no check"
+    )
+    is_wait: ClassVar[bool] = True
+
+    condition: Condition
+    seconds: float = WAIT_SECONDS
+
+    @classmethod
+    def schema(cls) -> Fragment:
+        """Return the JSON Schema of the field."""
+        conditions = {key: kind.schema() for key, kind in CONDITIONS.items()}
+        return mapping(
+            "Wait until a condition holds.", conditions | {"seconds": seconds("The limit (default 30).")}
+        )
+
+    @classmethod
+    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
+        """Return the step that waits for a condition."""
+        limit = float(value.get("seconds", WAIT_SECONDS))
+        return cls(condition=parser.condition(path, value), seconds=limit)
+
+    def describe(self) -> str:
+        """Return the action as a sentence."""
+        return f"until {self.condition.describe()}"
+
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        """Return the condition."""
+        return (self.condition,)
+
+    @property
+    def finds_object(self) -> bool:
+        """Return whether the condition is about an object."""
+        return isinstance(self.condition, ObjectCondition)
+
+    async def perform(self, stage: Stage) -> Performed:
+        """Wait."""
+        observed = await stage.waiting.until(self.condition, self.seconds)
+        return Performed(text=observed.text, found=observed.found)
+
+    @classmethod
+    def for_object(cls, target: JsonObject) -> JsonObject:
+        """Return the recorded step that waits for an object."""
+        return {cls.verb: {ObjectCondition.key: target}}
