@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from nominee.lab.scenario.conditions.base import Combination, Condition
+from nominee.lab.scenario.conditions.base import Combination, Condition, ConditionParser
 from nominee.lab.scenario.fields.fragments import CONDITION, Fragment
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.machinery.wire.scalars import Json
-
-if TYPE_CHECKING:
-    from nominee.lab.scenario.conditions.parser import ConditionParser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from google.protobuf.message import Message
 
 from nominee.lab.scenario.fields.fragments import Fragment
+from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.wire.scalars import Json
 
 if TYPE_CHECKING:
-    # These import gRPC, which reading a file does not need.
+    # It imports gRPC, which reading a file does not need.
     from nominee.lab.scenario.cluster import ScenarioCluster
-    from nominee.lab.scenario.conditions.parser import ConditionParser
-    from nominee.lab.scenario.conditions.world import World
 
 JsonObject = Mapping[str, Json]
 
@@ -46,6 +45,10 @@ class Objects(Protocol):
 
     def json(self, kind: AnyKind, message: Message) -> JsonObject:
         """Return an object as JSON."""
+        ...
+
+    def evaluate(self, condition: Condition) -> Observed:
+        """Evaluate a condition that is about objects only, at most once for each state."""
         ...
 
 
@@ -103,14 +106,31 @@ class Condition(ABC):
         """Ask processes. Raises: ClusterError: one does not answer."""
         raise TypeError(f"{type(self).__name__} cannot be asked of a process")
 
-    async def observe(self, world: World, cluster: ScenarioCluster) -> Observed:
+    async def observe(self, objects: Objects, cluster: ScenarioCluster) -> Observed:
         """Evaluate the condition; a process that does not answer is an observation, no error."""
         if self.is_about_objects:
-            return world.evaluate(self)
+            return objects.evaluate(self)
         try:
             return await self.probe(cluster)
         except ClusterError as error:
             return Observed(holds=False, text=str(error))
+
+
+class ConditionParser(Parser):
+    """Makes conditions of these kinds, by their keys; `otherwise` is in the place of one with a mistake."""
+
+    def __init__(self, kinds: Mapping[str, type[Condition]], otherwise: Condition) -> None:
+        super().__init__()
+        self._kinds, self._otherwise = kinds, otherwise
+
+    def condition(self, path: FieldPath, value: Mapping[str, Json]) -> Condition:
+        """Return the one condition of a mapping; other keys, such as `seconds`, are the caller's."""
+        given = [key for key in self._kinds if key in value]
+        if len(given) != 1:
+            found = f"got {' and '.join(given)}" if given else "got none of them"
+            self.fault(path, f"give exactly one of {', '.join(self._kinds)}; {found}")
+            return self._otherwise
+        return self._kinds[given[0]].parse(self, (*path, given[0]), value[given[0]])
 
 
 class Combination(Condition):
@@ -132,11 +152,11 @@ class Combination(Condition):
         """Evaluate the parts."""
         return self._combined([part.evaluate(objects) for part in self.parts])
 
-    async def observe(self, world: World, cluster: ScenarioCluster) -> Observed:
-        """Evaluate the parts; together, at one state of the world, if all are about objects."""
+    async def observe(self, objects: Objects, cluster: ScenarioCluster) -> Observed:
+        """Evaluate the parts; together, at one state, if all are about objects."""
         if self.is_about_objects:
-            return world.evaluate(self)
-        return self._combined([await part.observe(world, cluster) for part in self.parts])
+            return objects.evaluate(self)
+        return self._combined([await part.observe(objects, cluster) for part in self.parts])
 
     def _combined(self, observed: Sequence[Observed]) -> Observed:
         holds = type(self).how([each.holds for each in observed])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from nominee.lab.scenario.conditions.base import Condition, JsonObject, Objects, Observed
+from nominee.lab.scenario.conditions.base import Condition, ConditionParser, JsonObject, Objects, Observed
 from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.comparison import (
     AT_LEAST_ONE,
@@ -21,9 +21,6 @@ from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.wire.scalars import Json
-
-if TYPE_CHECKING:
-    from nominee.lab.scenario.conditions.parser import ConditionParser
 
 _SHOWN_MAX = 5
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import Condition, Observed
+from nominee.lab.scenario.conditions.base import Condition, ConditionParser, Observed
 from nominee.lab.scenario.conditions.leader import leading
 from nominee.lab.scenario.fields.comparison import Comparison, described, matches
 from nominee.lab.scenario.fields.fragments import COMPARISON, COMPONENT, Fragment, mapping, text
@@ -15,7 +15,6 @@ from nominee.machinery.wire.scalars import Json
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.cluster import ScenarioCluster
-    from nominee.lab.scenario.conditions.parser import ConditionParser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
-from nominee.lab.scenario.conditions.base import Condition, JsonObject, Objects, Observed
+from nominee.lab.scenario.conditions.base import Condition, ConditionParser, JsonObject, Objects, Observed
 from nominee.lab.scenario.fields import names, paths
 from nominee.lab.scenario.fields.comparison import (
     AT_LEAST_ONE,
@@ -23,9 +23,6 @@ from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.wire.scalars import Json
-
-if TYPE_CHECKING:
-    from nominee.lab.scenario.conditions.parser import ConditionParser
 
 DEFAULT_NAMESPACE: Final = "default"
 _SHOWN_MAX = 5

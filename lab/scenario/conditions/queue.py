@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import Condition, Observed
+from nominee.lab.scenario.conditions.base import Condition, ConditionParser, Observed
 from nominee.lab.scenario.conditions.leader import leading
 from nominee.lab.scenario.conditions.object import DEFAULT_NAMESPACE
 from nominee.lab.scenario.fields.comparison import Comparison, counted, matches
@@ -16,7 +16,6 @@ from nominee.machinery.wire.scalars import Json
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.cluster import ScenarioCluster
-    from nominee.lab.scenario.conditions.parser import ConditionParser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

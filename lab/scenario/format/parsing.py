@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nominee.lab.scenario.conditions.all_of import AllOf
+from nominee.lab.scenario.conditions.base import ConditionParser
 from nominee.lab.scenario.conditions.object import ObjectCondition
-from nominee.lab.scenario.conditions.parser import ConditionParser
+from nominee.lab.scenario.conditions.table import CONDITIONS
 from nominee.lab.scenario.fields import gate_checks, names, paths, substitution
 from nominee.lab.scenario.fields.options import ClusterOptions, InvariantException
 from nominee.lab.scenario.fields.paths import FieldPath
@@ -36,7 +38,7 @@ class ScenarioParser(ConditionParser):
     """Makes a scenario of a document."""
 
     def __init__(self, document: Document) -> None:
-        super().__init__()
+        super().__init__(CONDITIONS, otherwise=AllOf(conditions=()))
         self.document = document
         self._saved: set[str] = set()
 

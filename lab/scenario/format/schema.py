@@ -36,13 +36,15 @@ def schema() -> Mapping[str, Json]:
     """
     published = _published()
     definitions: dict[str, Json] = dict(published["$defs"])
-    for each in (*CONDITIONS.values(), *VERBS.values()):
-        definitions |= each.definitions()
-    conditions = {key: kind.schema() for key, kind in CONDITIONS.items()}
+    for kind in CONDITIONS.values():
+        definitions |= kind.definitions()
+    for action in VERBS.values():
+        definitions |= action.definitions()
+    conditions = {key: each.schema() for key, each in CONDITIONS.items()}
     definitions["condition"] = {**definitions["condition"], "properties": conditions}
     step = definitions["step"]
     fields = {name: step["properties"][name] for name in _OF_STEPS}
-    verbs = {verb: action.schema() for verb, action in VERBS.items()}
+    verbs = {verb: each.schema() for verb, each in VERBS.items()}
     definitions["step"] = {**step, "properties": fields | verbs}
     return {**published, "$defs": definitions}
 

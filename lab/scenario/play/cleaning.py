@@ -6,7 +6,8 @@ from typing import Final
 
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.format.model import Scenario
-from nominee.lab.scenario.steps.base import Phase, StepFailedError, Undoing
+from nominee.lab.scenario.steps.base import Phase, Undoing
+from nominee.lab.scenario.steps.errors import StepFailedError
 from nominee.lab.scenario.steps.stage import Stage
 from nominee.localcluster.cluster import ClusterError
 

@@ -21,7 +21,8 @@ from nominee.lab.scenario.format.model import Background, Scenario, Step
 from nominee.lab.scenario.play.cleaning import clean
 from nominee.lab.scenario.play.narration import Changes, Narrator
 from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
-from nominee.lab.scenario.steps.base import Action, Performed, StepFailedError
+from nominee.lab.scenario.steps.base import Action, Performed
+from nominee.lab.scenario.steps.errors import StepFailedError
 from nominee.lab.scenario.steps.expect import Mode
 from nominee.lab.scenario.steps.stage import Stage
 from nominee.lab.scenario.steps.waiting import PROBE_SECONDS, Waiting

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from google.protobuf.message import Message
 
-from nominee.lab.scenario.conditions.base import JsonObject
+from nominee.lab.scenario.conditions.base import ConditionParser, JsonObject
 from nominee.lab.scenario.conditions.object import DEFAULT_NAMESPACE
-from nominee.lab.scenario.conditions.parser import ConditionParser
 from nominee.lab.scenario.fields.fragments import Fragment
 from nominee.lab.scenario.fields.names import near
 from nominee.lab.scenario.fields.paths import FieldPath

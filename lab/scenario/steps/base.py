@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from nominee.lab.scenario.conditions.base import Condition, JsonObject
-from nominee.lab.scenario.conditions.parser import ConditionParser
+from nominee.lab.scenario.conditions.base import Condition, ConditionParser, JsonObject
 from nominee.lab.scenario.fields.fragments import Fragment
 from nominee.lab.scenario.fields.options import ClusterOptions
 from nominee.lab.scenario.fields.paths import FieldPath
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS: Final = 30.0
 """The limit of a step that names none."""
-
-
-class StepFailedError(Exception):
-    """A step did not lead to what it states; the message has the observation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from nominee.lab.scenario.conditions.parser import ConditionParser
+from nominee.lab.scenario.conditions.base import ConditionParser
 from nominee.lab.scenario.fields import gate_checks
 from nominee.lab.scenario.fields.fragments import GATES, VERSION, Fragment
 from nominee.lab.scenario.fields.options import ComponentOptions
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.steps.base import DONE, Action, Performed, Phase, StepFailedError, Undoing
+from nominee.lab.scenario.steps.base import DONE, Action, Performed, Phase, Undoing
+from nominee.lab.scenario.steps.errors import StepFailedError
 from nominee.lab.scenario.steps.process_view import ProcessView
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.features.gates import Gates, Version

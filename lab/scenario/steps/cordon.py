@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.parser import ConditionParser
+from nominee.lab.scenario.conditions.base import ConditionParser
 from nominee.lab.scenario.fields.fragments import TEXT, Fragment, mapping
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.steps.base import DONE, Action, Performed

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from nominee.lab.scenario.conditions.parser import ConditionParser
+from nominee.lab.scenario.conditions.base import ConditionParser
 from nominee.lab.scenario.fields.fragments import TEXT, Fragment, mapping, seconds
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.steps.base import WAIT_SECONDS, Action, Performed, StepFailedError
+from nominee.lab.scenario.steps.base import WAIT_SECONDS, Action, Performed
 from nominee.lab.scenario.steps.cordon import set_unschedulable
+from nominee.lab.scenario.steps.errors import StepFailedError
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.pb import core

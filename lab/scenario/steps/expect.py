@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import Condition, JsonObject
+from nominee.lab.scenario.conditions.base import Condition, ConditionParser, JsonObject
 from nominee.lab.scenario.conditions.object import ObjectCondition
-from nominee.lab.scenario.conditions.parser import ConditionParser
 from nominee.lab.scenario.fields.fragments import CONDITION, Fragment, mapping, seconds
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.steps.base import WAIT_SECONDS, Action, Performed, StepFailedError
+from nominee.lab.scenario.steps.base import WAIT_SECONDS, Action, Performed
+from nominee.lab.scenario.steps.errors import StepFailedError
 from nominee.machinery.wire.scalars import Json
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import JsonObject
-from nominee.lab.scenario.conditions.parser import ConditionParser
+from nominee.lab.scenario.conditions.base import ConditionParser, JsonObject
 from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.fragments import COMPONENT, Fragment, mapping, text
 from nominee.lab.scenario.fields.paths import FieldPath

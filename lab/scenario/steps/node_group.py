@@ -6,18 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from nominee.lab.scenario.conditions.parser import ConditionParser
+from nominee.lab.scenario.conditions.base import ConditionParser
 from nominee.lab.scenario.fields.fragments import TEXT, Fragment, flag, mapping, seconds
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.steps.base import (
-    DONE,
-    WAIT_SECONDS,
-    Action,
-    Performed,
-    Phase,
-    StepFailedError,
-    Undoing,
-)
+from nominee.lab.scenario.steps.base import DONE, WAIT_SECONDS, Action, Performed, Phase, Undoing
+from nominee.lab.scenario.steps.errors import StepFailedError
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is
 from nominee.machinery.api.pb import core

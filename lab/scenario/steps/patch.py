@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import JsonObject
-from nominee.lab.scenario.conditions.parser import ConditionParser
+from nominee.lab.scenario.conditions.base import ConditionParser, JsonObject
 from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.fragments import FLAG, SELECTOR, TEXT, Fragment, mapping, one_of
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.fields.substitution import escaped
-from nominee.lab.scenario.steps.base import Action, Performed, StepFailedError
+from nominee.lab.scenario.steps.base import Action, Performed
+from nominee.lab.scenario.steps.errors import StepFailedError
 from nominee.lab.scenario.steps.written_fields import (
     change,
     client_entry,

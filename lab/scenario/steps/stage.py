@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from nominee.lab.scenario.cluster import ObjectClient, ScenarioCluster
 from nominee.lab.scenario.conditions.world import World
-from nominee.lab.scenario.steps.base import StepFailedError
+from nominee.lab.scenario.steps.errors import StepFailedError
 from nominee.lab.scenario.steps.waiting import Waiting
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found

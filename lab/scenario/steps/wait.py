@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import Condition, JsonObject
+from nominee.lab.scenario.conditions.base import Condition, ConditionParser, JsonObject
 from nominee.lab.scenario.conditions.object import ObjectCondition
-from nominee.lab.scenario.conditions.parser import ConditionParser
 from nominee.lab.scenario.conditions.table import CONDITIONS
 from nominee.lab.scenario.fields.fragments import Fragment, mapping, seconds
 from nominee.lab.scenario.fields.paths import FieldPath

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.conditions.base import Condition, Observed
 from nominee.lab.scenario.conditions.world import World
-from nominee.lab.scenario.steps.base import StepFailedError
+from nominee.lab.scenario.steps.errors import StepFailedError
 from nominee.machinery.api.kinds import AnyKind
 
 LOOK_SECONDS: Final = 0.5

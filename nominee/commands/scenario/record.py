@@ -6,7 +6,7 @@ import json
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -135,7 +135,7 @@ async def _record(directory: Path, recorder: Recorder, write: Write) -> None:
     from nominee.lab.scenario.conditions.world import World
     from nominee.machinery.client.api_client import connect
 
-    def say(steps: list[dict[str, Json]]) -> None:
+    def say(steps: Sequence[Mapping[str, Json]]) -> None:
         for step in steps:
             click.echo(f"  {described(step)}", err=True)
 

@@ -11,8 +11,7 @@ import jsonschema
 import pytest
 
 from nominee.lab.scenario.cluster import ScenarioCluster
-from nominee.lab.scenario.conditions.base import Condition, JsonObject, Observed
-from nominee.lab.scenario.conditions.parser import ConditionParser
+from nominee.lab.scenario.conditions.base import Condition, ConditionParser, JsonObject, Observed
 from nominee.lab.scenario.conditions.table import CONDITIONS
 from nominee.lab.scenario.fields.fragments import TEXT, Fragment, mapping
 from nominee.lab.scenario.fields.paths import FieldPath
