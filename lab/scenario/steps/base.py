@@ -25,7 +25,7 @@ WAIT_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Performed:
-    """What was observed when a step was performed, and the object that a condition found."""
+    """The result of a step: what was observed, and the object that a condition found."""
 
     text: str = ""
     found: JsonObject | None = None
@@ -46,7 +46,7 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undoing:
-    """What an action needs to be undone: the stage, the cluster as it was, all actions of the scenario."""
+    """The environment in which actions are undone: stage, the cluster as it was, the scenario's actions."""
 
     stage: Stage
     cluster: ClusterOptions
@@ -61,7 +61,7 @@ class Undoing:
 
 
 class Action(ABC):
-    """What a step does. A verb is a frozen dataclass of its fields."""
+    """An action of a step. A verb is a frozen dataclass of its fields."""
 
     __slots__ = ()
     verb: ClassVar[str]

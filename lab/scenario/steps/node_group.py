@@ -107,9 +107,12 @@ class ResizeGroup(Action):
             await stage.clock.sleep(_POLL_SECONDS)
 
     async def undo(self, undoing: Undoing) -> None:
-        """Delete all nodes of the group."""
-        if undoing.is_first(self.verb, self.group):
-            await ResizeGroup(group=self.group, delete=True).perform(undoing.stage)
+        """Delete all nodes of the groups of all steps, by name."""
+        if not undoing.is_first(self.verb):
+            return
+        groups = {action.group for action in undoing.actions if isinstance(action, ResizeGroup)}
+        for group in sorted(groups):
+            await ResizeGroup(group=group, delete=True).perform(undoing.stage)
 
 
 def _is_usable(node: core.Node) -> bool:
