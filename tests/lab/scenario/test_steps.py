@@ -133,6 +133,16 @@ def test_the_tables_of_the_page_are_generated(table: str) -> None:
     )
 
 
+@pytest.mark.parametrize("action", VERBS.values(), ids=VERBS)
+def test_a_verb_with_a_phase_is_undone(action: type[Action]) -> None:
+    assert (action.undone_in is None) == (action.undo is Action.undo)
+
+
+@pytest.mark.parametrize("kind", CONDITIONS.values(), ids=CONDITIONS)
+def test_a_condition_is_evaluated_or_asked(kind: type[Condition]) -> None:
+    assert (kind.evaluate is Condition.evaluate) != (kind.probe is Condition.probe)
+
+
 @pytest.mark.usefixtures("_with_label")
 def test_a_class_and_a_row_are_a_verb_that_is_read() -> None:
     (scenario,) = read_text(_TEXT, "a.yaml")
