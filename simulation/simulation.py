@@ -234,7 +234,7 @@ class Simulation:
             self.loop.resume(owner)
 
     def _bury(self) -> None:
-        """End what is left, without any effect on the network, the files and the history."""
+        """End the remaining tasks, without any effect on the network, the files and the history."""
         self.network.close()
         self.files.close()
         try:

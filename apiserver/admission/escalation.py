@@ -92,7 +92,7 @@ class Escalation(Plugin):
 
 
 def _only_for_collection(request: Request) -> bool:
-    """Report whether an update changes only what garbage collection writes: owners and finalizers."""
+    """Report whether an update changes only owners and finalizers, the fields of garbage collection."""
     if request.operation != "UPDATE":
         return False
     new: Any = request.kind.message()

@@ -1,4 +1,4 @@
-"""Kinds that share their objects with a kind of another API: what is stored, and what clients see.
+"""Kinds that share their objects with a kind of another API: the stored form, and the form for clients.
 
 autoscaling/v1 and events.k8s.io are views of autoscaling/v2 and of core v1 Events (`kinds.STORED_AS`).
 """

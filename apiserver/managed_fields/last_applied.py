@@ -1,4 +1,4 @@
-"""The annotation of client-side apply: what `kubectl apply --server-side` takes over from it.
+"""The annotation of client-side apply, whose fields `kubectl apply --server-side` takes over.
 
 A field whose value the annotation contains belongs to kubectl whichever manager owns it now: no conflict.
 

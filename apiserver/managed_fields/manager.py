@@ -1,4 +1,4 @@
-"""managedFields through creates, updates and applies: what the registry calls.
+"""managedFields through creates, updates and applies: the functions that the registry calls.
 
 Upstream's chain of managers as three functions: fields of the metadata that have no owner are left out,
 tracking begins with the creation or the first apply, there are at most ten update managers, and a manager's

@@ -23,7 +23,7 @@ def _limiter() -> anyio.CapacityLimiter:
 
 
 async def decoded(size: int, decode: Callable[[], _T], *, yaml: bool = False) -> _T:
-    """Return what `decode` makes of a body of `size` bytes; raises as it does.
+    """Return the result of `decode` for a body of `size` bytes; raises as it does.
 
     It may run in a thread, so it changes nothing that others use.
     """

@@ -57,7 +57,7 @@ def _standard_name_problems(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _name_problems(name: str) -> tuple[str, ...]:
-    """What is wrong with a container's resource name."""
+    """Return the problems of a container's resource name."""
     problems = list(_standard_name_problems(name))
     if "/" not in name:
         if name not in _STANDARD and not is_huge_page(name):

@@ -60,7 +60,7 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """The next state, and what is done, in order."""
+    """The next state, and the actions of the transition, in order."""
 
     to: State
     effects: tuple[Effect, ...]

@@ -74,7 +74,7 @@ class Outcome:
 
 @dataclass
 class _Work:
-    """One reconciliation: copies that it changes, and what it has decided so far."""
+    """One reconciliation: copies that it changes, and its decisions so far."""
 
     deployment: apps.Deployment
     sets: list[apps.ReplicaSet]

@@ -1,4 +1,4 @@
-"""What a namespace uses of a ResourceQuota's resources. Pure.
+"""Usage of a ResourceQuota's resources in a namespace. Pure.
 
 Source: kube-controller-manager 1.36, resourcequota-controller.
 """

@@ -29,7 +29,7 @@ _RELAY: Final = "-relay.sock"
 
 
 class LinkError(Exception):
-    """A link cannot be cut or healed; the message says why, and what to do."""
+    """A link cannot be cut or healed; the message has the reason and the remedy."""
 
 
 def socket_path(directory: Path, name: str) -> Path:

@@ -19,7 +19,7 @@ _DATA_OF_ONE = "member-data"
 
 
 class MembersError(RuntimeError):
-    """The data in the directory are those of another number of members; the message says what to do."""
+    """The data in the directory are those of another number of members; the message has the remedy."""
 
 
 @dataclass(frozen=True, slots=True)

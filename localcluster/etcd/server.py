@@ -53,7 +53,7 @@ VARIABLE = "NOMINEE_ETCD"
 
 
 class EtcdError(RuntimeError):
-    """There is no etcd binary, or etcd does not start; the message says what to do."""
+    """There is no etcd binary, or etcd does not start; the message has the remedy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,12 +305,12 @@ def is_invalid(error: BaseException | None) -> TypeGuard[StatusError]:
 
 
 def is_gone(error: BaseException | None) -> TypeGuard[StatusError]:
-    """Gone or Expired: what was read is compacted, list again."""
+    """Return whether the error is Gone or Expired: a compacted revision, list again."""
     return _is(error, 410, "Gone", "Expired")
 
 
 def is_too_large_resource_version(error: StatusError) -> bool:
-    """Return whether the server's state is older than what was asked for: it lags, or etcd was restored."""
+    """Return whether the server's state is older than the requested revision: it lags, or etcd was reset."""
     return any(cause.reason == _RESOURCE_VERSION_TOO_LARGE for cause in error.causes)
 
 

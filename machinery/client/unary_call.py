@@ -67,7 +67,7 @@ def call_unary(
 
 
 def covered(to: str, request: Message) -> Call:
-    """Return what a rule compares: the method `Get` for a GetRequest, and the resource of its target."""
+    """Return the call that rules match: the method `Get` of a GetRequest, and its target's resource."""
     method = type(request).__name__.removesuffix("Request")
     target = getattr(request, "target", None)
     if target is None:

@@ -333,7 +333,7 @@ class Gates:
         return Gates(self.component, self.version, self.overrides | overrides)
 
     def __str__(self) -> str:
-        """`A=true,B=false`: what `parse_gates` reads."""
+        """Format the gates as `A=true,B=false`, the form that `parse_gates` reads."""
         return ",".join(f"{name}={_go_bool(value)}" for name, value in self.all().items())
 
     def __repr__(self) -> str:

@@ -23,7 +23,7 @@ Value = Any
 
 
 class DecodeError(ValueError):
-    """JSON that is no such object: `path` is the field, `message` what is wrong with it."""
+    """JSON that does not decode to the message: `path` is the field, `message` the problem."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}" if path else message)

@@ -91,7 +91,7 @@ def echo_json(document: object) -> None:
 
 
 def end_as_by_ctrl_c() -> None:
-    """Let SIGTERM and SIGHUP end this command as Ctrl-C does, so that it removes what it has started.
+    """Let SIGTERM and SIGHUP end this command as Ctrl-C does, so that it removes its processes and files.
 
     Only the first signal counts: a closed terminal sends SIGHUP twice, and the second must not interrupt
     the clean-up.

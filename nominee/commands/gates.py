@@ -118,7 +118,7 @@ def _diff(name: str | None, versions: list[str], output: str) -> None:
 
 
 def _row(gate: object) -> JsonObject:
-    """Return what the JSON output has of a gate; `versions` has those at which it exists."""
+    """Return the JSON output of a gate; `versions` has those at which it exists."""
     from nominee.machinery.features import gates as features
     from nominee.machinery.features.gate_sentences import SENTENCES
 

@@ -69,7 +69,7 @@ def resize_preemption(
     html: Path | None,
     output: str,
 ) -> None:
-    """Measure what KEP-5836 leaves open for beta, for each option against double preemption.
+    """Measure the questions that KEP-5836 leaves open for beta, for each option against double preemption.
 
     The scenarios: the scheduler is killed at each step of a preemption (crash); victims terminate for long
     while other pods of the node are deleted (grace); 1,000 pods are deferred (throughput); the example of

@@ -320,7 +320,7 @@ def _print_plan(plan: Plan, output: str) -> None:
 
 
 def _claim(state: StateDirectory, plan: Plan) -> tuple[int, Plan]:
-    """Take the lock and remove what a killed cluster left.
+    """Take the lock and remove the processes and files that a killed cluster left.
 
     Returns the lock's descriptor, and the plan with the nodes of earlier kubelets of the directory.
     """

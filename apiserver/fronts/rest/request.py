@@ -86,7 +86,7 @@ ChooseHandler = Callable[["RestRequest", Target | None], OwnHandler | None]
 
 
 class RestRequest(ApiRequest):
-    """One HTTP request. `own_handler` chooses the handler of what only REST serves; None for the chain's."""
+    """One HTTP request. `own_handler` selects a handler that only REST has; None for the chain's."""
 
     _media = media.DEFAULT
     _delete_options: meta.DeleteOptions | None = None

@@ -1,4 +1,4 @@
-"""Counts what each ResourceQuota's namespace uses; the API server charges what it admits to the same status.
+"""Counts the usage of each ResourceQuota's namespace; the API server charges admitted objects to it.
 
 A quota is counted again soon after a pod or claim is deleted or changes its usage or its scopes; objects of
 other kinds are counted periodically. Source: kube-controller-manager 1.36, resourcequota-controller.

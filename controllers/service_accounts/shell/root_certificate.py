@@ -11,7 +11,7 @@ from nominee.machinery.api.pb import core
 
 
 class RootCertificatePublisher(Controller):
-    """Publishes `context.root_ca` (PEM) in each namespace, and reconciles what other clients change."""
+    """Publishes `context.root_ca` (PEM) in each namespace, and reverts changes of other clients."""
 
     name = "root-ca-certificate-publisher-controller"
 

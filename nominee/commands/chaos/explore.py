@@ -27,7 +27,7 @@ HITS_MAX = 1000
 
 @click.group()
 def chaos() -> None:
-    """Break a cluster systematically or at random, and report what does not hold.
+    """Break a cluster systematically or at random, and report the violations.
 
     See docs/chaos.md.
     """

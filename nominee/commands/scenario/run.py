@@ -172,7 +172,7 @@ def _choose(scenarios: Sequence[Scenario], chosen: Sequence[str]) -> list[Scenar
 
 
 def _status(results: Sequence[ScenarioResult]) -> int:
-    """Return the exit status: what failed counts more than what could not be played."""
+    """Return the exit status: failed scenarios count more than those that could not be played."""
     from nominee.lab.scenario.result import Outcome
 
     outcomes = {result.outcome for result in results}
