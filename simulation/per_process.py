@@ -38,7 +38,7 @@ CALL_FAULTS: ContextVar[Faults] = ContextVar("call_faults")
 
 
 @contextmanager
-def installed() -> Iterator[None]:
+def install() -> Iterator[None]:
     """Give each simulated process its own failpoints and call faults, until the block ends."""
     outside, none = ProcessPoints(), FAULTS.of_process(failpoints.REGISTRY.rng, failpoints.REGISTRY.clock)
     failpoints.REGISTRY.select = lambda name: POINTS.get(outside).point(name)

@@ -104,7 +104,7 @@ class Simulation:
         # Cycles are collected between simulations: when they are within one depends on the whole interpreter.
         gc.disable()
         try:
-            with interrupts.deferred(self.loop.interrupts), per_process.installed():
+            with interrupts.defer_signals(self.loop.interrupts), per_process.install():
                 try:
                     return self._spawn("user").context.run(self.loop.run_until_complete, driver())
                 finally:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authentication import Authenticator, Credentials
 from nominee.apiserver.access.authorizer import AlwaysAllow, Authorizer, RulesFor, Union, forbidden
-from nominee.apiserver.access.impersonation import Headers, impersonated
+from nominee.apiserver.access.impersonation import Headers, impersonate
 from nominee.apiserver.access.user import ADMIN, User, current_user
 
 ALLOW_ALL = Union([AlwaysAllow()])
@@ -39,7 +39,7 @@ class Access:
 
     def impersonate(self, user: User, headers: Headers) -> User:
         """Return the user that Impersonate-* headers name, or `user`. Raises: StatusError 400, 403."""
-        return impersonated(user, headers, self.authorizer) if headers else user
+        return impersonate(user, headers, self.authorizer) if headers else user
 
     def authorize(self, user: User, attributes: Attributes) -> None:
         """Check that the user may do this. Raises: StatusError 403."""
@@ -68,7 +68,7 @@ OPEN = Access()
 """Every client is admin, and every request is allowed."""
 
 
-def named(field_selector: str) -> str:
+def selected_name(field_selector: str) -> str:
     """Return the name that a field selector `metadata.name=NAME` selects, "" when it selects others too."""
     for term in field_selector.split(","):
         key, equals, value = term.partition("=")
@@ -77,4 +77,4 @@ def named(field_selector: str) -> str:
     return ""
 
 
-__all__ = ["OPEN", "Access", "named"]
+__all__ = ["OPEN", "Access", "selected_name"]

@@ -15,7 +15,7 @@ from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authorizer import Authorizer
 from nominee.apiserver.access.rbac.authorizer import RBAC
 from nominee.apiserver.access.rbac.role_index import Reference
-from nominee.apiserver.access.rbac.rules import Rule, compact, quoted, uncovered
+from nominee.apiserver.access.rbac.rules import Rule, compact, quote, uncovered_rules
 from nominee.apiserver.access.user import MASTERS, User, current_user
 from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from nominee.machinery.api import kinds
@@ -58,7 +58,7 @@ class Escalation(Plugin):
             each is not None and each.HasField("aggregationRule") for each in (request.obj, request.old)
         ):
             held, _ = self._rbac.index.rules_of(user, "")
-            if uncovered(held, _EVERYTHING):
+            if uncovered_rules(held, _EVERYTHING):
                 raise request.forbidden("must have cluster-admin privileges to use the aggregationRule")
 
     def _binding(self, user: User, request: Request) -> None:
@@ -78,12 +78,12 @@ class Escalation(Plugin):
 
     def _check(self, user: User, request: Request, wanted: Any) -> None:
         held, problems = self._rbac.index.rules_of(user, request.namespace)
-        missing = uncovered(held, wanted)
+        missing = uncovered_rules(held, wanted)
         if not missing:
             return
         listed = "\n".join(sorted({str(rule) for rule in compact(missing)}))
         text = (
-            f'user "{user.name}" (groups={quoted(user.groups)}) is attempting to grant RBAC permissions not'
+            f'user "{user.name}" (groups={quote(user.groups)}) is attempting to grant RBAC permissions not'
             f" currently held:\n{listed}"
         )
         if problems:

@@ -27,7 +27,7 @@ def conversion(kind: AnyKind) -> Callable[[CachedObject], CachedObject] | None:
     return found.show if found is not None else None
 
 
-def shown(kind: AnyKind, stored: CachedObject) -> CachedObject:
+def convert_stored(kind: AnyKind, stored: CachedObject) -> CachedObject:
     """Return a stored object as clients of `kind` see it."""
     show = conversion(kind)
     return stored.converted(show) if show is not None else stored

@@ -32,7 +32,7 @@ async def get(
         found = await context.store.newest(stored, namespace, name)
     if found is None:
         raise errors.not_found(kind, name)
-    return conversion.shown(kind, found)
+    return conversion.convert_stored(kind, found)
 
 
 async def list_objects(

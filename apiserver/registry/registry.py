@@ -126,7 +126,7 @@ class Registry:
         self.repair = Repair(store, objects, ports, clock)
 
     async def prepare_services(self) -> None:
-        """Create the default ServiceCIDR, and repair what an earlier server left. Raises: StatusError."""
+        """Create the default ServiceCIDR, and repair an earlier server's allocations. Raises: StatusError."""
         await default_range.ensure(self, self._context.clock)
         await self.repair.once()
 

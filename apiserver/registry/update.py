@@ -58,7 +58,7 @@ async def update(
         if obj.metadata.resourceVersion or obj.metadata.uid:
             raise
     else:
-        return conversion.shown(kind, changed), False
+        return conversion.convert_stored(kind, changed), False
     context.check_may_create(kind, target.namespace, target.name)
     return await create(context, kind, target.namespace, obj, options, warnings), True
 

@@ -35,7 +35,7 @@ def names(count: int) -> list[str]:
     return [f"etcd-{index}" for index in range(count)]
 
 
-def agreed(
+def agree_on_addresses(
     folder: Path, count: int, free_addresses: Callable[[int], list[str]]
 ) -> Mapping[str, EtcdAddresses]:
     """Return the addresses of all members by name; the first caller chooses them.

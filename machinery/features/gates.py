@@ -51,7 +51,7 @@ NEWEST = Version(1, 38)
 DEFAULT = Version(1, 37)
 
 
-def emulated(text: str) -> Version:
+def parse_emulated_version(text: str) -> Version:
     """Return the version of `--emulated-version`.
 
     Raises:

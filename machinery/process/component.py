@@ -442,7 +442,7 @@ def _common_options(component: str) -> list[Callable[[Any], Any]]:
             "--emulated-version",
             default=str(versions.DEFAULT),
             metavar="1.NN",
-            callback=option_types.reading(versions.emulated),
+            callback=option_types.reading(versions.parse_emulated_version),
             help="The Kubernetes version to emulate.",
         ),
         click.option(

@@ -94,7 +94,7 @@ def may_recount(kind: AnyKind, old: Obj, new: Obj) -> bool:
     return usage(kind, old) != usage(kind, new)
 
 
-def unspecified(pod: core.Pod, names: Iterable[str]) -> str:
+def missing_resources(pod: core.Pod, names: Iterable[str]) -> str:
     """Return the resources that quotas require a pod to specify: `cpu for: c1,c2; memory for: c1`, or ""."""
     required = [name for name in names if name in _REQUIRED]
     if not required:

@@ -70,7 +70,7 @@ def _version(text: str, option: str) -> str:
     from nominee.machinery.features import gates as features
 
     try:
-        return str(features.emulated(text))
+        return str(features.parse_emulated_version(text))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint=option) from None
 

@@ -129,7 +129,7 @@ class _Get:
                 click.echo(("---\n" if stream else "") + dump_yaml(document), nl=False)
 
     def _show_table(self, items: Sequence[Any], widths: Sequence[int] | None) -> Sequence[int]:
-        from nominee.machinery.printing.tables import aligned
+        from nominee.machinery.printing.tables import align
         from nominee.machinery.runtime.clock import SystemClock
         from nominee.printing import columns
 
@@ -138,7 +138,7 @@ class _Get:
         rows = [columns.row(self.kind, obj, now, **how) for obj in items]
         if widths is None and not self.options["no_headers"]:
             rows.insert(0, columns.header(self.kind, **how))
-        lines, widths = aligned(rows, widths)
+        lines, widths = align(rows, widths)
         for line in lines:
             click.echo(line)
         return widths

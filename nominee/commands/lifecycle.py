@@ -70,7 +70,7 @@ def _added(
         if not known.versioned:
             raise click.UsageError(f"{known.name} has no emulated version and no feature gates")
         if emulated_version:
-            added.append(f"--emulated-version={features.emulated(emulated_version)}")
+            added.append(f"--emulated-version={features.parse_emulated_version(emulated_version)}")
         for text in feature_gates:
             for gate in features.parse_gates(text):
                 if warning := features.no_effect(known.name, gate):
@@ -99,7 +99,7 @@ def _warn_of_skew(directory: Path, component: str, emulated_version: str) -> Non
     named = [process] if process != known.name and process else []
     changed = named or [name for name, (each, _) in emulated.items() if each == known.name] or [known.name]
     for name in changed:
-        emulated[name] = (known.name, features.emulated(emulated_version))
+        emulated[name] = (known.name, features.parse_emulated_version(emulated_version))
     for problem in version_skew.problems(emulated):
         click.echo(f"warning: {problem}", err=True)
 

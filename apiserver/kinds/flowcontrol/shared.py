@@ -37,7 +37,7 @@ def conditions(found: Iterable[_Condition]) -> list[Cause]:
     return errors
 
 
-def fixed(obj: T, mandatory: Iterable[T]) -> list[Cause]:
+def check_mandatory(obj: T, mandatory: Iterable[T]) -> list[Cause]:
     """Refuse another spec for an object that every cluster must have as it is."""
     for known in mandatory:
         if known.metadata.name == obj.metadata.name:

@@ -24,7 +24,7 @@ def complete(spec: core.ServiceSpec, old: core.ServiceSpec | None) -> list[Cause
             spec.ipFamilyPolicy = old.ipFamilyPolicy
         else:
             spec.ipFamilyPolicy = "RequireDualStack" if selectorless else "SingleStack"
-    errors = service_addresses.related(spec)
+    errors = service_addresses.check_families(spec)
     if errors:
         return errors
     if old is not None:
