@@ -1,6 +1,6 @@
 """Scenarios: a cluster, steps and expectations in a YAML file, run and checked with one command.
 
 Start with `format/model.py` (what a scenario says) and `clusters/cluster.py` (what a cluster must offer).
-`play/runner.py` plays the steps against any `ScenarioCluster`; `clusters/real_cluster.py` is one on `nominee up`.
-`record` makes a scenario of what a user does. docs/scenarios.md describes the format.
+`play/runner.py` plays the steps against any `ScenarioCluster`; `clusters/real_cluster.py` is one on `nominee
+up`. `record` makes a scenario of what a user does. docs/scenarios.md describes the format.
 """

@@ -61,6 +61,9 @@ class _Protocol(H11Protocol):
         if self.cycle is not before:
             self._header_came()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Log nothing: the application refuses the request, and the original advises to install a library."""
+
     def send_400_response(self, msg: str) -> None:
         super().send_400_response(f"400 Bad Request: {self.conn.problem}" if self.conn.problem else msg)
 

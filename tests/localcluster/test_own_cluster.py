@@ -11,6 +11,8 @@ from nominee.localcluster.kept_options import KeptOptions
 from nominee.localcluster.own_cluster import ClusterStartError, cluster
 from nominee.localcluster.supervisor.directory import StateDirectory, lock_holder
 
+pytestmark = pytest.mark.processes
+
 
 def test_no_process_writes_to_a_pipe_that_is_not_read(tmp_path: Path) -> None:
     """A full pipe would block the process that writes."""
@@ -39,7 +41,6 @@ def test_it_has_the_options_of_its_command_only(tmp_path: Path) -> None:
     assert KeptOptions.read(tmp_path) == kept
 
 
-@pytest.mark.processes
 def test_the_error_has_the_end_of_what_was_reported(tmp_path: Path) -> None:
     def start() -> None:
         with cluster(tmp_path / "d", ["--replicas", "controllers=2"]):

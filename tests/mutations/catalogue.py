@@ -24,13 +24,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         name="bind-without-precondition",
         title="the API server binds a pod that is bound already",
-        module="apiserver",
+        module="nominee.apiserver",
         edits=(Edit(f"{_BINDING}:_refusal", "if pod.spec.nodeName:", "if False:"),),
     ),
     Mutation(
         name="nomination-not-cleared",
         title="the API server does not clear nominatedNodeName when it binds",
-        module="apiserver",
+        module="nominee.apiserver",
         edits=(
             Edit(
                 f"{_BINDING}:bind",
@@ -42,7 +42,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         name="assumed-pod-not-forgotten",
         title="the scheduler's cache keeps an assumed pod whose binding failed",
-        module="scheduler",
+        module="nominee.scheduler",
         edits=(
             Edit(
                 "nominee.scheduler.shell.binding:BindingCycles._unreserve",
@@ -54,7 +54,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         name="checkpoint-after-actuation",
         title="the kubelet actuates and reports before it has saved its checkpoint",
-        module="kubelet",
+        module="nominee.kubelet",
         edits=(
             Edit(
                 f"{_WORKER}._perform",
@@ -75,7 +75,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         name="victim-chosen-twice",
         title="a preemptor does not wait for its victims, and chooses victims again",
-        module="scheduler",
+        module="nominee.scheduler",
         edits=(
             Edit(
                 "nominee.scheduler.preemption.eligibility:why_not_eligible",
@@ -87,7 +87,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         name="watch-resumed-late",
         title="a watch that is resumed skips one revision",
-        module="scheduler",
+        module="nominee.scheduler",
         edits=(
             Edit(
                 "nominee.machinery.client.reflector:Reflector._watch_once",
@@ -99,7 +99,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         name="autoscaler-ignores-nominations",
         title="the autoscaler does not count nominated pods on their nodes",
-        module="autoscaler",
+        module="nominee.autoscaler",
         edits=(
             Edit(
                 "nominee.autoscaler.planning.pods_by_schedulability:arrange_by_schedulability",
@@ -116,7 +116,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         name="budget-ignored-in-second-pass",
         title="preemption reprieves pods without a budget before those whose budget it would violate",
-        module="scheduler",
+        module="nominee.scheduler",
         edits=(
             Edit(
                 "nominee.scheduler.preemption.dry_run:_not_reprieved",
@@ -128,7 +128,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         name="resize-counted-twice",
         title="the scheduler adds desired and allocated resources while a resize is in progress",
-        module="scheduler",
+        module="nominee.scheduler",
         edits=(
             Edit(
                 "nominee.machinery.resources.pod_resources:_container_requests",
@@ -141,7 +141,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         name="lease-taken-too-early",
         title="a candidate takes the lease over before it has run out",
-        module="scheduler",
+        module="nominee.scheduler",
         edits=(
             Edit(
                 "nominee.machinery.client.leader_election:LeaderElector._acquire",
@@ -153,7 +153,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         name="cache-updated-after-queue",
         title="the scheduler requeues pods for a deleted pod before its cache has freed the room",
-        module="scheduler",
+        module="nominee.scheduler",
         edits=(
             Edit(
                 "nominee.scheduler.event_handlers:EventHandlers._assigned_pod_deleted",
@@ -166,7 +166,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         name="own-write-check-skips-deletion",
         title="the EndpointSlice controller takes the deletion of a slice that it wrote for its own",
-        module="controllers",
+        module="nominee.controllers",
         edits=(
             Edit(
                 "nominee.controllers.endpoints.shell.own_slices:OwnSlices._gone",
@@ -178,7 +178,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         name="pod-removed-by-name",
         title="the kubelet removes the pod of a name, and not just the one that has stopped",
-        module="kubelet",
+        module="nominee.kubelet",
         edits=(Edit(f"{_WORKER}._delete", "grace_period_seconds=0, uid=uid", "grace_period_seconds=0"),),
     ),
 )

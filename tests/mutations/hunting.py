@@ -12,7 +12,7 @@ from pathlib import Path
 from nominee.machinery.runtime.clock import SystemClock
 from tests.mutations.catalogue import Mutation
 from tests.mutations.hunts import HUNTS, SIMULATED_SECONDS_MAX, Hunt
-from tests.mutations.launch import SELF
+from tests.mutations.launch import ROOT, SELF
 from tests.mutations.patch import applied
 
 SEED = 1
@@ -82,10 +82,11 @@ def _on_processes(
     mutation: Mutation | None, file: Path, name: str, options: list[str], seconds: float
 ) -> Exploration:
     launcher = [SELF, mutation.name, "--"] if mutation is not None else []
-    command = [sys.executable, "-P", "-m", *launcher, "nominee.cli"]
+    command = [sys.executable, "-m", *launcher, "nominee.cli"]
     began = SystemClock().monotonic()
     ran = subprocess.run(
         [*command, "chaos", *_arguments(file, name, options, seconds)],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,

@@ -1,4 +1,4 @@
-"""Run a program of Nominee with a known bug: `python -P -m tests.mutations.launch MUTATION -- MODULE ARGS`.
+"""Run a program of Nominee with a known bug: `python -m tests.mutations.launch MUTATION -- MODULE ARGS`.
 
 If MODULE is the mutation's component, it is patched before its main runs. If it is another program that
 starts processes (`nominee.cli`, `nominee.lab.chaos.worker`), the processes that it starts get the mutation,
@@ -7,13 +7,16 @@ too.
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
+from pathlib import Path
 
 from tests.mutations.catalogue import BY_NAME, Mutation
 from tests.mutations.patch import Edit, apply
 
 SELF = "tests.mutations.launch"
+ROOT = Path(__file__).resolve().parents[2]
 _STARTS_PROCESSES = ("nominee.cli", "nominee.lab.chaos.worker")
 
 
@@ -25,6 +28,8 @@ def main(argv: list[str]) -> None:
     # In a simulation the components run in this process.
     for edit in mutation.edits if "--simulate" in argv else edits(mutation, module):
         apply(edit)
+    # The processes that this one starts have no working directory on their path (`-P`).
+    os.environ["PYTHONPATH"] = str(ROOT)
     sys.argv = [module, *argv[3:]]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

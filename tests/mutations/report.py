@@ -1,6 +1,6 @@
 """Print which exploration finds each mutation, in how many runs and seconds, as a Markdown table.
 
-`python -P -m tests.mutations.report [--simulate] [MUTATION ...]`; the exit status is 1 if one is not found
+`python -m tests.mutations.report [--simulate] [MUTATION ...]`; the exit status is 1 if one is not found
 within its budget.
 """
 
@@ -15,7 +15,7 @@ from tests.mutations.hunting import Found, hunt
 
 def main() -> int:
     """Print the table, row by row."""
-    parser = argparse.ArgumentParser(prog="python -P -m tests.mutations.report", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations.report", description=__doc__)
     parser.add_argument("--simulate", action="store_true", help="in simulations, not on real processes")
     parser.add_argument("mutations", nargs="*", metavar="MUTATION")
     given = parser.parse_args()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.mutations import patch
 from tests.mutations.catalogue import MUTATIONS, Mutation
-from tests.mutations.launch import edits
+from tests.mutations.launch import ROOT, edits
 from tests.mutations.patch import Edit, PatchError, applied
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -49,7 +49,8 @@ def test_the_programs_that_start_processes_pass_the_mutation_on(mutation: Mutati
         from nominee.localcluster.plan import UpOptions, build
 
         options = UpOptions(directory=_DIRECTORY, components=tuple(each.name for each in COMPONENTS))
-        argv = {process.component: process.argv for process in build(options).spec.processes}
+        modules = {each.name: each.module for each in COMPONENTS}
+        argv = {modules[each.component]: each.argv for each in build(options).spec.processes}
         mutated = {name for name, words in argv.items() if "tests.mutations.launch" in words}
         assert mutated == {mutation.module}
         words = argv[mutation.module]
@@ -87,7 +88,9 @@ def test_a_patch_without_its_target_fails(edit: Edit, message: str) -> None:
 
 
 def test_the_launcher_refuses_a_program_that_cannot_have_the_bug() -> None:
-    command = [sys.executable, "-P", "-m", "tests.mutations.launch", MUTATIONS[0].name, "--", "machinery"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
+    command = [sys.executable, "-m", "tests.mutations.launch", MUTATIONS[0].name, "--", "nominee.machinery"]
+    ran = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
     assert ran.returncode == 1
     assert "would have no effect" in ran.stderr

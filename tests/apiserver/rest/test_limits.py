@@ -149,7 +149,10 @@ async def test_an_upgrade_is_refused_and_not_logged(
         f"{method} {path} HTTP/1.1", "Host: x", "Connection: Upgrade", f"Upgrade: {protocol}",
         "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Content-Length: 0",
     )  # fmt: skip
-    async with port_of(await in_memory()) as address:
+    rest = await in_memory()
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    assert (await rest.json("POST", "/api/v1/namespaces/default/pods", pod)).code == 201
+    async with port_of(rest) as address:
         answer = await said(address, "\r\n".join((*lines, "", "")).encode(), end=True)
     assert status_of(answer) == (501, "NotImplemented")
     assert f"pods/{subresource} is not emulated".encode() in answer
