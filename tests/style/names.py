@@ -66,7 +66,7 @@ def _attributes_of_self(function: _Function) -> Iterator[tuple[str, int]]:
                 targets += target.elts if isinstance(target, ast.Tuple) else [target]
         for target in targets:
             if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self":
-                yield target.attr, node.lineno
+                yield target.attr, target.lineno
 
 
 def _is_truth_value(value: ast.expr) -> bool:

@@ -168,7 +168,7 @@ class RestRequest(ApiRequest):
 
     async def delete_options(self) -> meta.DeleteOptions:
         data = await self.http.body()
-        found = bodies.delete_options(data, self.http.header("content-type"), self.http.asked)
+        found = bodies.delete_options(data, self.http.header("content-type"), self.http.query_value)
         self._delete_options = found
         return found
 
