@@ -15,7 +15,6 @@ _STANDARD = frozenset({"cpu", "memory", "ephemeral-storage"})
 _POD_LEVEL = frozenset({"cpu", "memory"})
 _HUGE_PAGES = "hugepages-"
 _NATIVE_PREFIX = "kubernetes.io/"
-_OVERCOMMIT = _STANDARD
 # The resources that a quantity counts in whole pieces.
 _STANDARD_INTEGERS = frozenset({"pods", "services", "replicationcontrollers", "resourcequotas", "secrets",
     "configmaps", "persistentvolumeclaims", "services.nodeports", "services.loadbalancers"})  # fmt: skip

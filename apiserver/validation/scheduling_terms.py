@@ -16,7 +16,6 @@ from nominee.machinery.api.selectors import parse_int64
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
 _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
-_NODE_OPERATORS = ("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn")
 _DEFAULT_OPTIONS = PodOptions()
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _decimal = re.compile(r"-?[1-9][0-9]*|0", re.ASCII)

@@ -63,7 +63,7 @@ IN_TREE: Mapping[str, type[Plugin]] = {
     )
 }
 
-# Upstream's order and weights, including plugins that are not in the table yet.
+# Upstream's order and weights.
 DEFAULT_ORDER: tuple[Enabled, ...] = (
     Enabled("SchedulingGates"),
     Enabled("PrioritySort"),
