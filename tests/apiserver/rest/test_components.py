@@ -1,6 +1,6 @@
 """What real components ask of an API server: kube-scheduler 1.36, kube-controller-manager, kubelet.
 
-tests/golden/exchanges/wire_examples.jsonl: exchanges of the real scheduler with the real API server, in bytes.
+tests/golden/exchanges/wire_examples.jsonl: exchanges of the real scheduler and API server, as bytes.
 """
 
 from __future__ import annotations
