@@ -160,6 +160,7 @@ def clock(component: str, offset: str | None, directory: Path, output: str) -> N
 
 def _seconds(text: str) -> float:
     """Read `+30`, `-1.5` or `+1h30m`."""
+    # 9 ms that --help and completion would pay.
     from nominee.machinery.wire.scalars import parse_seconds
 
     try:

@@ -93,6 +93,7 @@ def run(
     if dry_run:
         _print_plan(plan)
         return
+    # 400 ms that --help and completion would pay.
     from nominee.lab.skew.store import Store, StoreError
 
     store = Store(directory)
@@ -106,6 +107,7 @@ def run(
 
 
 def _run(plan: Plan, store: Store, executor: Executor) -> int:
+    # 440 ms that --help and completion would pay.
     from nominee.lab.skew import run as running
     from nominee.lab.skew.executor import ExecutorError
     from nominee.lab.skew.progress import TerminalProgress
@@ -136,12 +138,15 @@ def _run(plan: Plan, store: Store, executor: Executor) -> int:
 
 
 def _executor(name: str, jobs: int, address: str) -> Executor:
+    # 80 ms that --help and completion would pay.
     from nominee.machinery.runtime.clock import SystemClock
 
     if name == "dask":
+        # 330 ms that --help and completion would pay.
         from nominee.lab.skew.dask_executor import DaskExecutor
 
         return DaskExecutor(address, SystemClock())
+    # 480 ms that --help and completion would pay.
     from nominee.lab.skew.local_executor import LocalExecutor
 
     cores = len(os.sched_getaffinity(0))
@@ -154,6 +159,7 @@ def _executor(name: str, jobs: int, address: str) -> Executor:
 
 
 def _plan(matrix: Path, *, full: bool, only: str, real: bool, simulate: bool) -> Plan:
+    # 230 ms that --help and completion would pay.
     from nominee.lab.scenario.format.documents import InvalidScenarioError
     from nominee.lab.skew.model import Simulate
     from nominee.lab.skew.planning import plan
@@ -184,6 +190,7 @@ def _print_plan(plan: Plan) -> None:
 
 
 def _print_summary(report: Report, directory: Path, names: tuple[str, ...]) -> None:
+    # 350 ms that --help and completion would pay.
     from nominee.lab.skew.report import Verdict
 
     click.echo(f"{report.summary} in {report.seconds:.0f} s")
@@ -201,6 +208,7 @@ def _print_summary(report: Report, directory: Path, names: tuple[str, ...]) -> N
 @click.option("--kep", type=click.IntRange(1), help="Print the page of this KEP.")
 def report(directory: Path, kep: int | None) -> None:
     """Print the Markdown of a report: for a KEP's production-readiness section, or the page of a KEP."""
+    # 310 ms that --help and completion would pay.
     from nominee.lab.skew import report as reports
     from nominee.lab.skew.kep_page import UnknownKEPError, kep_page
     from nominee.lab.skew.markdown import as_markdown
@@ -229,6 +237,7 @@ def report(directory: Path, kep: int | None) -> None:
 @skew.command()
 def schema() -> None:
     """Print the JSON Schema of matrix files."""
+    # 250 ms that --help and completion would pay.
     from nominee.lab.skew.reading import SCHEMA_FILE
 
     click.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)

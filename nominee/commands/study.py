@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option
+from nominee.lab.bench.machine import machine
 from nominee.lab.extras import installation
 from nominee.lab.study.settings import QUICK_SEEDS, SEEDS_MAX, Scenario, Tracking
 
@@ -94,6 +95,7 @@ def resize_preemption(
     else:
         _print(report)
     if html is not None:
+        # 130 ms that --help and completion would pay.
         from nominee.lab.study.page import page
 
         html.write_text(page(report), encoding="utf-8")
@@ -105,6 +107,7 @@ def _check_plots() -> None:
 
 
 def _read(path: Path) -> Report:
+    # 80 ms that --help and completion would pay.
     from nominee.lab.study.report import ReportError, read
 
     try:
@@ -114,7 +117,7 @@ def _read(path: Path) -> Report:
 
 
 def _measure(trackings: list[Tracking], scenarios: list[Scenario], seeds: int, quick: bool) -> Report:
-    from nominee.lab.bench.machine import machine
+    # 100 ms that --help and completion would pay.
     from nominee.lab.study.orchestration import StudyError, measure
     from nominee.lab.study.report import Report
 
@@ -141,6 +144,7 @@ def _measure(trackings: list[Tracking], scenarios: list[Scenario], seeds: int, q
 
 
 def _print(report: Report) -> None:
+    # 130 ms that --help and completion would pay.
     from rich.console import Console
     from rich.table import Table
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -223,7 +224,6 @@ def _make_credentials(directory: Path, plan: Plan) -> None:
     """Create the certificates and tokens in D/pki, if the API server is secure."""
     if not plan.secure:
         return
-    from datetime import UTC, datetime
 
     clock = SystemClock()
     try:

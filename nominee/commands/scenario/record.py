@@ -131,6 +131,7 @@ async def _record(directory: Path, recorder: Recorder, write: Write) -> None:
 
     Further signals do not interrupt the writing.
     """
+    # 100 ms that --help and completion would pay.
     from nominee.lab.scenario.play.world import World
     from nominee.machinery.client.api_client import connect
 
