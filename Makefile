@@ -21,6 +21,7 @@ $(STAMP): requirements.txt pyproject.toml
 	@echo "setup: installing $$(grep -c '^[A-Za-z0-9].*==' requirements.txt) packages into $(VENV); this takes a minute or two"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	@echo "setup: installing nominee itself"
+	@rm -f $(VENV)/lib/python*/site-packages/nominee-wire.pth # of 0.2.0: a second name for the generated code
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
 	@touch $@
 

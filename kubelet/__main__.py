@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import click
 
+from nominee.kubelet.addresses import LISTED_NODES_MAX
 from nominee.kubelet.features import ResizePreemptionFlavour
-from nominee.kubelet.node.addresses import LISTED_NODES_MAX
 from nominee.kubelet.node.sysctls import SysctlAllowlist
 from nominee.kubelet.options import Delays, Heartbeats, NodeShape
 from nominee.kubelet.shell.process import KubeletConfig, run_kubelet

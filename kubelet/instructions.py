@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from nominee.kubelet.pods.container_events import ContainerEvent
 from nominee.kubelet.resize.actuation import ActuationCall
 from nominee.kubelet.resources.pod_resources import PodResources
 from nominee.machinery.api.objects import ObjectKey
@@ -78,6 +77,16 @@ class RecordEvent:
     type: EventType
     reason: str
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEvent:
+    """An event on a container; `regarding` names the container in its field path."""
+
+    regarding: core.ObjectReference
+    reason: str
+    note: str
+    type: str = "Normal"
 
 
 @dataclass(frozen=True, slots=True)

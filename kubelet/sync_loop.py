@@ -10,7 +10,7 @@ from nominee.kubelet import events, instructions
 from nominee.kubelet.allocation import manager
 from nominee.kubelet.instructions import Instruction, QueueSync, SyncCause
 from nominee.kubelet.node.state import NodeState
-from nominee.kubelet.pods import sync
+from nominee.kubelet.pod_sync import sync
 from nominee.kubelet.pods.record import PodRecord
 from nominee.machinery.api.objects import resource_version_of
 from nominee.machinery.api.pb import core
@@ -22,7 +22,7 @@ def handle(node: NodeState, event: events.Event) -> list[Instruction]:
     At most one of it is a pod instruction, the last one: its result is the next event of that pod's sync.
 
     Raises:
-        UnknownTransitionError: a state table does not allow what the event means.
+        InvalidTransitionError: a state table does not allow what the event means.
         UnexpectedResultError: a result of no instruction that is under way.
     """
     out: list[Instruction] = []

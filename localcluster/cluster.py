@@ -54,14 +54,14 @@ class RunningCluster:
     """A cluster below the supervisor of `nominee up`.
 
     A component is named as on the command line: `scheduler`, or `kubelet` for all of several processes, or
-    `kubelet-1` for one of them.
+    `kubelet-1` for one of them. `get`, `get_json` and `failpoints` ask the first of several.
 
     Raises:
         ClusterError: the cluster does not run, refuses, or does not answer (every method).
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._state = StateDirectory(directory)
+    def __init__(self, directory: Path | str) -> None:
+        self._state = StateDirectory(Path(directory).absolute())
 
     @property
     def directory(self) -> Path:
@@ -117,7 +117,12 @@ class RunningCluster:
 
     def get_json(self, process: str, path: str) -> Json:
         """Return the JSON that a process answers at a path of its serving port, such as `/debug/queue`."""
-        return json.loads(self.get(process, path).body)
+        answer = self.get(process, path)
+        try:
+            document: Json = json.loads(answer.body)
+        except ValueError:
+            raise ClusterError(f"{process}{path} answers {answer.content_type or 'text'}, not JSON") from None
+        return document
 
     def failpoints(self, process: str) -> Sequence[FailpointState]:
         """Return the failpoints of a process."""
@@ -133,29 +138,32 @@ class RunningCluster:
         ]
 
     def arm_failpoint(self, component: str, name: str, action: str) -> None:
-        """Arm a failpoint in every process of a component (docs/failpoints.md has names and actions)."""
+        """Arm a failpoint in every running process of a component (docs/failpoints.md: names, actions)."""
         for process in self._names(component):
             self._request(process, f"/failpoints/{quote(name)}", method="PUT", body=action)
 
     def set_fault(
         self, component: str, action: str, *, to: str = "*", method: str = "*", kind: str = "*"
     ) -> None:
-        """Set a fault of the calls of a component (docs/faults.md); the action `off` removes faults."""
+        """Set a fault of the calls of running processes (docs/faults.md); the action `off` removes faults."""
         body = json.dumps({"to": to, "method": method, "kind": kind, "action": action})
         for process in self._names(component):
             self._request(process, "/faults", method="PUT", body=body)
 
     def shift_clock(self, component: str, offset_seconds: float) -> None:
-        """Shift the wall clock of a component."""
+        """Shift the wall clock of a component's running processes."""
         body = json.dumps({"offsetSeconds": offset_seconds})
         for process in self._names(component):
             self._request(process, "/clock", method="PUT", body=body)
 
     def _names(self, component: str) -> list[str]:
-        names = [each.name for each in self.processes() if component in (each.name, each.component)]
-        if not names:
+        processes = [each for each in self.processes() if component in (each.name, each.component)]
+        if not processes:
             raise ClusterError(f"there is no process {component}")
-        return names
+        running = [each.name for each in processes if each.pid]
+        if not running:
+            raise ClusterError(f"{component} does not run")
+        return running
 
     def _ask(self, command: str, component: str = "", **more: object) -> JsonObject:
         fields = {**more, **({"component": component} if component else {})}
@@ -165,10 +173,12 @@ class RunningCluster:
             raise ClusterError(f"{f'{command} {component}'.strip()}: {error}") from None
 
     def _request(self, process: str, path: str, *, method: str = "GET", body: str = "") -> HttpAnswer:
-        name = "kubelet-0" if process == "kubelet" else process
-        run_file = self._state.live_run_files().get(name)
+        running = self._state.live_run_files()
+        # Of a component with several processes, the first.
+        of_component = [name for name, each in running.items() if each.get("component") == process]
+        run_file = running.get(process) or running.get(of_component[0] if of_component else "")
         if run_file is None or not run_file.get("http"):
-            raise ClusterError(f"{name} does not run, or has no serving port")
+            raise ClusterError(f"{process} does not run, or has no serving port")
         port = ServingPort.of(str(run_file["http"]), self._state.path)
         try:
             answer = request(port, path, method=method, body=body)

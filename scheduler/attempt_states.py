@@ -11,10 +11,11 @@ NominatedNodeName".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from nominee.machinery.runtime.state_table import DiagramStyle, StateTable, Transition
 
 
 class State(StrEnum):
@@ -59,14 +60,6 @@ class Effect(StrEnum):
     REQUEUE = "requeue, record event, write status"
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """The next state, and the work that is done then, in order."""
-
-    to: State
-    effects: tuple[Effect, ...]
-
-
 _S, _E, _F = State, Event, Effect
 # A rejected pod is requeued first: the room that it leaves itself is no reason to try it again.
 _UNDO: Final = {
@@ -78,29 +71,29 @@ _WAIT: Final = Transition(_S.WAITING_ON_PERMIT, (_F.WAIT_ON_PERMIT,))
 _PRE_BIND: Final = Transition(_S.PRE_BINDING, (_F.LEAVE_FLIGHT, _F.PRE_BIND))
 _BIND: Final = Transition(_S.BINDING, (_F.LEAVE_FLIGHT, _F.BIND))
 
-TRANSITIONS: Final[Mapping[State, Mapping[Event, Transition]]] = {
-    _S.SCHEDULING: {
-        _E.SCHEDULED: Transition(_S.RESERVED, (_F.PRE_FLIGHT,)),
-        _E.FAILED: Transition(_S.REQUEUED, (_F.REQUEUE,)),
+TRANSITIONS: Final[StateTable[State, Event, Effect]] = StateTable(
+    {
+        _S.SCHEDULING: {
+            _E.SCHEDULED: Transition(_S.RESERVED, (_F.PRE_FLIGHT,)),
+            _E.FAILED: Transition(_S.REQUEUED, (_F.REQUEUE,)),
+        },
+        _S.RESERVED: {
+            _E.NOMINATE: Transition(_S.NOMINATED, (_F.NOMINATE,)),
+            _E.WAIT: _WAIT,
+            _E.PRE_BIND: _PRE_BIND,
+            _E.BIND: _BIND,
+            **_UNDO,
+        },
+        _S.NOMINATED: {_E.WAIT: _WAIT, _E.PRE_BIND: _PRE_BIND, **_UNDO},
+        _S.WAITING_ON_PERMIT: {_E.PRE_BIND: _PRE_BIND, _E.BIND: _BIND, **_UNDO},
+        _S.PRE_BINDING: {_E.BIND: Transition(_S.BINDING, (_F.BIND,)), **_UNDO},
+        _S.BINDING: {_E.BOUND: Transition(_S.BOUND, (_F.RECORD_BINDING, _F.POST_BIND)), **_UNDO},
+        _S.BOUND: {},
+        _S.REQUEUED: {},
     },
-    _S.RESERVED: {
-        _E.NOMINATE: Transition(_S.NOMINATED, (_F.NOMINATE,)),
-        _E.WAIT: _WAIT,
-        _E.PRE_BIND: _PRE_BIND,
-        _E.BIND: _BIND,
-        **_UNDO,
-    },
-    _S.NOMINATED: {_E.WAIT: _WAIT, _E.PRE_BIND: _PRE_BIND, **_UNDO},
-    _S.WAITING_ON_PERMIT: {_E.PRE_BIND: _PRE_BIND, _E.BIND: _BIND, **_UNDO},
-    _S.PRE_BINDING: {_E.BIND: Transition(_S.BINDING, (_F.BIND,)), **_UNDO},
-    _S.BINDING: {_E.BOUND: Transition(_S.BOUND, (_F.RECORD_BINDING, _F.POST_BIND)), **_UNDO},
-    _S.BOUND: {},
-    _S.REQUEUED: {},
-}
-
-
-class InvalidTransitionError(Exception):
-    """An event that the table does not allow in a state; the text has the attempt's transition log."""
+    start=_S.SCHEDULING,
+    style=DiagramStyle(ends=True),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +137,9 @@ class Progress:
         Raises:
             InvalidTransitionError: the table does not allow the event in this state.
         """
-        transition = TRANSITIONS[self.state].get(event)
-        if transition is None:
-            raise InvalidTransitionError(f'{self._name}: no transition for "{event}"; {self.log()}')
+        transition = TRANSITIONS.transition(
+            self.state, event, lambda: f'{self._name}: no transition for "{event}"; {self.log()}'
+        )
         self.state = transition.to
         self._log.append((at, self.state))
         return transition.effects
@@ -158,17 +151,5 @@ class Progress:
         return ", ".join([str(self._log[0][1]), *later])
 
 
-def diagram() -> str:
-    """Return the table as a Mermaid state diagram."""
-    ids = {state: state.name.lower() for state in State}
-    lines = ["stateDiagram-v2", *(f"    {ids[state]} : {state}" for state in State)]
-    lines.append(f"    [*] --> {ids[State.SCHEDULING]}")
-    for state, row in TRANSITIONS.items():
-        lines += [f"    {ids[state]} --> {ids[each.to]}: {event}" for event, each in row.items()]
-        if not row:
-            lines.append(f"    {ids[state]} --> [*]")
-    return "\n".join(lines)
-
-
 if __name__ == "__main__":
-    print(diagram())
+    print(TRANSITIONS.diagram())

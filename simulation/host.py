@@ -33,7 +33,7 @@ class Files:
 
 
 class SimulatedHost:
-    """machinery.runtime.host.Host for one process."""
+    """machinery.runtime.runtime.Host for one process."""
 
     def __init__(
         self, owner: Owner, files: Files, processes: Mapping[int, Owner], rng: random.Random

@@ -9,7 +9,8 @@ import structlog
 
 from nominee.machinery.runtime.clock import rfc3339_micro
 from nominee.machinery.runtime.logs import render_text
-from nominee.simulation.process import ENVIRONMENT
+from nominee.machinery.runtime.runtime import RUNTIME
+from nominee.simulation.runtime import current_owner
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, WrappedLogger
@@ -19,18 +20,18 @@ class _Sink:
     """A logger that hands lines to the process that wrote them."""
 
     def msg(self, line: str) -> None:
-        environment = ENVIRONMENT.get(None)
-        if environment is not None:
-            environment.log(line)
+        runtime = RUNTIME.get()
+        if runtime is not None:
+            runtime.log(line)
 
     debug = info = warning = error = critical = exception = warn = log = msg
 
 
 def _stamp(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    environment = ENVIRONMENT.get(None)
-    event["timestamp"] = rfc3339_micro(environment.clock.now() if environment is not None else 0.0)
+    runtime, owner = RUNTIME.get(), current_owner()
+    event["timestamp"] = rfc3339_micro(runtime.clock.now() if runtime is not None else 0.0)
     event["level"] = "warning" if method == "warn" else "error" if method == "exception" else method
-    event["component"] = environment.owner.name if environment is not None else ""
+    event["component"] = owner.name if owner is not None else ""
     return event
 
 

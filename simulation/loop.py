@@ -18,7 +18,9 @@ from contextvars import Context, copy_context
 from types import CoroutineType
 from typing import Final, TypeGuard, TypeVar, TypeVarTuple, Unpack
 
-from nominee.simulation.owner import OWNER, Owner, State
+from nominee.machinery.runtime.runtime import RUNTIME
+from nominee.simulation.owner import Owner, State
+from nominee.simulation.runtime import SimulatedRuntime, current_owner, owner_of
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -108,6 +110,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._now = 0.0
         self._ready: deque[SimulatedHandle] = deque()
         self._timers: list[tuple[float, int, SimulatedHandle]] = []
+        self._held: dict[Owner, list[SimulatedHandle]] = {}
+        """What became ready for processes that are frozen or dead."""
         self._numbers = 0
         self._running = False
         self._stopping = False
@@ -177,7 +181,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         context: Context | None = None,
     ) -> asyncio.Task[T]:
         task = SimulatedTask(coro, loop=self, name=name, context=context)
-        task.owner = OWNER.get() if context is None else context.get(OWNER)
+        task.owner = current_owner() if context is None else owner_of(context)
         return task
 
     def get_task_factory(self) -> None:
@@ -226,9 +230,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             if callback is None:
                 continue
             context = handle._context
-            owner: Owner | None = context.get(OWNER)
-            if owner is not None and owner.state is not running:
-                owner.held.append(handle)
+            runtime = context.get(RUNTIME)
+            if isinstance(runtime, SimulatedRuntime) and runtime.owner.state is not running:
+                self._held.setdefault(runtime.owner, []).append(handle)
                 continue
             self.callbacks += 1
             try:
@@ -311,8 +315,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def resume(self, owner: Owner) -> None:
         """Let a frozen process go on with the callbacks that became ready meanwhile."""
         owner.state = State.RUNNING
-        self._ready.extend(owner.held)
-        owner.held.clear()
+        self._ready.extend(self._held.pop(owner, ()))
 
     def is_running(self) -> bool:
         return self._running

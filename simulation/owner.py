@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections import deque
-from contextvars import ContextVar
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from nominee.simulation.loop import SimulatedHandle
 
 
 class State(enum.Enum):
@@ -26,17 +20,12 @@ class Owner:
     process runs any more, not even a `finally`: its tasks stay suspended where they are.
     """
 
-    __slots__ = ("held", "name", "pid", "state")
+    __slots__ = ("name", "pid", "state")
 
     def __init__(self, name: str, pid: int) -> None:
         self.name = name
         self.pid = pid
         self.state = State.RUNNING
-        self.held: deque[SimulatedHandle] = deque()
 
     def __repr__(self) -> str:
         return f"<{self.name} pid={self.pid} {self.state.name.lower()}>"
-
-
-OWNER: ContextVar[Owner | None] = ContextVar("owner", default=None)
-"""The owner of the running callback; None for the network, and for the person who drives the simulation."""

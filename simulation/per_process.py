@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 
-from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime import failpoints, runtime
 from nominee.machinery.runtime.call_faults import FAULTS, Faults
-from nominee.machinery.runtime.failpoints import Failpoint, PointState, Registry
+from nominee.machinery.runtime.failpoint_registry import Point, PointState, Registry
 
 
 class ProcessPoints(Registry):
     """The failpoints of one process, made when they are first passed or armed."""
 
-    def point(self, name: str) -> Failpoint:
+    def point(self, name: str) -> Point:
         """Return the point of a name."""
         return self._points.get(name) or self.declare(name)
 
@@ -33,21 +32,15 @@ class ProcessPoints(Registry):
         super().arm(name, action)
 
 
-POINTS: ContextVar[ProcessPoints] = ContextVar("points")
-CALL_FAULTS: ContextVar[Faults] = ContextVar("call_faults")
-
-
 @contextmanager
 def install() -> Iterator[None]:
-    """Give each simulated process its own failpoints and call faults, until the block ends."""
-    outside, none = ProcessPoints(), FAULTS.of_process(failpoints.REGISTRY.rng, failpoints.REGISTRY.clock)
-    failpoints.REGISTRY.select = lambda name: POINTS.get(outside).point(name)
-    FAULTS.select = lambda: CALL_FAULTS.get(none)
+    """Let each simulated process have its own failpoints and call faults, until the block ends."""
     rules, FAULTS.rules = FAULTS.rules, ()
+    runtime.simulated = True
     try:
         yield
     finally:
-        failpoints.REGISTRY.select = FAULTS.select = None
+        runtime.simulated = False
         FAULTS.rules = rules
 
 

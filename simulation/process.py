@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import ContextVar
-from dataclasses import dataclass
 
 import anyio
 from prometheus_client import CollectorRegistry
 
 from nominee.machinery.process import run_files
 from nominee.machinery.process.component import GRACE_SECONDS, Body, Process
-from nominee.machinery.runtime import failpoints, host
-from nominee.simulation.clock import SimulatedClock
-from nominee.simulation.owner import Owner
-
-
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """The clock, the randomness and the rest that the simulation gives a process."""
-
-    clock: SimulatedClock
-    rng: random.Random
-    failpoints: failpoints.Registry
-    owner: Owner
-    log: Callable[[str], None]
-    adopt: Callable[[SimulatedProcess], None]
-    """Receives the process that the component's command makes."""
-
-
-ENVIRONMENT: ContextVar[Environment] = ContextVar("environment")
+from nominee.machinery.runtime import host
+from nominee.simulation import runtime
 
 
 class SimulatedProcess(Process):
@@ -44,15 +24,15 @@ class SimulatedProcess(Process):
         """Do nothing: the interpreter belongs to the simulation."""
 
     def __init__(self, component: str, **options: object) -> None:
-        environment = ENVIRONMENT.get()
-        options.update(clock=environment.clock, rng=environment.rng)
+        own = runtime.current()
+        options.update(clock=own.clock, rng=own.rng)
         super().__init__(component, **options)  # type: ignore[arg-type]
-        self._environment = environment
+        self._failpoints = own.failpoints
         self._body: Body | None = None
         self._grace_seconds = GRACE_SECONDS
-        self.serving.address = f"127.0.0.1:{environment.owner.pid}"
+        self.serving.address = f"127.0.0.1:{own.owner.pid}"
         self.serving.serve_metrics(CollectorRegistry())
-        environment.adopt(self)
+        own.adopt(self)
 
     def run(
         self,
@@ -62,9 +42,8 @@ class SimulatedProcess(Process):
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         self._body, self._grace_seconds = body, grace_seconds
-        registry = self._environment.failpoints
-        registry.on_fire = self._on_fire
-        registry.arm_early(self._armed)
+        self._failpoints.on_fire = self._on_fire
+        self._failpoints.arm_early(self._armed)
 
     async def main(self) -> int:
         """Run the body to its end, or until `stop` and its grace period are over; return the exit status."""

@@ -14,11 +14,10 @@ from typing import Final, TypeVar
 
 import click
 
-from nominee.machinery.client import transport
 from nominee.machinery.client.api_client import Client, connect
 from nominee.machinery.process import component, run_files
-from nominee.machinery.runtime import host
 from nominee.machinery.runtime.call_faults import FAULTS
+from nominee.machinery.runtime.runtime import RUNTIME
 from nominee.simulation import interrupts, logs, per_process
 from nominee.simulation.clock import SimulatedClock
 from nominee.simulation.etcd.service import EtcdService
@@ -27,9 +26,10 @@ from nominee.simulation.host import Files, SimulatedHost
 from nominee.simulation.loop import SimulatedLoop, SimulationError
 from nominee.simulation.network.delays import Delays
 from nominee.simulation.network.network import Network
-from nominee.simulation.owner import OWNER, Owner, State
-from nominee.simulation.per_process import CALL_FAULTS, POINTS, ProcessPoints
-from nominee.simulation.process import ENVIRONMENT, Environment, SimulatedProcess
+from nominee.simulation.owner import Owner, State
+from nominee.simulation.per_process import ProcessPoints
+from nominee.simulation.process import SimulatedProcess
+from nominee.simulation.runtime import SimulatedRuntime
 from nominee.simulation.started import Started
 
 T = TypeVar("T")
@@ -124,16 +124,19 @@ class Simulation:
         registry.crash = lambda: self._die(started, CRASHED)
         faults = FAULTS.of_process(self.rng(f"{purpose}/faults"), clock)
         started = Started(owner, clock, registry, faults)
-        environment = Environment(clock, self.rng(purpose), registry, owner, self.log.append, started.adopt)
-        machine = SimulatedHost(owner, self.files, self._owners, self.rng(f"{purpose}/disk"))
-        run = started.context.run
-        run(OWNER.set, owner)
-        run(ENVIRONMENT.set, environment)
-        run(POINTS.set, registry)
-        run(CALL_FAULTS.set, faults)
-        run(host.HOST.set, machine)
-        run(transport.TRANSPORT.set, self.network)
-        run(component.PROCESS_TYPE.set, SimulatedProcess)
+        runtime = SimulatedRuntime(
+            host=SimulatedHost(owner, self.files, self._owners, self.rng(f"{purpose}/disk")),
+            transport=self.network,
+            process_type=SimulatedProcess,
+            failpoints=registry,
+            faults=faults,
+            clock=clock,
+            rng=self.rng(purpose),
+            log=self.log.append,
+            owner=owner,
+            adopt=started.adopt,
+        )
+        started.context.run(RUNTIME.set, runtime)
         return started
 
     # Processes.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from nominee.machinery.process.component import Process
 from nominee.machinery.runtime.call_faults import Faults
 from nominee.simulation import asgi
 from nominee.simulation.clock import SimulatedClock
@@ -39,8 +40,9 @@ class Started:
         self.is_etcd = False
         self._app: App | None = None
 
-    def adopt(self, process: SimulatedProcess) -> None:
+    def adopt(self, process: Process) -> None:
         """Keep the process that the component's command made."""
+        assert isinstance(process, SimulatedProcess)
         self.process = process
 
     @property

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authentication import Authenticator, Credentials
 from nominee.apiserver.access.authorizer import AlwaysAllow, Authorizer, RulesFor, Union, forbidden
 from nominee.apiserver.access.impersonation import Headers, impersonate
-from nominee.apiserver.access.user import ADMIN, User, current_user
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import ADMIN, User
 
 ALLOW_ALL = Union([AlwaysAllow()])
 
@@ -48,13 +48,6 @@ class Access:
         decision = self.authorizer.decide(user, attributes)
         if not decision.allowed:
             raise forbidden(user, attributes, decision.reason)
-
-    def authorize_current(self, attributes: Attributes) -> None:
-        """Check that the user of the current task's request may do this.
-
-        Raises: StatusError 403.
-        """
-        self.authorize(current_user(), attributes)
 
     def rules_for(self, user: User, namespace: str) -> RulesFor:
         return self.authorizer.rules_for(user, namespace)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from cachetools import FIFOCache
 
 from nominee.apiserver.access.service_accounts import ISSUER
-from nominee.apiserver.access.user import ALL_AUTHENTICATED, ANONYMOUS, User
+from nominee.apiserver.objects.user import ALL_AUTHENTICATED, ANONYMOUS, User
 from nominee.machinery.api import errors
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import Clock

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.rbac.rules import Rule
-from nominee.apiserver.access.user import MASTERS, User
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import MASTERS, User
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import GroupResource, StatusError
 from nominee.machinery.api.pb import meta

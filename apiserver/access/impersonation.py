@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authorizer import Authorizer, forbidden
-from nominee.apiserver.access.user import ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, User
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, User
 from nominee.machinery.api import errors
 from nominee.machinery.api.names import go_quote
 

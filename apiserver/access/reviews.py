@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.service_accounts import ISSUER
-from nominee.apiserver.access.user import User
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import User
 from nominee.apiserver.validation import field
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import Cause, GroupKind

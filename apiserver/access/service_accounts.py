@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nominee.apiserver.access.user import User
+from nominee.apiserver.objects.user import User
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.runtime.clock import Clock

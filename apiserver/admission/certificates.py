@@ -8,10 +8,10 @@ Source: kube-apiserver 1.36, plugin/pkg/admission/certificates.
 
 from __future__ import annotations
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authorizer import Authorizer
-from nominee.apiserver.access.user import MASTERS, current_user
 from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import MASTERS, User
 from nominee.machinery.api.kinds import CERTIFICATE_SIGNING_REQUEST, AnyKind
 
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
@@ -25,8 +25,8 @@ class _OfSigner(Plugin):
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
-    def may(self, signer: str) -> bool:
-        user, domain = current_user(), signer.partition("/")[0]
+    def may(self, user: User, signer: str) -> bool:
+        domain = signer.partition("/")[0]
         return any(
             self._authorizer.decide(
                 user, Attributes(self.verb, "signers", CERTIFICATE_SIGNING_REQUEST.group, "*", name=name)
@@ -46,7 +46,7 @@ class CertificateApproval(_OfSigner):
 
     async def validate(self, request: Request, lookup: Lookup) -> None:
         signer = request.old.spec.signerName
-        if not self.may(signer):
+        if not self.may(request.origin.user, signer):
             raise request.forbidden(f'user not permitted to approve requests with signerName "{signer}"')
 
 
@@ -64,7 +64,7 @@ class CertificateSigning(_OfSigner):
         if new.certificate == old.certificate and new.conditions == old.conditions:
             return
         signer = request.old.spec.signerName
-        if not self.may(signer):
+        if not self.may(request.origin.user, signer):
             raise request.forbidden(f'user not permitted to sign requests with signerName "{signer}"')
 
 

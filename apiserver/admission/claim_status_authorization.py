@@ -14,11 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from nominee.apiserver.access.attributes import CURRENT_ATTRIBUTES, Attributes
 from nominee.apiserver.access.authorizer import Authorizer, forbidden
-from nominee.apiserver.access.user import User, current_user
 from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from nominee.apiserver.kinds.resource.resource_claims import drop_deallocated
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import User
 from nominee.apiserver.validation import field, names
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import Cause
@@ -53,11 +53,11 @@ class ClaimStatusAuthorization(Plugin):
         return operation == "UPDATE" and kind is kinds.RESOURCE_CLAIM and subresource == "status"
 
     async def validate(self, request: Request, lookup: Lookup) -> None:
-        asked = CURRENT_ATTRIBUTES.get()
+        asked = request.origin.attributes
         if asked is None:
             # The server itself writes.
             return
-        write = _Write(current_user(), asked, request.obj.status, request.old.status)
+        write = _Write(request.origin.user, asked, request.obj.status, request.old.status)
         causes = [*self._binding(write), *self._drivers(write)]
         if causes:
             raise errors.invalid(request.kind, request.name, causes)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authorizer import Authorizer
 from nominee.apiserver.access.rbac.authorizer import RBAC
 from nominee.apiserver.access.rbac.role_index import Reference
 from nominee.apiserver.access.rbac.rules import Rule, compact, quote, uncovered_rules
-from nominee.apiserver.access.user import MASTERS, User, current_user
 from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import MASTERS, User
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
@@ -40,7 +40,7 @@ class Escalation(Plugin):
         return kind in (*_ROLES, *_BINDINGS) and operation != "DELETE"
 
     async def admit(self, request: Request, lookup: Lookup) -> None:
-        user = current_user()
+        user = request.origin.user
         if MASTERS in user.groups or _only_for_collection(request):
             return
         if request.kind in _ROLES:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from nominee.apiserver.objects.attributes import SERVER, Origin
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import Cause, StatusError
@@ -26,6 +27,7 @@ class Request:
     obj: Any
     old: Any = None
     dry_run: bool = False
+    origin: Origin = SERVER
 
     def forbidden(self, problem: str, causes: Sequence[Cause] = ()) -> StatusError:
         """Return a 403 that names the object; a name that is not generated yet is shown as its prefix."""

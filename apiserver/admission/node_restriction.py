@@ -13,7 +13,6 @@ from typing import Any
 
 from nominee.apiserver.access.node.graph import references
 from nominee.apiserver.access.node.identity import NodeIdentity, identify
-from nominee.apiserver.access.user import current_user
 from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import AnyKind
@@ -70,7 +69,7 @@ class NodeRestriction(Plugin):
         return kind in _HANDLED
 
     async def admit(self, request: Request, lookup: Lookup) -> None:
-        user = current_user()
+        user = request.origin.user
         node = identify(user)
         if node is None:
             return

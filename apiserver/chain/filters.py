@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from nominee.apiserver.access.access import Access
-from nominee.apiserver.access.attributes import CURRENT_ATTRIBUTES
-from nominee.apiserver.access.user import CURRENT
 from nominee.apiserver.chain import problems
 from nominee.apiserver.chain.handlers import handle
 from nominee.apiserver.chain.metrics import RequestMetrics
@@ -144,7 +142,6 @@ def impersonate(server: Dependencies, next_filter: Next) -> Next:
 
     async def as_user(request: ApiRequest) -> None:
         request.user = access.impersonate(request.user, request.impersonation())
-        CURRENT.set(request.user)
         await next_filter(request)
 
     return as_user
@@ -154,8 +151,7 @@ def resolve(server: Dependencies, next_filter: Next) -> Next:
     """Set the target of a request, which only an authenticated user may have decoded."""
 
     async def resolved(request: ApiRequest) -> None:
-        request.attributes = attributes = request.resolve()
-        CURRENT_ATTRIBUTES.set(attributes)
+        request.attributes = request.resolve()
         await next_filter(request)
 
     return resolved

@@ -1,9 +1,12 @@
-"""The handlers of requests about objects, and the table from (verb, subresource) to handler."""
+"""The handlers of requests about objects, and the table from (verb, subresource) to handler.
+
+A handler reads a request's body and options, and returns what is asked of the registry.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from nominee.apiserver.chain import problems, request_options
 from nominee.apiserver.chain.proxy_names import proxied_name_and_port
@@ -11,9 +14,20 @@ from nominee.apiserver.chain.request import WRITES, ApiRequest, Verb
 from nominee.apiserver.chain.results import Result
 from nominee.apiserver.kinds.autoscaling.scales import SCALE
 from nominee.apiserver.kinds.strategy import read_only
-from nominee.apiserver.objects.requests import DeleteResult, ListPage, RegistryAPI, WriteResult
-from nominee.apiserver.objects.watcher import Watcher
-from nominee.apiserver.registry.collection import delete_collection, is_deletable
+from nominee.apiserver.objects.requests import (
+    Act,
+    Create,
+    Delete,
+    DeleteCollection,
+    Get,
+    List,
+    ObjectRequest,
+    Patch,
+    RegistryAPI,
+    Update,
+    Watch,
+)
+from nominee.apiserver.registry.collection import is_deletable
 from nominee.apiserver.registry.token_requests import TOKEN_REQUEST
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind, Kind
@@ -26,7 +40,8 @@ _NOT_EMULATED: Final[Mapping[AnyKind, frozenset[str]]] = {
     kinds.NODE: frozenset({"proxy"}),
 }
 
-Handler = Callable[[RegistryAPI, ApiRequest, AnyKind], Awaitable[Result]]
+Handler = Callable[[ApiRequest, AnyKind], Awaitable[ObjectRequest[Any]]]
+"""Returns what a request asks of the registry. Raises: StatusError."""
 
 
 async def handle(registry: RegistryAPI, request: ApiRequest) -> Result:
@@ -50,7 +65,8 @@ async def handle(registry: RegistryAPI, request: ApiRequest) -> Result:
     if handler is None:
         raise problems.method_not_allowed()
     request.prepare()
-    return await handler(registry, request, kind)
+    result: Result = await registry.perform(await handler(request, kind))
+    return result
 
 
 async def _find_target(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> None:
@@ -58,57 +74,47 @@ async def _find_target(registry: RegistryAPI, request: ApiRequest, kind: AnyKind
     name = request.name
     if request.subresource == "proxy":
         name, _ = proxied_name_and_port(kind.kind.lower(), name)
-    await registry.get(kind, request.namespace, name)
+    await registry.perform(Get(kind, request.namespace, name))
 
 
-async def _get(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> Result:
-    return await registry.get(
-        kind,
-        request.namespace,
-        request.name,
-        request.subresource,
-        resource_version=request.resource_version(),
-    )
+async def _get(request: ApiRequest, kind: AnyKind) -> Get:
+    version = request.resource_version()
+    return Get(kind, request.namespace, request.name, request.subresource, version)
 
 
-async def _list(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> ListPage:
-    return await registry.list(kind, request.namespace, request.list_options())
+async def _get_scale(request: ApiRequest, kind: AnyKind) -> Get:
+    return Get(kind, request.namespace, request.name, "scale")
 
 
-async def _watch(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> Watcher:
-    return await registry.watch(kind, request.namespace, request.watch_options())
+async def _list(request: ApiRequest, kind: AnyKind) -> List:
+    return List(kind, request.namespace, request.list_options())
 
 
-async def _create(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
+async def _watch(request: ApiRequest, kind: AnyKind) -> Watch:
+    return Watch(kind, request.namespace, request.watch_options())
+
+
+async def _create(request: ApiRequest, kind: AnyKind) -> Create:
     options = request.write_options("CreateOptions")
-    body = await request.body(kind)
-    return await registry.create(kind, request.namespace, body, options)
+    return Create(kind, request.namespace, await request.body(kind), options)
 
 
-async def _update(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
-    options = request.write_options("UpdateOptions")
-    body = await request.body(kind)
-    return await registry.update(kind, request.namespace, request.name, request.subresource, body, options)
+async def _update(request: ApiRequest, kind: AnyKind) -> Update:
+    options, subresource = request.write_options("UpdateOptions"), request.subresource
+    body = await request.body(SCALE if subresource == "scale" else kind)
+    return Update(kind, request.namespace, request.name, subresource, body, options)
 
 
-async def _patch(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
+async def _patch(request: ApiRequest, kind: AnyKind) -> Patch:
     patch_kind = request.patch_kind()
     options = request.write_options("PatchOptions")
     data = await request.patch()
-    return await registry.patch(
-        kind, request.namespace, request.name, request.subresource, patch_kind, data, options
-    )
+    return Patch(kind, request.namespace, request.name, request.subresource, patch_kind, data, options)
 
 
-async def _delete(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> DeleteResult:
-    return await registry.delete(kind, request.namespace, request.name, await _delete_options(request))
-
-
-async def _delete_collection(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> ListPage:
-    if not is_deletable(kind, request.namespace):
-        raise problems.method_not_allowed()
+async def _delete(request: ApiRequest, kind: AnyKind) -> Delete:
     options = await _delete_options(request)
-    return await delete_collection(registry, kind, request.namespace, request.list_options(), options)
+    return Delete(kind, request.namespace, request.name, options, request.origin())
 
 
 async def _delete_options(request: ApiRequest) -> meta.DeleteOptions:
@@ -117,41 +123,21 @@ async def _delete_options(request: ApiRequest) -> meta.DeleteOptions:
     return options
 
 
-async def _get_scale(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> Result:
-    return await registry.get_scale(kind, request.namespace, request.name)
+async def _delete_collection(request: ApiRequest, kind: AnyKind) -> DeleteCollection:
+    if not is_deletable(kind, request.namespace):
+        raise problems.method_not_allowed()
+    options = await _delete_options(request)
+    return DeleteCollection(kind, request.namespace, request.list_options(), options, request.origin())
 
 
-async def _update_scale(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
-    options = request.write_options("UpdateOptions")
-    body = await request.body(SCALE)
-    return await registry.update_scale(kind, request.namespace, request.name, body, options)
+async def _act(request: ApiRequest, kind: AnyKind) -> Act:
+    options, subresource = request.write_options("CreateOptions"), request.subresource
+    body = await request.body(BODIES[subresource])
+    return Act(kind, request.namespace, request.name, subresource, body, options)
 
 
-async def _patch_scale(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
-    patch_kind = request.patch_kind()
-    options = request.write_options("PatchOptions")
-    data = await request.patch()
-    return await registry.patch_scale(kind, request.namespace, request.name, patch_kind, data, options)
-
-
-async def _bind(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
-    options = request.write_options("CreateOptions")
-    body = await request.body(BINDING)
-    return await registry.bind(request.namespace, request.name, body, options)
-
-
-async def _evict(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
-    options = request.write_options("CreateOptions")
-    body = await request.body(EVICTION)
-    return await registry.evict(request.namespace, request.name, body, options)
-
-
-async def _issue_token(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
-    request.write_options("CreateOptions")
-    body = await request.body(TOKEN_REQUEST)
-    return await registry.issue_token(request.namespace, request.name, body)
-
-
+BODIES: Final[Mapping[str, AnyKind]] = {"binding": BINDING, "eviction": EVICTION, "token": TOKEN_REQUEST}
+"""The bodies of actions, by their subresources."""
 TABLE: Mapping[tuple[Verb, str], Handler] = {
     ("get", ""): _get,
     ("list", ""): _list,
@@ -175,10 +161,10 @@ TABLE: Mapping[tuple[Verb, str], Handler] = {
     ("patch", "approval"): _patch,
     ("update", "finalize"): _update,
     ("get", "scale"): _get_scale,
-    ("update", "scale"): _update_scale,
-    ("patch", "scale"): _patch_scale,
-    ("create", "binding"): _bind,
-    ("create", "eviction"): _evict,
-    ("create", "token"): _issue_token,
+    ("update", "scale"): _update,
+    ("patch", "scale"): _patch,
+    ("create", "binding"): _act,
+    ("create", "eviction"): _act,
+    ("create", "token"): _act,
 }
 """Every request about an object. A subresource is served if its kind has it (`Kind.subresources`)."""

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from google.protobuf.message import Message
 
-from nominee.apiserver.access.user import ADMIN
 from nominee.apiserver.chain.metrics import RequestLabels
+from nominee.apiserver.objects.attributes import Origin
+from nominee.apiserver.objects.user import ADMIN
 
 if TYPE_CHECKING:
     import asyncio
 
-    from nominee.apiserver.access.attributes import Attributes
     from nominee.apiserver.access.authentication import Credentials
     from nominee.apiserver.access.impersonation import Headers
-    from nominee.apiserver.access.user import User
     from nominee.apiserver.chain.results import Result
     from nominee.apiserver.flow_control.controller import FlowControl, Ticket
+    from nominee.apiserver.objects.attributes import Attributes
     from nominee.apiserver.objects.requests import (
         ListOptions,
         PatchKind,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         WatchOptions,
         WriteOptions,
     )
+    from nominee.apiserver.objects.user import User
     from nominee.apiserver.objects.watcher import Watcher
     from nominee.machinery.api.errors import StatusError
     from nominee.machinery.api.kinds import Kind
@@ -126,6 +127,10 @@ class ApiRequest(ABC):
     @abstractmethod
     def watch_options(self) -> WatchOptions:
         """Return the options of a watch. Raises: StatusError 400, 422."""
+
+    def origin(self) -> Origin:
+        """Return who asks, for the registry."""
+        return Origin(self.user, self.attributes)
 
     @abstractmethod
     def write_options(self, kind: str) -> WriteOptions:

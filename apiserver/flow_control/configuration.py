@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nominee.apiserver.access.attributes import Attributes
-from nominee.apiserver.access.user import User
 from nominee.apiserver.kinds.flowcontrol.shared import ALL, BY_NAMESPACE, BY_USER, EXEMPT, QUEUE
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import User
 from nominee.machinery.api.pb import flowcontrol
 from nominee.machinery.runtime.memo import CachedRule
 

@@ -22,8 +22,6 @@ from dataclasses import dataclass
 import anyio
 from cachetools import FIFOCache
 
-from nominee.apiserver.access.attributes import Attributes
-from nominee.apiserver.access.user import User
 from nominee.apiserver.flow_control import borrowing
 from nominee.apiserver.flow_control import seats as seats_rules
 from nominee.apiserver.flow_control.borrowing import Bounds
@@ -40,6 +38,8 @@ from nominee.apiserver.flow_control.retry_after import RetryAfter
 from nominee.apiserver.flow_control.seats import Stored
 from nominee.apiserver.flow_control.shuffle_sharding import flow_hash, hand
 from nominee.apiserver.kinds.flowcontrol import bootstrap
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import User
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import flowcontrol, meta
 from nominee.machinery.runtime.clock import Clock

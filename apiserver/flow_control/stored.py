@@ -10,6 +10,7 @@ import anyio
 
 from nominee.apiserver.flow_control.seats import Stored
 from nominee.apiserver.kinds.flowcontrol import bootstrap
+from nominee.apiserver.objects.requests import Create, Update
 from nominee.apiserver.objects.watcher import EventType
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
@@ -73,7 +74,7 @@ async def _ensured(registry: RegistryAPI, cache: WatchCache) -> bool:
             if cache.get(kind, "", name) is not None:
                 continue
             try:
-                await registry.create(kind, "", obj)
+                await registry.perform(Create(kind, "", obj))
             except StatusError as error:
                 if not errors.is_already_exists(error):
                     _log.warning("flow control's objects are not written yet", error=str(error))
@@ -118,7 +119,7 @@ async def _write_conditions(
         changed.status.ClearField("conditions")
         changed.status.conditions.extend([*others, wanted])
         try:
-            await registry.update(FLOW_SCHEMA, "", schema.metadata.name, "status", changed)
+            await registry.perform(Update(FLOW_SCHEMA, "", schema.metadata.name, "status", changed))
         except StatusError as error:
             _log.debug(
                 "a flow schema's condition is not written", schema=schema.metadata.name, error=str(error)

@@ -19,6 +19,7 @@ from nominee.apiserver.objects.selectable_fields import METADATA, SelectableFiel
 from nominee.apiserver.printing.columns import Columns
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.features.gates import Version
+from nominee.machinery.wire import presence
 
 M = TypeVar("M", bound=Message)
 
@@ -80,6 +81,12 @@ class KindRules(Generic[M]):
     """A PUT of a name that does not exist creates the object (AllowCreateOnUpdate)."""
     needs_resource_version: bool = False
     """A PUT without a resourceVersion is refused (not AllowUnconditionalUpdate)."""
+    takes_addresses: bool = False
+    """A write allocates cluster addresses and node ports, and a DELETE releases them (registry/services)."""
+    has_content: bool = False
+    """A DELETE waits until a controller has removed the content; not to be deleted by collection."""
+    fill: Callable[[M], None] = presence.fill
+    """Sets, in place, the fields that Go always writes."""
     limits_own_size: bool = False
     """Validation limits the size of the data, below the limit for all objects and with another message."""
     deprecation: Deprecation | None = None

@@ -12,7 +12,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from nominee.apiserver.access.user import ADMIN, User
+from nominee.apiserver.objects.user import ADMIN, User
 from nominee.apiserver.validation import metadata, names
 from nominee.apiserver.validation.equality import same
 from nominee.machinery.api.errors import Cause, StatusError

@@ -1,9 +1,8 @@
-"""The options and results of requests, and the registry's interface (`RegistryAPI`).
+"""The requests about objects, their options and results, and who performs them (`RegistryAPI`).
 
-The request chain calls it, and so do the parts of the server that write objects themselves. A body is a
-message that the registry may change; a result is a `CachedObject`, which is bytes and message. Every method
-raises `nominee.machinery.api.errors.StatusError` and nothing else. The kind is the one of the request:
-events.k8s.io's Event is converted from and to the stored core Event.
+The request chain makes them, and so do the parts of the server that write objects themselves. A body is a
+message that the registry may change; a result is a `CachedObject`, which is bytes and message. The kind is
+the one of the request: events.k8s.io's Event is converted from and to the stored core Event.
 """
 
 from __future__ import annotations
@@ -11,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
+from nominee.apiserver.objects.attributes import SERVER, Origin
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.objects.watcher import Watcher
 from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.api.pb import core, meta, policy
-from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication
-from nominee.pb.k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
+from nominee.machinery.api.pb import meta
+
+R = TypeVar("R")
 
 
 class PatchKind(IntEnum):
@@ -80,6 +80,7 @@ class WriteOptions:
     warn: bool = False
     tracked: bool = False
     user_agent: str = ""
+    origin: Origin = SERVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,81 +122,114 @@ class DeleteResult:
 NO_OPTIONS = WriteOptions()
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectRequest(Generic[R]):
+    """A request about objects of a kind, whose result is an R.
+
+    Namespace "" is cluster scope, or in list and watch all namespaces.
+    """
+
+    kind: AnyKind
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Get(ObjectRequest[CachedObject]):
+    """Get one object. Raises: StatusError 400, 404."""
+
+    name: str
+    subresource: str = ""
+    resource_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class List(ObjectRequest[ListPage]):
+    """List a page of objects. Raises: StatusError 400, 404, 410, 422, 503."""
+
+    options: ListOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Watch(ObjectRequest[Watcher]):
+    """Begin a watch. Raises: StatusError 400, 404, 410, 503, 504."""
+
+    options: WatchOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Create(ObjectRequest[WriteResult]):
+    """Create an object. Raises: StatusError 400, 403, 409, 413, 422."""
+
+    body: Message
+    options: WriteOptions = NO_OPTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Update(ObjectRequest[WriteResult]):
+    """Replace an object, or create one of a kind that allows it.
+
+    Raises: StatusError 400, 403, 404, 409, 413, 422.
+    """
+
+    name: str
+    subresource: str
+    body: Message
+    options: WriteOptions = NO_OPTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Patch(ObjectRequest[WriteResult]):
+    """Patch the newest version of an object; an apply creates it where it does not exist.
+
+    Raises: StatusError 400, 403, 404, 409, 413, 415, 422.
+    """
+
+    name: str
+    subresource: str
+    patch_kind: PatchKind
+    data: bytes
+    options: WriteOptions = NO_OPTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Delete(ObjectRequest[DeleteResult]):
+    """Delete an object, at once or gracefully. Raises: StatusError 400, 403, 404, 409, 422."""
+
+    name: str
+    options: meta.DeleteOptions
+    origin: Origin = SERVER
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteCollection(ObjectRequest[ListPage]):
+    """Delete each object that `listing` selects; the result has the deleted objects.
+
+    Raises: as Delete, for the first object that may not be deleted; those before it are deleted.
+    """
+
+    listing: ListOptions
+    options: meta.DeleteOptions
+    origin: Origin = SERVER
+
+
+@dataclass(frozen=True, slots=True)
+class Act(ObjectRequest[WriteResult]):
+    """Act on an object by the creation of a subresource: `binding`, `eviction` or `token`.
+
+    The result of a token has the request, the others the pod.
+
+    Raises: StatusError 400, 403, 404, 409, 422, 429, 500.
+    """
+
+    name: str
+    subresource: str
+    body: Message
+    options: WriteOptions = NO_OPTIONS
+
+
 class RegistryAPI(Protocol):
-    """The registry of all kinds. Namespace "" is cluster scope, or in list and watch all namespaces."""
+    """The registry of all kinds."""
 
-    async def get(
-        self,
-        kind: AnyKind,
-        namespace: str,
-        name: str,
-        subresource: str = "",
-        *,
-        resource_version: str = "",
-    ) -> CachedObject: ...
-
-    async def list(self, kind: AnyKind, namespace: str, options: ListOptions) -> ListPage: ...
-
-    async def watch(self, kind: AnyKind, namespace: str, options: WatchOptions) -> Watcher: ...
-
-    async def create(
-        self, kind: AnyKind, namespace: str, body: Message, options: WriteOptions = NO_OPTIONS
-    ) -> WriteResult: ...
-
-    async def update(
-        self,
-        kind: AnyKind,
-        namespace: str,
-        name: str,
-        subresource: str,
-        body: Message,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> WriteResult: ...
-
-    async def patch(
-        self,
-        kind: AnyKind,
-        namespace: str,
-        name: str,
-        subresource: str,
-        patch_kind: PatchKind,
-        data: bytes,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> WriteResult: ...
-
-    async def delete(
-        self, kind: AnyKind, namespace: str, name: str, options: meta.DeleteOptions
-    ) -> DeleteResult: ...
-
-    async def get_scale(self, kind: AnyKind, namespace: str, name: str) -> CachedObject: ...
-
-    async def update_scale(
-        self,
-        kind: AnyKind,
-        namespace: str,
-        name: str,
-        body: autoscaling.Scale,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> WriteResult: ...
-
-    async def patch_scale(
-        self,
-        kind: AnyKind,
-        namespace: str,
-        name: str,
-        patch_kind: PatchKind,
-        data: bytes,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> WriteResult: ...
-
-    async def bind(
-        self, namespace: str, name: str, body: core.Binding, options: WriteOptions = NO_OPTIONS
-    ) -> WriteResult: ...
-
-    async def evict(
-        self, namespace: str, name: str, body: policy.Eviction, options: WriteOptions = NO_OPTIONS
-    ) -> WriteResult: ...
-
-    async def issue_token(
-        self, namespace: str, name: str, body: authentication.TokenRequest
-    ) -> WriteResult: ...
+    async def perform(self, request: ObjectRequest[R]) -> R:
+        """Carry out a request. Raises: StatusError, and nothing else."""
+        ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nominee.apiserver.objects.requests import Create
 from nominee.apiserver.registry.registry import Registry
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
@@ -43,7 +44,7 @@ async def _ensure(
     registry: Registry, obj: core.Namespace | scheduling.PriorityClass | core.ConfigMap
 ) -> None:
     try:
-        await registry.create(kinds.of(obj), obj.metadata.namespace, obj)
+        await registry.perform(Create(kinds.of(obj), obj.metadata.namespace, obj))
     except StatusError as error:
         if not errors.is_already_exists(error):
             raise

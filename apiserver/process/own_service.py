@@ -21,7 +21,7 @@ from typing import Any
 
 import anyio
 
-from nominee.apiserver.objects.requests import ListOptions, RegistryAPI
+from nominee.apiserver.objects.requests import Create, Delete, Get, List, ListOptions, RegistryAPI, Update
 from nominee.apiserver.process.server_leases import PORT, Endpoint, ServerLeases
 from nominee.apiserver.registry.services.allocation import DEFAULT_ADDRESSES
 from nominee.apiserver.storage.interface import StorageError
@@ -128,7 +128,7 @@ class _Publisher:
         changed.CopyFrom(live)
         del changed.spec.ports[:]
         changed.spec.ports.add().CopyFrom(port)
-        await self.registry.update(kinds.SERVICE, NAMESPACE, NAME, "", changed)
+        await self.registry.perform(Update(kinds.SERVICE, NAMESPACE, NAME, "", changed))
 
     async def _keep(self, desired: Any) -> None:
         live = await self._live(desired)
@@ -141,16 +141,18 @@ class _Publisher:
         changed.metadata.labels.update(desired.metadata.labels)
         presence.fill(changed)
         if changed != live:
-            await self.registry.update(kinds.of(desired), NAMESPACE, desired.metadata.name, "", changed)
+            await self.registry.perform(
+                Update(kinds.of(desired), NAMESPACE, desired.metadata.name, "", changed)
+            )
 
     async def _delete_slices(self, *, keep: Sequence[str]) -> None:
         """Delete the Service's other slices, such as one of a server that stopped."""
         options = ListOptions(label_selector=f"{_SERVICE_LABEL}={NAME}", resource_version="0")
-        for each in (await self.registry.list(kinds.ENDPOINT_SLICE, NAMESPACE, options)).items:
+        for each in (await self.registry.perform(List(kinds.ENDPOINT_SLICE, NAMESPACE, options))).items:
             if each.name not in keep:
                 try:
-                    await self.registry.delete(
-                        kinds.ENDPOINT_SLICE, NAMESPACE, each.name, meta.DeleteOptions()
+                    await self.registry.perform(
+                        Delete(kinds.ENDPOINT_SLICE, NAMESPACE, each.name, meta.DeleteOptions())
                     )
                 except StatusError as error:
                     if not errors.is_not_found(error):
@@ -160,7 +162,7 @@ class _Publisher:
         """Return the object as stored; the only server reads the cache, which has all of its writes."""
         kind, name, version = kinds.of(desired), desired.metadata.name, "0" if self.leases is None else ""
         try:
-            return (await self.registry.get(kind, NAMESPACE, name, resource_version=version)).message
+            return (await self.registry.perform(Get(kind, NAMESPACE, name, resource_version=version))).message
         except StatusError as error:
             if errors.is_not_found(error):
                 return None
@@ -170,7 +172,7 @@ class _Publisher:
         made = type(desired)()
         made.CopyFrom(desired)
         try:
-            await self.registry.create(kinds.of(desired), NAMESPACE, made)
+            await self.registry.perform(Create(kinds.of(desired), NAMESPACE, made))
         except StatusError as error:
             if not errors.is_already_exists(error):
                 raise

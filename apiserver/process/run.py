@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from nominee.apiserver.admission.chain import ABSENT as ABSENT_ADMISSION_PLUGINS
 from nominee.apiserver.admission.chain import NAMES as ADMISSION_PLUGINS
+from nominee.apiserver.flow_control.controller import FlowControl, Limits
+from nominee.apiserver.fronts.grpc.front import ServerIdentity
 from nominee.apiserver.objects import served
 from nominee.apiserver.process import access_setup
 from nominee.apiserver.process.options import Options
-from nominee.apiserver.process.server import ServerOptions
+from nominee.apiserver.process.server import ApiServer, ServerOptions, Serving
 from nominee.apiserver.process.wiring import Wiring
 from nominee.machinery.client.etcd_channel import EtcdTls, nearest
 from nominee.machinery.client.etcd_endpoints import endpoints
@@ -101,9 +103,11 @@ async def run_apiserver(process: Process, options: Options) -> None:
         servers = members or [nearest(etcd.grpc, str(etcd.document.get("socket", "")))]
     served.configure(process.gates, owns_interpreter=process.owns_interpreter)
     process.step = f"load from etcd at {','.join(servers)}"
-    wiring = Wiring(
-        process,
-        options,
+    wiring = Wiring(process, options, tls)
+    limits = Limits(
+        options.requests_in_flight, options.mutating_requests_in_flight, options.priority_and_fairness
+    )
+    server = ApiServer(
         ServerOptions(
             etcd_servers=servers,
             bind=options.grpc_address,
@@ -111,12 +115,17 @@ async def run_apiserver(process: Process, options: Options) -> None:
             tls=certificate,
             etcd_tls=etcd_tls,
         ),
-        tls,
+        wiring.make_parts,
+        ServerIdentity(str(process.version), process.gates.all()),
+        process.clock,
+        make_rest=wiring.make_rest if options.rest_address else None,
+        flow_control=FlowControl(process.clock, limits),
     )
+    wiring.watch(lambda: server.cache)
 
-    async def on_ready(address: str) -> None:
+    async def on_ready(serving: Serving) -> None:
         if process.owns_interpreter:
             settle_garbage_collection()
-        await wiring.announce(address)
+        await wiring.announce(serving)
 
-    await wiring.server.run(process.stopping, on_ready)
+    await server.run(process.stopping, on_ready)

@@ -12,7 +12,6 @@ import anyio.abc
 import grpc
 
 from nominee.apiserver.access.access import OPEN, Access
-from nominee.apiserver.access.service_accounts import ServiceAccountTokens
 from nominee.apiserver.cache.watch_cache import CacheLimits, WatchCache
 from nominee.apiserver.chain.filters import Dependencies
 from nominee.apiserver.chain.metrics import RequestMetrics, ServerCollector
@@ -59,8 +58,21 @@ class ServerOptions:
     etcd_tls: EtcdTls | None = None
 
 
-MakeRegistry = Callable[[EtcdStorage, WatchCache], Awaitable[RegistryAPI]]
-"""Builds the registry and writes the objects that every cluster begins with, once the cache is loaded."""
+Task = Callable[[], Coroutine[Any, Any, None]]
+"""A task that runs while the server serves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of a server that need its loaded cache."""
+
+    registry: RegistryAPI
+    access: Access = OPEN
+    background: Sequence[Task] = ()
+
+
+MakeParts = Callable[[EtcdStorage, WatchCache], Awaitable[Parts]]
+"""Builds the parts and writes the objects that every cluster begins with, once the cache is loaded."""
 
 
 class OtherFront(Protocol):
@@ -72,39 +84,49 @@ class OtherFront(Protocol):
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None: ...
 
 
-MakeFront = Callable[[Dependencies], OtherFront]
+@dataclass(frozen=True, slots=True)
+class RestPart:
+    """A REST front that listens, and its tasks."""
+
+    front: OtherFront
+    background: Sequence[Task] = ()
+
+
+MakeRest = Callable[[Dependencies], RestPart]
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A server that has begun to serve: its addresses, "" for none, and its metrics."""
+
+    address: str
+    rest_address: str
+    metrics: ServerCollector
 
 
 class ApiServer:
-    """An API server. `run` serves until `stopping` is set, and reports its address to `on_ready`."""
+    """An API server. `run` serves until `stopping` is set, and reports its addresses to `on_ready`."""
 
     def __init__(
         self,
         options: ServerOptions,
-        make_registry: MakeRegistry,
+        make_parts: MakeParts,
         identity: ServerIdentity,
         clock: Clock,
         *,
-        make_rest: MakeFront | None = None,
+        make_rest: MakeRest | None = None,
         flow_control: FlowControl | None = None,
     ) -> None:
         self._options = options
-        self._make_registry = make_registry
+        self._make_parts = make_parts
         self._identity = identity
         self._clock = clock
         self.cache: WatchCache | None = None
-        self.metrics: ServerCollector | None = None
         self._make_rest = make_rest
         self._flow_control = flow_control
-        # Set by `make_registry`, since it needs the cache.
-        self.access: Access = OPEN
-        self.accounts: ServiceAccountTokens | None = None
-        # Tasks of the server; `make_registry` and `make_rest` add theirs.
-        self.background: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self.address = ""
-        self.rest_address = ""
 
-    async def run(self, stopping: anyio.Event, on_ready: Callable[[str], Awaitable[None]]) -> None:
+    async def run(self, stopping: anyio.Event, on_ready: Callable[[Serving], Awaitable[None]]) -> None:
         """Connect to etcd, load the cache and serve; return after an orderly stop."""
         async with AsyncExitStack() as stack:
             _log.info("connecting to etcd", servers=",".join(self._options.etcd_servers))
@@ -126,16 +148,16 @@ class ApiServer:
         storage: EtcdStorage,
         cache: WatchCache,
         stopping: anyio.Event,
-        on_ready: Callable[[str], Awaitable[None]],
+        on_ready: Callable[[Serving], Awaitable[None]],
     ) -> None:
         # Etcd may take long to answer, and the process may have to stop meanwhile.
         if not await _first(cache.wait_loaded, stopping.wait):
             return
-        registry = await self._make_registry(storage, cache)
+        parts = await self._make_parts(storage, cache)
         flow_control = self._flow_control or FlowControl(self._clock)
-        dependencies = Dependencies(registry, self.access, flow_control, self._clock, RequestMetrics())
+        dependencies = Dependencies(parts.registry, parts.access, flow_control, self._clock, RequestMetrics())
         front = GrpcFront(dependencies, storage, self._identity)
-        self.metrics = ServerCollector(dependencies.metrics, cache, flow_control)
+        metrics = ServerCollector(dependencies.metrics, cache, flow_control)
         connections = ("grpc.max_allowed_incoming_connections", connection_limits().grpc)
         server = transport.current().server((*_SERVER_OPTIONS, connections), calls_max=_CALLS_MAX)
         server.add_generic_rpc_handlers((front.handler(),))
@@ -152,17 +174,16 @@ class ApiServer:
                 group.start_soon(
                     compact_regularly, storage, cache, self._clock, self._options.compaction_seconds
                 )
-            if self._make_rest is not None:
-                rest = self._make_rest(dependencies)
-                await group.start(rest.run)
-                self.rest_address = rest.address
-            for run in self.background:
+            rest = None if self._make_rest is None else self._make_rest(dependencies)
+            if rest is not None:
+                await group.start(rest.front.run)
+            for run in (*parts.background, *(() if rest is None else rest.background)):
                 group.start_soon(run)
             if self._flow_control is not None:
                 self._flow_control.stored_of = stored.sizes(cache)
-                group.start_soon(stored.run, self._flow_control, registry, cache, self._clock)
+                group.start_soon(stored.run, self._flow_control, parts.registry, cache, self._clock)
             _log.info("Serving", address=self.address, revision=cache.revision)
-            await on_ready(self.address)
+            await on_ready(Serving(self.address, "" if rest is None else rest.front.address, metrics))
             await stopping.wait()
         finally:
             cache.end_watches(errors.service_unavailable("the API server is shutting down"))

@@ -1,4 +1,4 @@
-"""The parts of an API server process, connected: registry, flow control, REST front, health, run file."""
+"""The parts of an API server process: registry, REST front, health checks, run file."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from nominee.apiserver.admission import claim_status_authorization
 from nominee.apiserver.admission.service_account import ServiceAccount
 from nominee.apiserver.cache.reads import Reads
 from nominee.apiserver.cache.watch_cache import WatchCache
-from nominee.apiserver.flow_control.controller import FlowControl, Limits
-from nominee.apiserver.fronts.grpc.front import ServerIdentity
 from nominee.apiserver.fronts.rest.kubelets import Kubelets
 from nominee.apiserver.kinds.table import fields_of
-from nominee.apiserver.objects.requests import RegistryAPI
 from nominee.apiserver.process import access_setup, freed_memory, own_service
 from nominee.apiserver.process.bootstrap import bootstrap
 from nominee.apiserver.process.health import add_checks
 from nominee.apiserver.process.options import Options
-from nominee.apiserver.process.server import ApiServer, ServerOptions
+from nominee.apiserver.process.server import Parts, RestPart, Serving, Task
 from nominee.apiserver.process.server_leases import ServerLeases
 from nominee.apiserver.registry.registry import Registry
 from nominee.apiserver.registry.services import default_range
@@ -30,20 +27,19 @@ from nominee.machinery.process.http_guard import same_machine
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
 
     from nominee.apiserver.access.access import Access
+    from nominee.apiserver.access.service_accounts import ServiceAccountTokens
     from nominee.apiserver.admission.interface import Plugin
     from nominee.apiserver.chain.filters import Dependencies
-    from nominee.apiserver.fronts.rest.server import RestServer
     from nominee.apiserver.registry.services.repair import Repair
 
 
 class Wiring:
-    """The API server of a process, built from its options; the server calls back when etcd has been read."""
+    """The parts of an API server, built from the options of its process when the server asks for them."""
 
-    def __init__(
-        self, process: Process, options: Options, server: ServerOptions, tls: ssl.SSLContext | None
-    ) -> None:
+    def __init__(self, process: Process, options: Options, tls: ssl.SSLContext | None) -> None:
         self._process = process
         self._options = options
         self._tls = tls
@@ -51,34 +47,26 @@ class Wiring:
         self._leases: ServerLeases | None = None
         """Set for one of several API servers."""
         self._repair: Repair | None = None
-        limits = Limits(
-            options.requests_in_flight, options.mutating_requests_in_flight, options.priority_and_fairness
-        )
-        self._flow_control = FlowControl(process.clock, limits)
-        self.server = ApiServer(
-            server,
-            self._make_registry,
-            ServerIdentity(str(process.version), process.gates.all()),
-            process.clock,
-            make_rest=self._make_rest if options.rest_address else None,
-            flow_control=self._flow_control,
-        )
-        for health in (self._health, process.serving.health):
+        self._accounts: ServiceAccountTokens | None = None
+
+    def watch(self, cache: Callable[[], WatchCache | None]) -> None:
+        """Add the health checks; `cache` returns None until there is a cache."""
+        for health in (self._health, self._process.serving.health):
             add_checks(
                 health,
-                lambda: self.server.cache,
-                process.check_running,
+                cache,
+                self._process.check_running,
                 self._check_repaired,
-                roles="RBAC" in options.access.modes,
-                flow_control=options.priority_and_fairness,
+                roles="RBAC" in self._options.access.modes,
+                flow_control=self._options.priority_and_fairness,
             )
 
-    async def _make_registry(self, storage: EtcdStorage, cache: WatchCache) -> RegistryAPI:
+    async def make_parts(self, storage: EtcdStorage, cache: WatchCache) -> Parts:
         """Build the registry over a loaded cache, and create the objects that every cluster begins with."""
-        process, options, server = self._process, self._options, self.server
+        process, options = self._process, self._options
         process.step = "bootstrap"
         setup = access_setup.make(options.access, cache, process.clock)
-        server.access, server.accounts = setup.access, setup.accounts
+        self._accounts = setup.accounts
         if not process.one_per_directory:
             self._leases = ServerLeases(storage)
         registry = Registry(
@@ -91,20 +79,21 @@ class Wiring:
             event_ttl_seconds=options.event_ttl_seconds,
             disabled_admission=self._disabled_admission,
             accounts=setup.accounts,
-            authorize=None if setup.access.open else setup.access.authorize_current,
+            authorize=None if setup.access.open else setup.access.authorize,
             nominates_deferred_resizes=options.nominates_deferred_resizes,
             admission=self._admission(setup.access, setup.admission),
         )
         self._repair = registry.repair
         await bootstrap(registry)
+        background: list[Task] = []
         if process.owns_interpreter:
-            server.background.append(lambda: freed_memory.run(process.clock))
-        server.background.append(lambda: default_range.run(registry, process.clock))
-        server.background.append(registry.repair.run)
+            background.append(lambda: freed_memory.run(process.clock))
+        background.append(lambda: default_range.run(registry, process.clock))
+        background.append(registry.repair.run)
         if "RBAC" in options.access.modes:
             await rbac_bootstrap.bootstrap(registry, cache)
-            server.background.append(lambda: aggregation.run(registry, cache, process.clock))
-        return registry
+            background.append(lambda: aggregation.run(registry, cache, process.clock))
+        return Parts(registry=registry, access=setup.access, background=background)
 
     def _check_repaired(self) -> None:
         """Raise RuntimeError until the addresses of Services were repaired once."""
@@ -137,14 +126,15 @@ class Wiring:
             enabled.append(claim_status_authorization.ClaimStatusAuthorization(access.authorizer))
         return enabled
 
-    def _make_rest(self, dependencies: Dependencies) -> RestServer:
+    def make_rest(self, dependencies: Dependencies) -> RestPart:
+        """Listen on the REST address, and build the front that serves there."""
         # Deferred: Starlette is imported already when the serving port opened.
         from nominee.apiserver.fronts.rest.components import Components
         from nominee.apiserver.fronts.rest.front import FrontOptions, RestFront
         from nominee.apiserver.fronts.rest.kubeconfig import last_port
         from nominee.apiserver.fronts.rest.server import RestServer, listen
 
-        process, server = self._process, self.server
+        process = self._process
         process.step = f"listen on {self._options.rest_address}"
         port = last_port(process.directory, self._kubeconfig)
         listener = listen(self._options.rest_address, preferred_port=port)
@@ -155,30 +145,28 @@ class Wiring:
             usage=kubelets,
             nodes=kubelets,
             components=Components(process.directory, self._health),
-            accounts=server.accounts,
+            accounts=self._accounts,
         )
         front = RestFront(dependencies, options)
         # Without authentication, at least refuse requests from pages of other sites.
-        authenticates = server.access.authenticator is not None
+        authenticates = dependencies.access.authenticator is not None
         rest = RestServer(front if authenticates else same_machine(front), listener, tls=self._tls)
         front.address = rest.address
         registry, leases = dependencies.registry, self._leases
-        server.background.append(lambda: own_service.run(registry, rest.address, process.clock, leases))
-        return rest
+        return RestPart(rest, [lambda: own_service.run(registry, rest.address, process.clock, leases)])
 
-    async def announce(self, address: str) -> None:
+    async def announce(self, serving: Serving) -> None:
         """Register the metrics, and write the kubeconfig files and the run file with both addresses."""
-        process, server, access = self._process, self.server, self._options.access
-        assert server.metrics is not None
-        process.serving.metrics().register(server.metrics)
+        process, access = self._process, self._options.access
+        process.serving.metrics().register(serving.metrics)
         if not self._options.rest_address:
-            await process.announce(grpc=address)
+            await process.announce(grpc=serving.address)
             return
         from nominee.apiserver.fronts.rest import kubeconfig
 
         scheme = "https" if access.secure else "http"
         authority = access.client_ca or access.certificate
-        url = f"{scheme}://{server.rest_address}"
+        url = f"{scheme}://{serving.rest_address}"
         kubeconfig.write_all(process.directory, url, authority, access.clients, name=self._kubeconfig)
         trusted = {"ca": str(authority)} if access.secure else {}
-        await process.announce(grpc=address, rest=server.rest_address, **trusted)
+        await process.announce(grpc=serving.address, rest=serving.rest_address, **trusted)

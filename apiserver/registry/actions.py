@@ -5,13 +5,13 @@ Source: kube-apiserver 1.36, pkg/registry/core/pod/storage and serviceaccount/st
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, cast
 
 from nominee.apiserver.admission.interface import Request
 from nominee.apiserver.kinds.table import strategy_of
 from nominee.apiserver.objects.cached_object import CachedObject
-from nominee.apiserver.objects.requests import WriteOptions
+from nominee.apiserver.objects.requests import Act, WriteOptions
 from nominee.apiserver.registry import token_requests
 from nominee.apiserver.registry.body_checks import check_namespace, check_segment
 from nominee.apiserver.registry.context import RegistryContext
@@ -19,31 +19,30 @@ from nominee.apiserver.registry.pods import binding as bindings
 from nominee.apiserver.registry.pods.eviction import EvictionRequest
 from nominee.apiserver.registry.update import change_object
 from nominee.machinery.api import errors, kinds
-from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import core, policy
 from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication
 
 
-async def bind(
-    context: RegistryContext, namespace: str, name: str, binding: core.Binding, options: WriteOptions
-) -> CachedObject:
+async def bind(context: RegistryContext, request: Act) -> CachedObject:
     """Bind a pod to a node; returns the pod. Raises: StatusError 400, 403, 404, 409, 500."""
-    check_segment(name)
-    check_namespace(strategy_of(kinds.POD), namespace, binding.metadata)
-    env = context.environment()
-    await _admit(context, kinds.POD, namespace, name, "binding", binding)
-    return await bindings.bind(context.store, namespace, name, binding, env, dry_run=options.dry_run)
+    binding = cast("core.Binding", request.body)
+    check_segment(request.name)
+    check_namespace(strategy_of(kinds.POD), request.namespace, binding.metadata)
+    env = context.environment(request.options.origin)
+    await _admit(context, request)
+    return await bindings.bind(
+        context.store, request.namespace, request.name, binding, env, dry_run=request.options.dry_run
+    )
 
 
-async def evict(
-    context: RegistryContext, namespace: str, name: str, eviction: policy.Eviction, options: WriteOptions
-) -> CachedObject:
+async def evict(context: RegistryContext, request: Act) -> CachedObject:
     """Evict a pod; returns it as deleted or marked. Raises: StatusError 400, 403, 404, 409, 422, 429, 500."""
-    check_segment(name)
+    eviction, options = cast("policy.Eviction", request.body), request.options
+    check_segment(request.name)
     strategy = strategy_of(kinds.POD)
-    check_namespace(strategy, namespace, eviction.metadata)
-    env = context.environment()
-    await _admit(context, kinds.POD, namespace, name, "eviction", eviction)
+    check_namespace(strategy, request.namespace, eviction.metadata)
+    env = context.environment(options.origin)
+    await _admit(context, request)
 
     async def change_status(
         namespace: str, name: str, change_in_place: Callable[[Any], None], dry_run: bool
@@ -55,29 +54,39 @@ async def evict(
             return new
 
         target = context.target(kinds.POD, namespace, name, "status")
-        return await change_object(context, target, change, WriteOptions(dry_run=dry_run), [])
+        status_options = WriteOptions(dry_run=dry_run, origin=options.origin)
+        return await change_object(context, target, change, status_options, [])
 
-    request = EvictionRequest(context.store, strategy, change_status, context.clock, env, namespace, name)
-    return await request.run(eviction, dry_run=options.dry_run)
+    asked = EvictionRequest(
+        context.store, strategy, change_status, context.clock, env, request.namespace, request.name
+    )
+    return await asked.run(eviction, dry_run=options.dry_run)
 
 
-async def issue_token(
-    context: RegistryContext, namespace: str, name: str, body: authentication.TokenRequest
-) -> CachedObject:
+async def issue_token(context: RegistryContext, request: Act) -> CachedObject:
     """Issue a service account's token; returns it in the request. Raises: StatusError 400, 404, 409, 422."""
     if context.accounts is None:
         raise errors.unknown_resource()
-    token_requests.prepare(body, namespace, name)
-    await _admit(context, kinds.SERVICE_ACCOUNT, namespace, name, "token", body)
+    body = cast("authentication.TokenRequest", request.body)
+    token_requests.prepare(body, request.namespace, request.name)
+    await _admit(context, request)
     now, token_id = context.clock.now(), context.new_uid()
     return await token_requests.issue(context.accounts, context.lookups, body, now, token_id)
 
 
-async def _admit(
-    context: RegistryContext, kind: AnyKind, namespace: str, name: str, subresource: str, body: Any
-) -> None:
+BY_SUBRESOURCE: Final[Mapping[str, Callable[[RegistryContext, Act], Awaitable[CachedObject]]]] = {
+    "binding": bind,
+    "eviction": evict,
+    "token": issue_token,
+}
+
+
+async def _admit(context: RegistryContext, asked: Act) -> None:
     """Run all admission plugins of an action."""
+    kind, subresource = asked.kind, asked.subresource
     if context.admission.handling(kind, "CREATE", subresource):
-        request = Request("CREATE", kind, namespace, name, subresource, body)
+        request = Request(
+            "CREATE", kind, asked.namespace, asked.name, subresource, asked.body, origin=asked.options.origin
+        )
         await context.admission.admit(request)
         await context.admission.validate(request)

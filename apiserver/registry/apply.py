@@ -11,7 +11,7 @@ from typing import Any
 from nominee.apiserver.kinds import conversion
 from nominee.apiserver.kinds.strategy import Environment
 from nominee.apiserver.objects.cached_object import CachedObject
-from nominee.apiserver.objects.requests import WriteOptions
+from nominee.apiserver.objects.requests import Patch, WriteOptions
 from nominee.apiserver.registry import rules, tracking
 from nominee.apiserver.registry.body_checks import check_name, check_namespace
 from nominee.apiserver.registry.context import RegistryContext, Target
@@ -27,16 +27,15 @@ ATTEMPTS_MAX = 5
 """Attempts of an apply to an object that other clients delete and create meanwhile."""
 
 
-async def apply(
-    context: RegistryContext, target: Target, data: bytes, options: WriteOptions, warnings: list[str]
-) -> tuple[CachedObject, bool]:
+async def apply(context: RegistryContext, request: Patch, warnings: list[str]) -> tuple[CachedObject, bool]:
     """Apply a configuration; returns the object, and whether it was created.
 
     Raises: StatusError 400, 403, 404, 409, 413, 422, 500.
     """
+    target, data, options = context.target_of(request), request.data, request.options
     kind = target.kind
     rules.check_options("PatchOptions", options, force=True)
-    env = context.environment()
+    env = context.environment(options.origin)
     config = await large_bodies.decode_body(len(data), partial(tracking.configuration, data), yaml=True)
     if len(data) > VALUE_BYTES_MAX:
         await large_bodies.decode_body(len(data), partial(tracking.check_size, kind, config))
@@ -61,7 +60,7 @@ async def apply(
         new.metadata.resourceVersion = ""
         rules.fill_metadata(new.metadata, context.new_uid(), env)
         try:
-            context.check_may_create(kind, target.namespace, target.name)
+            context.check_may_create(target, options.origin)
             made = await create_completed(context, kind, target.strategy, new, options, env, warnings)
         except StatusError as error:
             if not errors.is_already_exists(error) or attempt + 1 == ATTEMPTS_MAX:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.kinds.table import strategy_of
+from nominee.apiserver.kinds.table import rules_of, strategy_of
 from nominee.apiserver.objects.cached_object import CachedObject
-from nominee.apiserver.objects.requests import ListOptions, ListPage, RegistryAPI
-from nominee.apiserver.registry import deletion
+from nominee.apiserver.objects.requests import Delete, DeleteCollection, List, ListPage
+from nominee.apiserver.registry import deletion, read
+from nominee.apiserver.registry.context import RegistryContext
+from nominee.apiserver.registry.delete import delete
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
-from nominee.machinery.api.kinds import NAMESPACE, AnyKind
+from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import meta
 
 DELETED_AT_ONCE_MAX = 100_000
@@ -19,15 +21,11 @@ def is_deletable(kind: AnyKind, namespace: str) -> bool:
 
     Source: kube-apiserver 1.36, endpoints/installer.go.
     """
-    return kind is not NAMESPACE and (bool(namespace) or not kind.namespaced)
+    return not rules_of(kind).has_content and (bool(namespace) or not kind.namespaced)
 
 
 async def delete_collection(
-    registry: RegistryAPI,
-    kind: AnyKind,
-    namespace: str,
-    listing: ListOptions,
-    options: meta.DeleteOptions,
+    context: RegistryContext, request: DeleteCollection, warnings: list[str]
 ) -> ListPage:
     """Delete each object that `listing` selects, and return the deleted objects.
 
@@ -35,18 +33,15 @@ async def delete_collection(
 
     Raises: StatusError of the first object that may not be deleted; those before it are deleted.
     """
-    warnings = deletion.warnings(strategy_of(kind), options)
-    try:
-        page = await registry.list(kind, namespace, listing)
-    except StatusError as error:
-        error.warnings = warnings
-        raise
+    kind = request.kind
+    warnings.extend(deletion.warnings(strategy_of(kind), request.options))
+    page = await read.list_objects(context, List(kind, request.namespace, request.listing))
     deleted: list[CachedObject] = []
     for found in page.items[:DELETED_AT_ONCE_MAX]:
-        each = meta.DeleteOptions()
-        each.CopyFrom(options)
+        options = meta.DeleteOptions()
+        options.CopyFrom(request.options)
         try:
-            await registry.delete(kind, found.namespace, found.name, each)
+            await delete(context, Delete(kind, found.namespace, found.name, options, request.origin))
         except StatusError as error:
             if not errors.is_not_found(error):
                 raise

@@ -8,23 +8,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.service_accounts import ServiceAccountTokens
-from nominee.apiserver.access.user import current_user
 from nominee.apiserver.admission.chain import Chain
 from nominee.apiserver.admission.interface import Operation, Request
 from nominee.apiserver.kinds.core.pods.resize import RESIZE_SINCE
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.kinds.table import rules_of, strategy_of
+from nominee.apiserver.objects.attributes import Attributes, Origin
 from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import Patch, Update, WriteOptions
+from nominee.apiserver.objects.user import User
 from nominee.apiserver.registry import rules
 from nominee.apiserver.registry.lookups import Lookups
 from nominee.apiserver.registry.reading import Cache, Reader
-from nominee.apiserver.registry.services.allocation import Allocator
+from nominee.apiserver.registry.services.allocation import Allocator, Claims
 from nominee.apiserver.registry.store import Store
 from nominee.apiserver.schema import version_fields
 from nominee.machinery import defaults
-from nominee.machinery.api import errors, kinds
+from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.features.gates import Gates
@@ -53,7 +54,7 @@ class RegistryContext:
     """The dependencies of a registry, and the steps that its requests share.
 
     Without a `cache` (tests of rules) everything is read from storage; without `reads` nothing can be listed
-    or watched. `authorize` checks the current user; None allows everything.
+    or watched. `authorize` checks a user; None allows everything.
     """
 
     store: Store
@@ -67,13 +68,13 @@ class RegistryContext:
     rng: random.Random
     event_ttl_seconds: int
     accounts: ServiceAccountTokens | None
-    authorize: Callable[[Attributes], None] | None
+    authorize: Callable[[User, Attributes], None] | None
     nominates_deferred_resizes: bool = False
 
-    def environment(self) -> Environment:
+    def environment(self, origin: Origin) -> Environment:
         """Return the environment of one request's rules: gates, the time in whole seconds, the user."""
-        now, user = to_time(self.clock.now()), current_user()
-        return Environment(self.gates, now, user, self.nominates_deferred_resizes)
+        now = to_time(self.clock.now())
+        return Environment(self.gates, now, origin.user, self.nominates_deferred_resizes)
 
     def new_uid(self) -> str:
         """Return the uid of a new object."""
@@ -96,40 +97,58 @@ class RegistryContext:
         """Return the object of a change. Raises: StatusError 404 of a subresource that is not served."""
         return Target(kind, self.strategy(kind, subresource), namespace, name, subresource)
 
+    def target_of(self, request: Update | Patch) -> Target:
+        """Return the object that a request changes. Raises: as `target`."""
+        return self.target(request.kind, request.namespace, request.name, request.subresource)
+
     def complete(self, kind: AnyKind, obj: Any) -> None:
         """Set defaults and drop fields that this version does not know, in place. Raises: StatusError 413."""
         rules.check_size(kind, obj)
         defaults.apply(kind, obj, self.gates)
         version_fields.drop(self.gates.version, obj)
 
-    def check_may_create(self, kind: AnyKind, namespace: str, name: str) -> None:
+    def check_may_create(self, target: Target, origin: Origin) -> None:
         """Authorize the creation that an update or apply turns into. Raises: StatusError 403."""
         if self.authorize is not None:
-            where = namespace if kind.namespaced else ""
-            self.authorize(Attributes("create", kind.plural, kind.group, kind.version, "", where, name))
+            kind = target.kind
+            where = target.namespace if kind.namespaced else ""
+            asked = Attributes("create", kind.plural, kind.group, kind.version, "", where, target.name)
+            self.authorize(origin.user, asked)
 
     def lease_seconds(self, strategy: Strategy[Any]) -> int:
         """Return the time to live of the strategy's objects; 0 for no limit."""
         return self.event_ttl_seconds if strategy.expires else 0
 
     async def admit(
-        self, operation: Operation, kind: AnyKind, obj: Any, old: Any, subresource: str = ""
+        self,
+        operation: Operation,
+        kind: AnyKind,
+        obj: Any,
+        old: Any,
+        options: WriteOptions,
+        subresource: str = "",
     ) -> None:
         """Run the mutating admission plugins of a write."""
         if self.admission.handling(kind, operation, subresource):
-            metadata = obj.metadata
+            namespace, name, origin = obj.metadata.namespace, obj.metadata.name, options.origin
             await self.admission.admit(
-                Request(operation, kind, metadata.namespace, metadata.name, subresource, obj, old)
+                Request(operation, kind, namespace, name, subresource, obj, old, origin=origin)
             )
 
     async def validate(
-        self, operation: Operation, kind: AnyKind, subresource: str, obj: Any, old: Any, dry_run: bool
+        self,
+        operation: Operation,
+        kind: AnyKind,
+        obj: Any,
+        old: Any,
+        options: WriteOptions,
+        subresource: str = "",
     ) -> None:
         """Run the validating admission plugins of a write."""
         if self.admission.handling(kind, operation, subresource):
-            namespace, name = obj.metadata.namespace, obj.metadata.name
+            namespace, name, origin = obj.metadata.namespace, obj.metadata.name, options.origin
             await self.admission.validate(
-                Request(operation, kind, namespace, name, subresource, obj, old, dry_run)
+                Request(operation, kind, namespace, name, subresource, obj, old, options.dry_run, origin)
             )
 
     async def settle(self, kind: AnyKind, written: CachedObject) -> None:
@@ -143,7 +162,11 @@ class RegistryContext:
             if not errors.is_timeout(error):
                 raise
 
+    def claims(self, kind: AnyKind, *, dry_run: bool) -> Claims | None:
+        """Return the claims of a write on cluster addresses and node ports; None for kinds that take none."""
+        return Claims(self.services, dry_run=dry_run) if rules_of(kind).takes_addresses else None
+
     async def release(self, kind: AnyKind, gone: CachedObject, *, dry_run: bool) -> None:
-        """Free the cluster addresses and node ports of a deleted Service."""
-        if kind is kinds.SERVICE and not dry_run:
+        """Free the cluster addresses and node ports of a deleted object."""
+        if rules_of(kind).takes_addresses and not dry_run:
             await self.services.release(gone.message)

@@ -12,31 +12,23 @@ from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.kinds.table import strategy_of
 from nominee.apiserver.objects import generate_name
 from nominee.apiserver.objects.cached_object import CachedObject
-from nominee.apiserver.objects.requests import WriteOptions
+from nominee.apiserver.objects.requests import Create, WriteOptions
 from nominee.apiserver.registry import rules, tracking
 from nominee.apiserver.registry.body_checks import check_namespace
 from nominee.apiserver.registry.context import RegistryContext
-from nominee.apiserver.registry.services.allocation import Claims
-from nominee.machinery import defaults
-from nominee.machinery.api import errors, kinds
+from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
 
 
-async def create(
-    context: RegistryContext,
-    kind: AnyKind,
-    namespace: str,
-    body: Any,
-    options: WriteOptions,
-    warnings: list[str],
-) -> CachedObject:
-    """Create `body`, adding to `warnings`. Raises: StatusError 400, 403, 409, 413, 422."""
+async def create(context: RegistryContext, request: Create, warnings: list[str]) -> CachedObject:
+    """Create an object, adding to `warnings`. Raises: StatusError 400, 403, 409, 413, 422."""
+    kind, options = request.kind, request.options
     strategy = strategy_of(kind)
     rules.check_options("CreateOptions", options)
-    obj = conversion.as_stored(kind, body)
-    check_namespace(strategy, namespace, obj.metadata)
-    env = context.environment()
+    obj = conversion.as_stored(kind, request.body)
+    check_namespace(strategy, request.namespace, obj.metadata)
+    env = context.environment(options.origin)
     context.complete(strategy.kind, obj)
     rules.fill_metadata(obj.metadata, context.new_uid(), env)
     rules.warn_of_double_owners(obj.metadata, options, warnings)
@@ -54,7 +46,7 @@ async def create_completed(
     warnings: list[str],
 ) -> CachedObject:
     """Create an object that has its defaults, uid and managedFields; generate its name from generateName."""
-    await context.admit("CREATE", kind, obj, None)
+    await context.admit("CREATE", kind, obj, None, options)
     prefix = "" if obj.metadata.name else obj.metadata.generateName
     if not prefix:
         return conversion.convert_stored(kind, await _create(context, strategy, obj, options, env, warnings))
@@ -85,12 +77,10 @@ async def _create(
     warnings: list[str],
 ) -> CachedObject:
     """Allocate addresses and ports, and write the object."""
-    kind = strategy.kind
-    if kind is kinds.NAMESPACE:
-        obj.metadata.labels[defaults.NAMESPACE_NAME_LABEL] = obj.metadata.name
-    if kind is not kinds.SERVICE:
+    claims = context.claims(strategy.kind, dry_run=options.dry_run)
+    if claims is None:
         return await _check_and_write(context, strategy, obj, options, env, warnings)
-    async with Claims(context.services, dry_run=options.dry_run) as claims:
+    async with claims:
         await claims.renew(obj, None)
         return await _check_and_write(context, strategy, obj, options, env, warnings)
 
@@ -109,7 +99,7 @@ async def _check_and_write(
     rules.before_create(strategy, obj, env)
     if options.warn:
         warnings.extend(strategy.warnings(obj, None))
-    await context.validate("CREATE", kind, "", obj, None, options.dry_run)
+    await context.validate("CREATE", kind, obj, None, options)
     created = await context.store.create(
         kind, obj, dry_run=options.dry_run, lease_seconds=context.lease_seconds(strategy)
     )

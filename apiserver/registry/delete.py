@@ -7,33 +7,33 @@ from __future__ import annotations
 
 from nominee.apiserver.admission.interface import Request
 from nominee.apiserver.kinds import conversion
-from nominee.apiserver.kinds.table import strategy_of
+from nominee.apiserver.kinds.table import rules_of, strategy_of
 from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import Delete
 from nominee.apiserver.registry import namespace_deletion
 from nominee.apiserver.registry.body_checks import check_segment
 from nominee.apiserver.registry.context import RegistryContext
 from nominee.apiserver.registry.deletion import Deletion
-from nominee.machinery.api import errors, kinds
-from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.api.pb import meta
+from nominee.machinery.api import errors
 
 
-async def delete(
-    context: RegistryContext, kind: AnyKind, namespace: str, name: str, options: meta.DeleteOptions
-) -> tuple[CachedObject, bool]:
+async def delete(context: RegistryContext, request: Delete) -> tuple[CachedObject, bool]:
     """Delete an object at once or gracefully; returns it, and whether it is gone.
 
     Raises: StatusError 400, 403, 404, 409, 422.
     """
+    kind, namespace, name, options = request.kind, request.namespace, request.name, request.options
     check_segment(name)
     strategy = strategy_of(kind)
-    env = context.environment()
+    env = context.environment(request.origin)
     if context.admission.handling(kind, "DELETE", ""):
-        await context.admission.admit(Request("DELETE", kind, namespace, name, "", None))
+        await context.admission.admit(
+            Request("DELETE", kind, namespace, name, "", None, origin=request.origin)
+        )
     problem = strategy.undeletable(name)
     if problem:
         raise errors.forbidden(kind, name, problem)
-    if kind is kinds.NAMESPACE:
+    if rules_of(kind).has_content:
         found, gone = await namespace_deletion.delete(context.store, strategy, name, options, env)
     else:
         where = namespace if kind.namespaced else ""

@@ -10,27 +10,22 @@ from typing import Any
 
 from nominee.apiserver.kinds import conversion
 from nominee.apiserver.objects.cached_object import CachedObject
-from nominee.apiserver.objects.requests import PatchKind, WriteOptions
+from nominee.apiserver.objects.requests import Patch
 from nominee.apiserver.registry import patching, rules, tracking
 from nominee.apiserver.registry.body_checks import check_name, check_namespace
-from nominee.apiserver.registry.context import RegistryContext, Target
+from nominee.apiserver.registry.context import RegistryContext
 from nominee.apiserver.registry.update import change_object
 from nominee.apiserver.schema import large_bodies
 
 
-async def patch(
-    context: RegistryContext,
-    target: Target,
-    patch_kind: PatchKind,
-    data: bytes,
-    options: WriteOptions,
-    warnings: list[str],
-) -> CachedObject:
+async def patch(context: RegistryContext, request: Patch, warnings: list[str]) -> CachedObject:
     """Patch an object. Raises: StatusError 400, 403, 404, 409, 413, 415, 422."""
+    target, options = context.target_of(request), request.options
+    patch_kind, data = request.patch_kind, request.data
     kind, strategy = target.kind, target.strategy
     rules.check_options("PatchOptions", options)
     validation = patching.validation_of(options, context.gates.version)
-    now = context.environment().now
+    now = context.environment(options.origin).now
     parse = partial(patching.parse, patch_kind, data, validation)
     document = await large_bodies.decode_body(len(data), parse)
 

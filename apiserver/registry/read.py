@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from nominee.apiserver.kinds import conversion
 from nominee.apiserver.objects.cached_object import CachedObject
-from nominee.apiserver.objects.requests import ListOptions, ListPage, WatchOptions
+from nominee.apiserver.objects.requests import Get, List, ListPage, Watch
 from nominee.apiserver.objects.watcher import Watcher
 from nominee.apiserver.registry.body_checks import check_scope, check_segment
 from nominee.apiserver.registry.context import RegistryContext
 from nominee.apiserver.registry.reading import Reader
 from nominee.machinery.api import errors
-from nominee.machinery.api.kinds import AnyKind
 
 
-async def get(
-    context: RegistryContext,
-    kind: AnyKind,
-    namespace: str,
-    name: str,
-    subresource: str,
-    resource_version: str,
-) -> CachedObject:
+async def get(context: RegistryContext, request: Get) -> CachedObject:
     """Return one object; its subresources return the same. Raises: StatusError 400, 404."""
+    kind, namespace, name = request.kind, request.namespace, request.name
     check_segment(name)
-    if subresource:
-        context.strategy(kind, subresource)
+    if request.subresource:
+        context.strategy(kind, request.subresource)
     stored = conversion.stored_kind(kind)
     if context.reads is not None:
-        found = await context.reads.get(stored, namespace, name, resource_version=resource_version)
+        found = await context.reads.get(stored, namespace, name, resource_version=request.resource_version)
     else:
         found = await context.store.newest(stored, namespace, name)
     if found is None:
@@ -35,18 +28,18 @@ async def get(
     return conversion.convert_stored(kind, found)
 
 
-async def list_objects(
-    context: RegistryContext, kind: AnyKind, namespace: str, options: ListOptions
-) -> ListPage:
+async def list_objects(context: RegistryContext, request: List) -> ListPage:
     """Return a page of objects. Raises: StatusError 400, 404, 410, 422, 503."""
+    kind, namespace = request.kind, request.namespace
     check_scope(kind, namespace)
-    return await _reads(context).list(kind, namespace, options, convert=conversion.conversion(kind))
+    return await _reads(context).list(kind, namespace, request.options, convert=conversion.conversion(kind))
 
 
-async def watch(context: RegistryContext, kind: AnyKind, namespace: str, options: WatchOptions) -> Watcher:
+async def watch(context: RegistryContext, request: Watch) -> Watcher:
     """Begin a watch. Raises: StatusError 400, 404, 410, 503, 504."""
+    kind, namespace = request.kind, request.namespace
     check_scope(kind, namespace)
-    return await _reads(context).watch(kind, namespace, options, convert=conversion.conversion(kind))
+    return await _reads(context).watch(kind, namespace, request.options, convert=conversion.conversion(kind))
 
 
 def _reads(context: RegistryContext) -> Reader:

@@ -1,40 +1,47 @@
 """The registry: every request about objects, by the rules of their kinds.
 
-Implements `nominee.apiserver.objects.requests.RegistryAPI` by one module for each request: `read`, `create`,
-`update`, `patch`, `apply`, `delete`, `scale` and `actions` (binding, eviction, token). The order of a write's
-steps is kube-apiserver 1.36's: mutating admission, the strategy's preparation and validation, validating
-admission, one write.
+Implements `nominee.apiserver.objects.requests.RegistryAPI` by one module for each kind of request: `read`,
+`create`, `update`, `patch`, `apply`, `delete`, `scale` and `actions` (binding, eviction, token). The order of
+a write's steps is kube-apiserver 1.36's: mutating admission, the strategy's preparation and validation,
+validating admission, one write.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from types import TracebackType
+from typing import Any, TypeVar, cast
 
-from google.protobuf.message import Message
-
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.service_accounts import ServiceAccountTokens
 from nominee.apiserver.admission.chain import Chain, plugins
 from nominee.apiserver.admission.interface import Plugin
 from nominee.apiserver.cache.stored_objects import StoredObjects
 from nominee.apiserver.kinds.table import strategy_of
+from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.objects.requests import (
-    NO_OPTIONS,
+    Act,
+    Create,
+    Delete,
+    DeleteCollection,
     DeleteResult,
-    ListOptions,
+    Get,
+    List,
     ListPage,
+    ObjectRequest,
+    Patch,
     PatchKind,
-    WatchOptions,
-    WriteOptions,
+    Update,
+    Watch,
     WriteResult,
 )
+from nominee.apiserver.objects.user import User
 from nominee.apiserver.objects.watcher import Watcher
 from nominee.apiserver.registry import actions, deletion, read, scale
 from nominee.apiserver.registry.apply import apply
+from nominee.apiserver.registry.collection import delete_collection
 from nominee.apiserver.registry.context import RegistryContext, new_uid
 from nominee.apiserver.registry.create import create
 from nominee.apiserver.registry.delete import delete
@@ -52,13 +59,10 @@ from nominee.apiserver.storage.interface import Storage, StorageError
 from nominee.apiserver.storage.status import to_status
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import FailpointError, StatusError
-from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.api.pb import core, meta, policy
 from nominee.machinery.features.gates import Gates
 from nominee.machinery.runtime.clock import Clock
-from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication
-from nominee.pb.k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
+R = TypeVar("R")
 EVENT_TTL_SECONDS = 3600
 
 
@@ -100,7 +104,7 @@ class Registry:
         event_ttl_seconds: int = EVENT_TTL_SECONDS,
         admission: Collection[Plugin] = (),
         accounts: ServiceAccountTokens | None = None,
-        authorize: Callable[[Attributes], None] | None = None,
+        authorize: Callable[[User, Attributes], None] | None = None,
         nominates_deferred_resizes: bool = False,
     ) -> None:
         store = Store(storage, StoredObjects(gates.version), cache)
@@ -130,145 +134,64 @@ class Registry:
         await default_range.ensure(self, self._context.clock)
         await self.repair.once()
 
-    # Reading.
-
-    async def get(
-        self,
-        kind: AnyKind,
-        namespace: str,
-        name: str,
-        subresource: str = "",
-        *,
-        resource_version: str = "",
-    ) -> CachedObject:
-        """Return one object. Raises: StatusError 400, 404."""
-        with _Statuses():
-            return await read.get(self._context, kind, namespace, name, subresource, resource_version)
-
-    async def get_scale(self, kind: AnyKind, namespace: str, name: str) -> CachedObject:
-        """Return a workload's Scale. Raises: StatusError 400, 404."""
-        with _Statuses():
-            return await scale.get(self._context, kind, namespace, name)
-
-    async def list(self, kind: AnyKind, namespace: str, options: ListOptions) -> ListPage:
-        """Return a page of objects. Raises: StatusError 400, 404, 410, 422, 503."""
-        with _Statuses():
-            return await read.list_objects(self._context, kind, namespace, options)
-
-    async def watch(self, kind: AnyKind, namespace: str, options: WatchOptions) -> Watcher:
-        """Begin a watch. Raises: StatusError 400, 404, 410, 503, 504."""
-        with _Statuses():
-            return await read.watch(self._context, kind, namespace, options)
-
-    # Writing.
-
-    async def create(
-        self, kind: AnyKind, namespace: str, body: Message, options: WriteOptions = NO_OPTIONS
-    ) -> WriteResult:
-        """Create an object. Raises: StatusError 400, 403, 409, 413, 422."""
+    async def perform(self, request: ObjectRequest[R]) -> R:
+        """Carry out a request. Raises: StatusError."""
         with _Statuses() as warnings:
-            made = await create(self._context, kind, namespace, body, options, warnings)
-        return WriteResult(made, True, warnings)
+            return cast("R", await _PERFORM[type(request)](self._context, request, warnings))
 
-    async def update(
-        self,
-        kind: AnyKind,
-        namespace: str,
-        name: str,
-        subresource: str,
-        body: Message,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> WriteResult:
-        """Replace an object, or create one of a kind that allows it.
 
-        Raises: StatusError 400, 403, 404, 409, 413, 422.
-        """
-        with _Statuses() as warnings:
-            target = self._context.target(kind, namespace, name, subresource)
-            changed, created = await update(self._context, target, body, options, warnings)
+async def _get(context: RegistryContext, request: Get, warnings: list[str]) -> CachedObject:
+    if request.subresource == "scale":
+        return await scale.get(context, request)
+    return await read.get(context, request)
+
+
+async def _list(context: RegistryContext, request: List, warnings: list[str]) -> ListPage:
+    return await read.list_objects(context, request)
+
+
+async def _watch(context: RegistryContext, request: Watch, warnings: list[str]) -> Watcher:
+    return await read.watch(context, request)
+
+
+async def _create(context: RegistryContext, request: Create, warnings: list[str]) -> WriteResult:
+    return WriteResult(await create(context, request, warnings), True, warnings)
+
+
+async def _update(context: RegistryContext, request: Update, warnings: list[str]) -> WriteResult:
+    if request.subresource == "scale":
+        return WriteResult(await scale.update(context, request, warnings), False, warnings)
+    changed, created = await update(context, request, warnings)
+    return WriteResult(changed, created, warnings)
+
+
+async def _patch(context: RegistryContext, request: Patch, warnings: list[str]) -> WriteResult:
+    if request.subresource == "scale":
+        return WriteResult(await scale.patch(context, request, warnings), False, warnings)
+    if request.patch_kind is PatchKind.APPLY:
+        changed, created = await apply(context, request, warnings)
         return WriteResult(changed, created, warnings)
+    return WriteResult(await patch(context, request, warnings), False, warnings)
 
-    async def patch(
-        self,
-        kind: AnyKind,
-        namespace: str,
-        name: str,
-        subresource: str,
-        patch_kind: PatchKind,
-        data: bytes,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> WriteResult:
-        """Patch the newest version of an object; an apply creates it where it does not exist.
 
-        Raises: StatusError 400, 403, 404, 409, 413, 415, 422.
-        """
-        created = False
-        with _Statuses() as warnings:
-            target = self._context.target(kind, namespace, name, subresource)
-            if patch_kind is PatchKind.APPLY:
-                changed, created = await apply(self._context, target, data, options, warnings)
-            else:
-                changed = await patch(self._context, target, patch_kind, data, options, warnings)
-        return WriteResult(changed, created, warnings)
+async def _delete(context: RegistryContext, request: Delete, warnings: list[str]) -> DeleteResult:
+    warnings.extend(deletion.warnings(strategy_of(request.kind), request.options))
+    found, gone = await delete(context, request)
+    return DeleteResult(found, gone, warnings)
 
-    async def delete(
-        self, kind: AnyKind, namespace: str, name: str, options: meta.DeleteOptions
-    ) -> DeleteResult:
-        """Delete an object, at once or gracefully. Raises: StatusError 400, 403, 404, 409, 422."""
-        with _Statuses() as warnings:
-            warnings.extend(deletion.warnings(strategy_of(kind), options))
-            found, gone = await delete(self._context, kind, namespace, name, options)
-        return DeleteResult(found, gone, warnings)
 
-    # Subresources that are objects of their own.
+async def _act(context: RegistryContext, request: Act, warnings: list[str]) -> WriteResult:
+    return WriteResult(await actions.BY_SUBRESOURCE[request.subresource](context, request), True)
 
-    async def update_scale(
-        self,
-        kind: AnyKind,
-        namespace: str,
-        name: str,
-        body: autoscaling.Scale,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> WriteResult:
-        """Replace a workload's Scale. Raises: StatusError 400, 404, 409, 422."""
-        with _Statuses() as warnings:
-            target = self._context.target(kind, namespace, name, "")
-            changed = await scale.update(self._context, target, body, options, warnings)
-        return WriteResult(changed, False, warnings)
 
-    async def patch_scale(
-        self,
-        kind: AnyKind,
-        namespace: str,
-        name: str,
-        patch_kind: PatchKind,
-        data: bytes,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> WriteResult:
-        """Patch or apply a workload's Scale. Raises: StatusError 400, 404, 409, 422."""
-        with _Statuses() as warnings:
-            target = self._context.target(kind, namespace, name, "")
-            changed = await scale.patch(self._context, target, patch_kind, data, options, warnings)
-        return WriteResult(changed, False, warnings)
-
-    async def bind(
-        self, namespace: str, name: str, body: core.Binding, options: WriteOptions = NO_OPTIONS
-    ) -> WriteResult:
-        """Bind a pod to a node; the result has the pod. Raises: StatusError 400, 403, 404, 409, 500."""
-        with _Statuses():
-            pod = await actions.bind(self._context, namespace, name, body, options)
-        return WriteResult(pod, True)
-
-    async def evict(
-        self, namespace: str, name: str, body: policy.Eviction, options: WriteOptions = NO_OPTIONS
-    ) -> WriteResult:
-        """Evict a pod; the result has the pod. Raises: StatusError 400, 403, 404, 409, 422, 429, 500."""
-        with _Statuses():
-            pod = await actions.evict(self._context, namespace, name, body, options)
-        return WriteResult(pod, True)
-
-    async def issue_token(self, namespace: str, name: str, body: authentication.TokenRequest) -> WriteResult:
-        """Issue a service account's token. Raises: StatusError 400, 404, 409, 422."""
-        with _Statuses():
-            request = await actions.issue_token(self._context, namespace, name, body)
-        return WriteResult(request, True)
+_PERFORM: Mapping[type, Callable[[RegistryContext, Any, list[str]], Awaitable[object]]] = {
+    Get: _get,
+    List: _list,
+    Watch: _watch,
+    Create: _create,
+    Update: _update,
+    Patch: _patch,
+    Delete: _delete,
+    DeleteCollection: delete_collection,
+    Act: _act,
+}

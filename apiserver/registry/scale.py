@@ -6,11 +6,11 @@ Source: kube-apiserver 1.36, registry/apps/replicaset/storage (ScaleREST).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from nominee.apiserver.kinds.autoscaling.scales import SCALE
 from nominee.apiserver.objects.cached_object import CachedObject
-from nominee.apiserver.objects.requests import PatchKind, WriteOptions
+from nominee.apiserver.objects.requests import Get, Patch, PatchKind, Update, WriteOptions
 from nominee.apiserver.registry import patching, read, rules, tracking
 from nominee.apiserver.registry.body_checks import check_name, check_namespace
 from nominee.apiserver.registry.context import RegistryContext, Target
@@ -61,34 +61,25 @@ def _selector(selector: Any) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
 
 
-async def get(context: RegistryContext, kind: AnyKind, namespace: str, name: str) -> CachedObject:
+async def get(context: RegistryContext, request: Get) -> CachedObject:
     """Return a workload's Scale. Raises: StatusError 400, 404."""
-    found = await read.get(context, kind, namespace, name, "", "")
+    found = await read.get(context, Get(request.kind, request.namespace, request.name))
     return as_object(of(found.message))
 
 
-async def update(
-    context: RegistryContext,
-    target: Target,
-    body: autoscaling.Scale,
-    options: WriteOptions,
-    warnings: list[str],
-) -> CachedObject:
+async def update(context: RegistryContext, request: Update, warnings: list[str]) -> CachedObject:
     """Replace a Scale. Raises: StatusError 400, 404, 409, 422."""
+    target, options = _workload(context, request), request.options
+    body = cast("autoscaling.Scale", request.body)
     rules.check_options("UpdateOptions", options)
     _check_place(target, body)
     return await _write(context, target, options, warnings, lambda _live: body)
 
 
-async def patch(
-    context: RegistryContext,
-    target: Target,
-    patch_kind: PatchKind,
-    data: bytes,
-    options: WriteOptions,
-    warnings: list[str],
-) -> CachedObject:
+async def patch(context: RegistryContext, request: Patch, warnings: list[str]) -> CachedObject:
     """Patch a Scale, on the newest version. Raises: StatusError 400, 404, 409, 422."""
+    target, options = _workload(context, request), request.options
+    patch_kind, data = request.patch_kind, request.data
     applies = patch_kind is PatchKind.APPLY
     rules.check_options("PatchOptions", options, force=applies)
     if applies:
@@ -105,6 +96,10 @@ async def patch(
         return await _write(context, target, options, warnings, changed)
     finally:
         warnings.extend(patching.warnings(validation))
+
+
+def _workload(context: RegistryContext, request: Update | Patch) -> Target:
+    return context.target(request.kind, request.namespace, request.name, "")
 
 
 def _check_place(target: Target, scale: autoscaling.Scale) -> None:
@@ -190,7 +185,7 @@ async def _change_workload(
     change: Callable[[Any, Any, meta.Time], None],
 ) -> CachedObject:
     """Change a workload by `change(live, new, now)`, which sets replicas and managedFields of `new`."""
-    now = context.environment().now
+    now = context.environment(options.origin).now
 
     async def changed(current: CachedObject) -> Any:
         new = target.kind.message()

@@ -15,12 +15,13 @@ from typing import Any, Protocol
 from google.protobuf.message import Message
 
 from nominee.apiserver.cache.stored_objects import StoredObjects
+from nominee.apiserver.kinds.table import rules_of
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.storage.interface import KeyExists, RevisionMismatch, Storage, StoredValue
-from nominee.machinery.api import errors, kinds
+from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.wire import envelope, presence
+from nominee.machinery.wire import envelope
 
 UPDATE_ATTEMPTS_MAX = 64
 """Attempts of one change against other writers; each conflict means that another write succeeded."""
@@ -257,7 +258,5 @@ def encode(kind: AnyKind, obj: Any, *, filled: bool = False) -> bytes:
     """Return the stored form of an object, without a resourceVersion, which is the key's revision."""
     obj.metadata.resourceVersion = ""
     if not filled:
-        if kind is not kinds.POD:
-            return envelope.encode(obj)
-        presence.fill_pod(obj)
+        rules_of(kind).fill(obj)
     return envelope.wrap(kind, obj.SerializeToString(deterministic=True))

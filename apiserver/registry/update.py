@@ -12,14 +12,13 @@ from typing import Any
 from nominee.apiserver.kinds import conversion
 from nominee.apiserver.kinds.table import rules_of
 from nominee.apiserver.objects.cached_object import CachedObject
-from nominee.apiserver.objects.requests import WriteOptions
+from nominee.apiserver.objects.requests import Create, Update, WriteOptions
 from nominee.apiserver.registry import rules, tracking
 from nominee.apiserver.registry.body_checks import check_name, check_namespace, check_revision, check_segment
 from nominee.apiserver.registry.context import RegistryContext, Target
 from nominee.apiserver.registry.create import create
-from nominee.apiserver.registry.services.allocation import Claims
 from nominee.apiserver.registry.store import NO_PRECONDITIONS, DeleteInstead, Preconditions
-from nominee.machinery.api import errors, kinds
+from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
 
 Change = Callable[[CachedObject], Awaitable[Any]]
@@ -27,21 +26,20 @@ Change = Callable[[CachedObject], Awaitable[Any]]
 _NOTHING = nullcontext()
 
 
-async def update(
-    context: RegistryContext, target: Target, body: Any, options: WriteOptions, warnings: list[str]
-) -> tuple[CachedObject, bool]:
+async def update(context: RegistryContext, request: Update, warnings: list[str]) -> tuple[CachedObject, bool]:
     """Replace an object; returns it, and whether it was created.
 
     Raises: StatusError 400, 403, 404, 409, 413, 422.
     """
+    target, options = context.target_of(request), request.options
     kind, strategy, subresource = target.kind, target.strategy, target.subresource
     rules.check_options("UpdateOptions", options)
-    obj = conversion.as_stored(kind, body)
+    obj = conversion.as_stored(kind, request.body)
     check_namespace(strategy, target.namespace, obj.metadata)
     check_name(target.name, obj.metadata)
     context.complete(strategy.kind, obj)
     rules.warn_of_double_owners(obj.metadata, options, warnings)
-    now = context.environment().now
+    now = context.environment(options.origin).now
 
     async def change(current: CachedObject) -> Any:
         new = strategy.kind.message()
@@ -59,8 +57,8 @@ async def update(
             raise
     else:
         return conversion.convert_stored(kind, changed), False
-    context.check_may_create(kind, target.namespace, target.name)
-    return await create(context, kind, target.namespace, obj, options, warnings), True
+    context.check_may_create(target, options.origin)
+    return await create(context, Create(kind, target.namespace, obj, options), warnings), True
 
 
 async def change_object(
@@ -77,7 +75,7 @@ async def change_object(
     object is written.
     """
     check_segment(target.name)
-    env = context.environment()
+    env = context.environment(options.origin)
     kind, strategy, subresource = target.kind, target.strategy, target.subresource
     stored = strategy.kind
     deleting: CachedObject | None = None
@@ -87,7 +85,7 @@ async def change_object(
         nonlocal deleting, found
         new = await change(current)
         check_revision(strategy, new.metadata, current)
-        await context.admit("UPDATE", kind, new, current.message, subresource)
+        await context.admit("UPDATE", kind, new, current.message, options, subresource)
         double = rules.without_double_owners(new.metadata, patched=True)
         if claims is not None:
             await claims.renew(new, current.message)
@@ -97,16 +95,14 @@ async def change_object(
             found = strategy.warnings(new, current.message)
             if double:
                 found = [double, *found]
-        await context.validate("UPDATE", kind, subresource, new, current.message, options.dry_run)
+        await context.validate("UPDATE", kind, new, current.message, options, subresource)
         if strategy.deleted_by_update(new, current.message):
             deleting = current
             raise DeleteInstead
         return new
 
     where = target.namespace if stored.namespaced else ""
-    claims = None
-    if stored is kinds.SERVICE and not subresource:
-        claims = Claims(context.services, dry_run=options.dry_run)
+    claims = None if subresource else context.claims(stored, dry_run=options.dry_run)
     async with claims or _NOTHING:
         try:
             changed = await context.store.update(

@@ -24,7 +24,7 @@ from nominee.apiserver.storage.interface import (
     ValueTooLarge,
 )
 from nominee.machinery.client.unary_call import call_of
-from nominee.machinery.runtime import call_faults
+from nominee.machinery.runtime import call_faults, task_faults
 from nominee.machinery.runtime.call_faults import FAULTS
 
 T = TypeVar("T")
@@ -118,7 +118,7 @@ async def _once(send: Callable[..., Awaitable[T]], request: Message, timeout_sec
     """Make one call. AioRpcError and the cancellation of an anyio scope pass through."""
     try:
         if FAULTS.rules:
-            return await FAULTS.call(
+            return await task_faults.current().call(
                 call_of(ETCD, request),
                 lambda seconds: send(request, timeout=seconds, metadata=REQUIRE_LEADER, wait_for_ready=True),
                 timeout_seconds,

@@ -13,7 +13,7 @@ from aetcd import rpc
 from nominee.apiserver.storage.channel import ETCD, REQUIRE_LEADER, translate
 from nominee.apiserver.storage.interface import Compacted, StorageUnavailable
 from nominee.machinery.api.errors import FailpointError, StatusError
-from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime import failpoints, task_faults
 from nominee.machinery.runtime.call_faults import FAULTS, Call
 
 # All keys: a reader that waits for a revision must see it, also when the write was of another client's key.
@@ -53,15 +53,15 @@ async def watch(channel: grpc.aio.Channel, start_revision: int) -> AsyncGenerato
     """
     call = None
     try:
-        if FAULTS.rules and await FAULTS.open(_WATCH) == "relist":
+        if FAULTS.rules and await task_faults.current().open(_WATCH) == "relist":
             raise Compacted(start_revision, start_revision)
         call = rpc.WatchStub(channel).Watch(metadata=REQUIRE_LEADER)
         request = rpc.WatchCreateRequest(key=_ALL, range_end=_ALL, start_revision=start_revision)
         await call.write(rpc.WatchRequest(create_request=request))
-        with FAULTS.stream(_WATCH, call.cancel) as stream:
+        with task_faults.current().stream(_WATCH, call.cancel) as stream:
             while True:
                 answer = await call.read()
-                if FAULTS.rules and await FAULTS.message(stream) == "relist":
+                if FAULTS.rules and await task_faults.current().message(stream) == "relist":
                     raise Compacted(start_revision, start_revision)
                 if answer is grpc.aio.EOF:
                     raise StorageUnavailable("etcd ended the watch")

@@ -10,10 +10,10 @@ Source: cluster-autoscaler 1.36, core/scaledown/actuation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from nominee.machinery.runtime.state_table import DiagramStyle, StateTable, Transition
 
 
 class State(StrEnum):
@@ -58,60 +58,42 @@ class Effect(StrEnum):
     REPORT_FAILED = "record the failure"
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """The next state, and the actions of the transition, in order."""
-
-    to: State
-    effects: tuple[Effect, ...]
-
-
 _S, _E, _F = State, Event, Effect
 _FAIL: Final = Transition(_S.FAILED, (_F.UNTAINT, _F.REPORT_FAILED))
 
-TRANSITIONS: Final[Mapping[State, Mapping[Event, Transition]]] = {
-    _S.TAINTED: {_E.STARTED: Transition(_S.RECHECKING, (_F.WAIT_AFTER_TAINT, _F.RECHECK))},
-    _S.RECHECKING: {_E.CONFIRMED: Transition(_S.EVICTING, (_F.EVICT,)), _E.FAILED: _FAIL},
-    _S.EVICTING: {_E.EVICTED: Transition(_S.TERMINATING, (_F.CHECK_PODS,)), _E.FAILED: _FAIL},
-    _S.TERMINATING: {
-        _E.PODS_REMAIN: Transition(_S.TERMINATING, (_F.POLL, _F.CHECK_PODS)),
-        _E.PODS_GONE: Transition(_S.DELAYED, (_F.CHECK_ANNOTATION,)),
-        _E.FAILED: _FAIL,
+TRANSITIONS: Final[StateTable[State, Event, Effect]] = StateTable(
+    {
+        _S.TAINTED: {_E.STARTED: Transition(_S.RECHECKING, (_F.WAIT_AFTER_TAINT, _F.RECHECK))},
+        _S.RECHECKING: {_E.CONFIRMED: Transition(_S.EVICTING, (_F.EVICT,)), _E.FAILED: _FAIL},
+        _S.EVICTING: {_E.EVICTED: Transition(_S.TERMINATING, (_F.CHECK_PODS,)), _E.FAILED: _FAIL},
+        _S.TERMINATING: {
+            _E.PODS_REMAIN: Transition(_S.TERMINATING, (_F.POLL, _F.CHECK_PODS)),
+            _E.PODS_GONE: Transition(_S.DELAYED, (_F.CHECK_ANNOTATION,)),
+            _E.FAILED: _FAIL,
+        },
+        _S.DELAYED: {
+            _E.HELD: Transition(_S.DELAYED, (_F.POLL, _F.CHECK_ANNOTATION)),
+            _E.NOT_HELD: Transition(_S.DELETING, (_F.DELETE,)),
+        },
+        _S.DELETING: {_E.DELETED: Transition(_S.DELETED, (_F.REPORT_DELETED,)), _E.FAILED: _FAIL},
+        _S.DELETED: {},
+        _S.FAILED: {},
     },
-    _S.DELAYED: {
-        _E.HELD: Transition(_S.DELAYED, (_F.POLL, _F.CHECK_ANNOTATION)),
-        _E.NOT_HELD: Transition(_S.DELETING, (_F.DELETE,)),
-    },
-    _S.DELETING: {_E.DELETED: Transition(_S.DELETED, (_F.REPORT_DELETED,)), _E.FAILED: _FAIL},
-    _S.DELETED: {},
-    _S.FAILED: {},
-}
+    start=_S.TAINTED,
+    style=DiagramStyle(identifier=lambda state: state.name, names=False),
+)
 
 
-class InvalidTransitionError(Exception):
-    """An event that the table does not allow in a state; the text has the transition log."""
-
-
-def transition_of(state: State, event: Event, log: tuple[Event, ...]) -> Transition:
+def transition_of(state: State, event: Event, log: tuple[Event, ...]) -> Transition[State, Effect]:
     """Return the transition of an event; `log` are the events before it.
 
     Raises:
         InvalidTransitionError: the table has none.
     """
-    transition = TRANSITIONS[state].get(event)
-    if transition is None:
-        past = ", ".join(map(str, log))
-        raise InvalidTransitionError(f"event {event!s} in state {state!s}; events before: {past}")
-    return transition
-
-
-def diagram() -> str:
-    """Return the table as a Mermaid state diagram."""
-    lines = ["stateDiagram-v2", f"    [*] --> {State.TAINTED.name}"]
-    for state, transitions in TRANSITIONS.items():
-        lines += [f"    {state.name} --> {row.to.name}: {event}" for event, row in transitions.items()]
-    return "\n".join(lines)
+    return TRANSITIONS.transition(
+        state, event, lambda: f"event {event!s} in state {state!s}; events before: {', '.join(map(str, log))}"
+    )
 
 
 if __name__ == "__main__":
-    print(diagram())
+    print(TRANSITIONS.diagram())

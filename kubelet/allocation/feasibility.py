@@ -8,14 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from nominee.kubelet.allocation.preemption import GUARANTEED
 from nominee.kubelet.node.state import NodeState
 from nominee.kubelet.pods.record import PodRecord
 from nominee.kubelet.resize.actuation import restarts_for
 from nominee.kubelet.resources.pod_resources import resizable_containers, with_resources
 from nominee.machinery.resources import quantity
 from nominee.machinery.resources.pod_resources import CPU, MEMORY
-from nominee.machinery.resources.qos import recorded_qos_class
+from nominee.machinery.resources.qos import GUARANTEED, recorded_qos_class
 from nominee.machinery.scheduling.priority import is_static
 
 

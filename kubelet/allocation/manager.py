@@ -10,15 +10,15 @@ from __future__ import annotations
 from nominee.kubelet import events, instructions
 from nominee.kubelet.allocation import resize_queue
 from nominee.kubelet.allocation.admission import admit
+from nominee.kubelet.allocation.resize_operations import operations
 from nominee.kubelet.instructions import Instruction, SyncCause
 from nominee.kubelet.node.state import NodeState, creation_order
 from nominee.kubelet.pods import transitions
 from nominee.kubelet.pods.record import TERMINAL_PHASES, Outcome, PodRecord
+from nominee.kubelet.pods.resize_transitions import Facts, move
 from nominee.kubelet.pods.states import Trigger as PodTrigger
 from nominee.kubelet.resize import conditions
-from nominee.kubelet.resize.operations import operations
 from nominee.kubelet.resize.states import Trigger
-from nominee.kubelet.resize.transitions import Facts, move
 from nominee.machinery.api.objects import get_condition
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import CPU, MEMORY

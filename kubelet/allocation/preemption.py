@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-BEST_EFFORT = "BestEffort"
-BURSTABLE = "Burstable"
-GUARANTEED = "Guaranteed"
+from nominee.machinery.resources.qos import BEST_EFFORT, BURSTABLE, GUARANTEED
 
 
 class NoVictimsError(Exception):

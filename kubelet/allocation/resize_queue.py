@@ -5,11 +5,10 @@ Source: KEP-1287, "Priority of Resize Requests"; kubelet 1.36's sortPendingResiz
 
 from __future__ import annotations
 
-from nominee.kubelet.allocation.preemption import GUARANTEED
 from nominee.kubelet.node.state import NodeState
 from nominee.kubelet.pods.record import PodRecord
 from nominee.machinery.resources.pod_resources import CPU, MEMORY
-from nominee.machinery.resources.qos import recorded_qos_class
+from nominee.machinery.resources.qos import GUARANTEED, recorded_qos_class
 
 
 def push(node: NodeState, uid: str) -> None:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nominee.kubelet.node import addresses
+from nominee.kubelet import addresses
 from nominee.kubelet.options import NodeShape
 from nominee.machinery.api import objects
 from nominee.machinery.api.pb import core

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from nominee.kubelet.allocation.preemption import BURSTABLE
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import MEMORY, amount
-from nominee.machinery.resources.qos import recorded_qos_class
+from nominee.machinery.resources.qos import BURSTABLE, recorded_qos_class
 from nominee.machinery.scheduling.priority import is_critical
 
 LIMITED_SWAP: Final = "LimitedSwap"

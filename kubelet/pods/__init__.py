@@ -1,5 +1,4 @@
-"""What the kubelet does with one pod: its states, and the syncs of its pod worker. Pure.
+"""What the core keeps of one pod, the states of it and of its resize, and what moves it between them. Pure.
 
-Start with `states` (the table) and `sync` (which follows it); `run_steps`, `resize_step`, `stop_steps` and
-`api_steps` are the steps, `record` is what is kept of a pod.
+Start with `states` (the table) and `record`; `transitions` and `resize_transitions` follow the tables.
 """

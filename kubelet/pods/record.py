@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache
+from typing import Final
 
 from nominee.kubelet.instructions import PodInstruction
 from nominee.kubelet.pods.last_sync import LastSync
@@ -13,11 +15,13 @@ from nominee.kubelet.resize.actuation import ActuationCall
 from nominee.kubelet.resize.conditions import ResizeCondition
 from nominee.kubelet.resources.pod_resources import PodResources
 from nominee.kubelet.runtime.sandbox import PodSandbox
-from nominee.kubelet.transitions import append
+from nominee.machinery.api.objects import key_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import Resources
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
+LOG_LENGTH_MAX: Final = 16
+"""The transitions of a pod that are kept, the last ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +97,12 @@ class PodRecord:
 
     def note(self, entry: str) -> None:
         """Append to the transition log."""
-        self.log = append(self.log, entry)
+        self.log = [entry] if self.log is None else [*self.log[-LOG_LENGTH_MAX + 1 :], entry]
+
+    def no_transition(self, state: StrEnum, trigger: StrEnum) -> str:
+        """Return the text of a transition that no table has; a bug."""
+        before = "; ".join(self.log or ()) or "no transition"
+        return f'pod {key_of(self.pod)}: no transition from "{state}" for "{trigger}"; before: {before}'
 
 
 @cache

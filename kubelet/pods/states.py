@@ -2,7 +2,7 @@
 
 `TRANSITIONS` maps a state and a trigger to the next state and to the steps that a sync takes then, in order.
 What comes of a step may be the next trigger: the steps that were left are then replaced by those of the new
-transition. A pair that is not in the table is a bug (`UnknownTransitionError`). The diagram in
+transition. A pair that is not in the table is a bug (`InvalidTransitionError`). The diagram in
 docs/design/016-kubelet-core.md is printed from the table by `python -m nominee.kubelet.pods.states`.
 
 Source: kubelet 1.36, podWorkers (SyncPod, SyncTerminatingPod, SyncTerminatedPod).
@@ -13,7 +13,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from nominee.kubelet.transitions import Table, Transition, diagram
+from nominee.machinery.runtime.state_table import DiagramStyle, StateTable, Transition
 
 
 class State(StrEnum):
@@ -61,38 +61,42 @@ _RUN: Final = (_P.RESTART, _P.PROBE, _P.EXIT, _P.RESIZE, _P.DEBUG, _P.REPORT)
 _STOP: Final = Transition(_S.TERMINATING, (_P.STOP, _P.REPORT))
 _GONE: Final = Transition(_S.TERMINATED, (_P.RELEASE, _P.REPORT, _P.DELETE))
 
-TRANSITIONS: Final[Table[State, Trigger, Step]] = {
-    _S.NEW: {
-        _T.ADMIT: Transition(_S.ADMITTED),
-        _T.SYNC: Transition(_S.NEW),
-        _T.END: _STOP,
+TRANSITIONS: Final[StateTable[State, Trigger, Step]] = StateTable(
+    {
+        _S.NEW: {
+            _T.ADMIT: Transition(_S.ADMITTED),
+            _T.SYNC: Transition(_S.NEW),
+            _T.END: _STOP,
+        },
+        _S.ADMITTED: {
+            _T.SYNC: Transition(_S.ADMITTED, (_P.CHECK_DEADLINE, _P.CREATE)),
+            _T.SANDBOX_CREATED: Transition(_S.CREATED, (_P.START, _P.REPORT)),
+            _T.END: _STOP,
+        },
+        _S.CREATED: {
+            _T.SYNC: Transition(_S.CREATED, (_P.CHECK_DEADLINE, _P.START, _P.REPORT)),
+            _T.STARTED: Transition(_S.RUNNING, _RUN),
+            _T.END: _STOP,
+        },
+        _S.RUNNING: {
+            _T.SYNC: Transition(_S.RUNNING, (_P.CHECK_DEADLINE, *_RUN)),
+            _T.EXITED: _GONE,
+            _T.END: _STOP,
+        },
+        _S.TERMINATING: {
+            _T.SYNC: _STOP,
+            _T.STOPPED: _GONE,
+        },
+        _S.TERMINATED: {
+            _T.SYNC: Transition(_S.TERMINATED, (_P.REPORT, _P.DELETE)),
+        },
     },
-    _S.ADMITTED: {
-        _T.SYNC: Transition(_S.ADMITTED, (_P.CHECK_DEADLINE, _P.CREATE)),
-        _T.SANDBOX_CREATED: Transition(_S.CREATED, (_P.START, _P.REPORT)),
-        _T.END: _STOP,
-    },
-    _S.CREATED: {
-        _T.SYNC: Transition(_S.CREATED, (_P.CHECK_DEADLINE, _P.START, _P.REPORT)),
-        _T.STARTED: Transition(_S.RUNNING, _RUN),
-        _T.END: _STOP,
-    },
-    _S.RUNNING: {
-        _T.SYNC: Transition(_S.RUNNING, (_P.CHECK_DEADLINE, *_RUN)),
-        _T.EXITED: _GONE,
-        _T.END: _STOP,
-    },
-    _S.TERMINATING: {
-        _T.SYNC: _STOP,
-        _T.STOPPED: _GONE,
-    },
-    _S.TERMINATED: {
-        _T.SYNC: Transition(_S.TERMINATED, (_P.REPORT, _P.DELETE)),
-    },
-}
+    start=_S.NEW,
+    style=DiagramStyle(loops="none"),
+)
 
 MAY_END: Final = frozenset(state for state, row in TRANSITIONS.items() if Trigger.END in row)
 
 
 if __name__ == "__main__":
-    print("\n".join(["stateDiagram-v2", *diagram(TRANSITIONS, start=State.NEW)]))
+    print(TRANSITIONS.diagram())

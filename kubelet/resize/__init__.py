@@ -1,4 +1,4 @@
-"""A resize of one pod: its states and conditions, its events, and the order of its actuation. Pure.
+"""A resize of one pod: its states and conditions, its events' texts, the order of its actuation. Pure.
 
-Start with `states` (the tables) and `transitions` (which follows them).
+Start with `states` (the tables, which `nominee.kubelet.pods.resize_transitions` follows).
 """

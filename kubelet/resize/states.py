@@ -3,7 +3,7 @@
 A resize has two conditions that exist side by side, since a newer request may wait while an older one is
 being actuated: PodResizePending (`PENDING`) and PodResizeInProgress (`IN_PROGRESS`). Each table maps a state
 and a trigger to the next state and to the effects that make it so. A trigger concerns the tables that name it
-anywhere; where such a table does not name it for the present state that is a bug (`UnknownTransitionError`).
+anywhere; where such a table does not name it for the present state that is a bug (`InvalidTransitionError`).
 The diagram in docs/design/016-kubelet-core.md is printed from them by `python -m
 nominee.kubelet.resize.states`.
 
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from nominee.kubelet.transitions import Table, Transition, diagram
+from nominee.machinery.runtime.state_table import DiagramStyle, StateTable, Transition
 
 
 class Pending(StrEnum):
@@ -81,50 +81,60 @@ _WAITING: Final[Mapping[Trigger, Transition[Pending, Effect]]] = {
     _T.TERMINATE: _CLEAR,
 }
 
-PENDING: Final[Table[Pending, Trigger, Effect]] = {
-    _N.NONE: {
-        _T.DEFER: _DEFER,
-        _T.REFUSE: _REFUSE,
-        _T.ALLOCATE: _STAY,
-        _T.REVERT: _STAY,
-        _T.TERMINATE: _STAY,
-        _T.READ_DEFERRED: Transition(_N.DEFERRED, (_E.SET_PENDING,)),
-        _T.READ_INFEASIBLE: Transition(_N.INFEASIBLE, (_E.SET_PENDING,)),
+_STYLE: Final = DiagramStyle(loops="none")
+
+PENDING: Final[StateTable[Pending, Trigger, Effect]] = StateTable(
+    {
+        _N.NONE: {
+            _T.DEFER: _DEFER,
+            _T.REFUSE: _REFUSE,
+            _T.ALLOCATE: _STAY,
+            _T.REVERT: _STAY,
+            _T.TERMINATE: _STAY,
+            _T.READ_DEFERRED: Transition(_N.DEFERRED, (_E.SET_PENDING,)),
+            _T.READ_INFEASIBLE: Transition(_N.INFEASIBLE, (_E.SET_PENDING,)),
+        },
+        _N.DEFERRED: _WAITING,
+        _N.INFEASIBLE: _WAITING,
     },
-    _N.DEFERRED: _WAITING,
-    _N.INFEASIBLE: _WAITING,
-}
+    start=_N.NONE,
+    style=_STYLE,
+)
 
 _START: Final = Transition(_P.IN_PROGRESS, (_E.START, _E.RECORD_STARTED))
 _FAIL: Final = Transition(_P.ERROR, (_E.RECORD_ERROR, _E.SET_ERROR))
 _DONE: Final = Transition(_P.NONE, (_E.RECORD_COMPLETED, _E.CLEAR_IN_PROGRESS))
 _END: Final = Transition(_P.NONE, (_E.CLEAR_IN_PROGRESS,))
 
-IN_PROGRESS: Final[Table[Progress, Trigger, Effect]] = {
-    _P.NONE: {
-        _T.ALLOCATE: _START,
-        _T.DIFFER: Transition(_P.IN_PROGRESS, (_E.SET_IN_PROGRESS,)),
-        _T.ACTUATE: Transition(_P.NONE),
-        _T.FAIL: _FAIL,
-        _T.TERMINATE: Transition(_P.NONE),
-        _T.READ_IN_PROGRESS: Transition(_P.IN_PROGRESS, (_E.SET_IN_PROGRESS,)),
-        _T.READ_ERROR: Transition(_P.ERROR, (_E.SET_ERROR,)),
+IN_PROGRESS: Final[StateTable[Progress, Trigger, Effect]] = StateTable(
+    {
+        _P.NONE: {
+            _T.ALLOCATE: _START,
+            _T.DIFFER: Transition(_P.IN_PROGRESS, (_E.SET_IN_PROGRESS,)),
+            _T.ACTUATE: Transition(_P.NONE),
+            _T.FAIL: _FAIL,
+            _T.TERMINATE: Transition(_P.NONE),
+            _T.READ_IN_PROGRESS: Transition(_P.IN_PROGRESS, (_E.SET_IN_PROGRESS,)),
+            _T.READ_ERROR: Transition(_P.ERROR, (_E.SET_ERROR,)),
+        },
+        _P.IN_PROGRESS: {
+            _T.ALLOCATE: _START,
+            _T.DIFFER: Transition(_P.IN_PROGRESS, (_E.SET_IN_PROGRESS,)),
+            _T.ACTUATE: _DONE,
+            _T.FAIL: _FAIL,
+            _T.TERMINATE: _END,
+        },
+        _P.ERROR: {
+            _T.ALLOCATE: _START,
+            _T.DIFFER: Transition(_P.ERROR, (_E.SET_IN_PROGRESS,)),
+            _T.ACTUATE: _DONE,
+            _T.FAIL: _FAIL,
+            _T.TERMINATE: _END,
+        },
     },
-    _P.IN_PROGRESS: {
-        _T.ALLOCATE: _START,
-        _T.DIFFER: Transition(_P.IN_PROGRESS, (_E.SET_IN_PROGRESS,)),
-        _T.ACTUATE: _DONE,
-        _T.FAIL: _FAIL,
-        _T.TERMINATE: _END,
-    },
-    _P.ERROR: {
-        _T.ALLOCATE: _START,
-        _T.DIFFER: Transition(_P.ERROR, (_E.SET_IN_PROGRESS,)),
-        _T.ACTUATE: _DONE,
-        _T.FAIL: _FAIL,
-        _T.TERMINATE: _END,
-    },
-}
+    start=_P.NONE,
+    style=_STYLE,
+)
 
 PENDING_TRIGGERS: Final = frozenset(trigger for row in PENDING.values() for trigger in row)
 PROGRESS_TRIGGERS: Final = frozenset(trigger for row in IN_PROGRESS.values() for trigger in row)
@@ -137,9 +147,9 @@ def resize_diagram() -> str:
         [
             "stateDiagram-v2",
             "    state Resize {",
-            *diagram(PENDING, start=Pending.NONE, indent=indent, prefix="pending_"),
+            *PENDING.diagram_lines(indent=indent, prefix="pending_"),
             f"{indent}--",
-            *diagram(IN_PROGRESS, start=Progress.NONE, indent=indent, prefix="progress_"),
+            *IN_PROGRESS.diagram_lines(indent=indent, prefix="progress_"),
             "    }",
         ]
     )

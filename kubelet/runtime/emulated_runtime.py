@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nominee.kubelet import instructions
+from nominee.kubelet import addresses, instructions
 from nominee.kubelet.instructions import Actuate, RuntimeCall
-from nominee.kubelet.node import addresses
 from nominee.kubelet.resize.actuation import Call, RestartContainers, SetPodResources, updated
 from nominee.kubelet.runtime import sandbox as change
 from nominee.kubelet.runtime.sandbox import PodSandbox

@@ -20,7 +20,7 @@ from nominee.kubelet.instructions import (
     RuntimeCall,
     SaveCheckpoint,
 )
-from nominee.kubelet.pods.sync import FAILURE_RETRY_SECONDS
+from nominee.kubelet.pod_sync.sync import FAILURE_RETRY_SECONDS
 from nominee.kubelet.shell import metrics, points
 from nominee.kubelet.shell.agent import Agent
 from nominee.machinery.api import errors, kinds

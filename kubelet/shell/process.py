@@ -14,8 +14,8 @@ from zlib import crc32
 import anyio
 import anyio.abc
 
+from nominee.kubelet.addresses import CLOUD_NUMBERS, CLOUD_NUMBERS_FROM
 from nominee.kubelet.features import ResizePreemptionFlavour, features, status_features
-from nominee.kubelet.node.addresses import CLOUD_NUMBERS, CLOUD_NUMBERS_FROM
 from nominee.kubelet.node.node_object import Identity, NodeFacts
 from nominee.kubelet.node.state import NodeSettings, NodeState
 from nominee.kubelet.node.summary import memory_in_use, summary

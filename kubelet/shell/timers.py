@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import anyio
 
-from nominee.kubelet.pods.step import EARLY_SECONDS_MAX
+from nominee.kubelet.pod_sync.step import EARLY_SECONDS_MAX
 from nominee.machinery.runtime.clock import Clock
 
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from nominee.localcluster.supervisor.states import (
     RUNNING,
     Effect,
-    InvalidTransitionError,
     State,
     Trigger,
     step,
 )
 from nominee.machinery.runtime.backoff import ExponentialBackoff
+from nominee.machinery.runtime.state_table import InvalidTransitionError
 
 TRANSITION_LOG_LENGTH_MAX = 50
 # A component's exit code for invalid options: a restart cannot help. After the process was ready it is a

@@ -32,7 +32,8 @@ from nominee.localcluster.supervisor.report import (
     ready_lines,
 )
 from nominee.localcluster.supervisor.spec import ClusterSpec, ProcessSpec
-from nominee.localcluster.supervisor.states import RUNNING, Effect, InvalidTransitionError, State, Trigger
+from nominee.localcluster.supervisor.states import RUNNING, Effect, State, Trigger
+from nominee.machinery.runtime.state_table import InvalidTransitionError
 
 _IDLE_SECONDS_MAX = 5.0
 _REMOVAL_SECONDS_MAX = 60.0

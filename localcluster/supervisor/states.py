@@ -7,8 +7,9 @@ in the docs is printed from the table by `python -m nominee.localcluster.supervi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from nominee.machinery.runtime.state_table import DiagramStyle, StateTable, Transition
 
 
 class State(StrEnum):
@@ -50,112 +51,95 @@ class Effect(StrEnum):
     CONT = "SIGCONT"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A transition's next state, and its effects in order."""
-
-    to: State
-    effects: tuple[Effect, ...] = ()
-
-
-class InvalidTransitionError(Exception):
-    """A trigger that is not possible in this state."""
-
-
 _S, _T, _E = State, Trigger, Effect
 
-_ALIVE: Mapping[Trigger, Step] = {
-    _T.START: Step(_S.STARTING),
-    _T.STOP: Step(_S.STOPPING, (_E.TERM,)),
-    _T.KILL: Step(_S.STOPPING, (_E.KILL,)),
-    _T.RESTART: Step(_S.RESTARTING, (_E.TERM,)),
-    _T.RESTART_KILL: Step(_S.RESTARTING, (_E.KILL,)),
-    _T.PAUSE: Step(_S.PAUSED, (_E.STOP,)),
-    _T.DIED: Step(_S.BACKOFF),
-    _T.DIED_FOR_GOOD: Step(_S.CRASHED),
+_ALIVE: Mapping[Trigger, Transition[State, Effect]] = {
+    _T.START: Transition(_S.STARTING),
+    _T.STOP: Transition(_S.STOPPING, (_E.TERM,)),
+    _T.KILL: Transition(_S.STOPPING, (_E.KILL,)),
+    _T.RESTART: Transition(_S.RESTARTING, (_E.TERM,)),
+    _T.RESTART_KILL: Transition(_S.RESTARTING, (_E.KILL,)),
+    _T.PAUSE: Transition(_S.PAUSED, (_E.STOP,)),
+    _T.DIED: Transition(_S.BACKOFF),
+    _T.DIED_FOR_GOOD: Transition(_S.CRASHED),
 }
-_NOT_RUNNING: Mapping[Trigger, Step] = {
-    _T.START: Step(_S.STARTING, (_E.SPAWN,)),
-    _T.RESTART: Step(_S.STARTING, (_E.SPAWN,)),
-    _T.RESTART_KILL: Step(_S.STARTING, (_E.SPAWN,)),
-    _T.STOP: Step(_S.DOWN),
-    _T.KILL: Step(_S.DOWN),
+_NOT_RUNNING: Mapping[Trigger, Transition[State, Effect]] = {
+    _T.START: Transition(_S.STARTING, (_E.SPAWN,)),
+    _T.RESTART: Transition(_S.STARTING, (_E.SPAWN,)),
+    _T.RESTART_KILL: Transition(_S.STARTING, (_E.SPAWN,)),
+    _T.STOP: Transition(_S.DOWN),
+    _T.KILL: Transition(_S.DOWN),
 }
 
-TRANSITIONS: Mapping[State, Mapping[Trigger, Step]] = {
-    _S.DOWN: _NOT_RUNNING,
-    _S.CRASHED: _NOT_RUNNING,
-    _S.BACKOFF: {**_NOT_RUNNING, _T.DEADLINE: Step(_S.STARTING, (_E.SPAWN,))},
-    _S.STARTING: {**_ALIVE, _T.BECAME_READY: Step(_S.READY)},
-    _S.READY: {
-        **_ALIVE,
-        _T.START: Step(_S.READY),
-        _T.BECAME_READY: Step(_S.READY),
-        _T.RESUME: Step(_S.READY),
+_STYLE = DiagramStyle(identifier=str, names=False, loops="with effects", effects=True, start_label="start")
+TRANSITIONS: StateTable[State, Trigger, Effect] = StateTable(
+    {
+        _S.DOWN: _NOT_RUNNING,
+        _S.CRASHED: _NOT_RUNNING,
+        _S.BACKOFF: {**_NOT_RUNNING, _T.DEADLINE: Transition(_S.STARTING, (_E.SPAWN,))},
+        _S.STARTING: {**_ALIVE, _T.BECAME_READY: Transition(_S.READY)},
+        _S.READY: {
+            **_ALIVE,
+            _T.START: Transition(_S.READY),
+            _T.BECAME_READY: Transition(_S.READY),
+            _T.RESUME: Transition(_S.READY),
+        },
+        # A stopped process receives SIGTERM only after SIGCONT; SIGKILL needs none.
+        _S.PAUSED: {
+            _T.RESUME: Transition(_S.STARTING, (_E.CONT,)),
+            _T.PAUSE: Transition(_S.PAUSED),
+            _T.STOP: Transition(_S.STOPPING, (_E.TERM, _E.CONT)),
+            _T.KILL: Transition(_S.STOPPING, (_E.KILL,)),
+            _T.RESTART: Transition(_S.RESTARTING, (_E.TERM, _E.CONT)),
+            _T.RESTART_KILL: Transition(_S.RESTARTING, (_E.KILL,)),
+            _T.DIED: Transition(_S.BACKOFF),
+            _T.DIED_FOR_GOOD: Transition(_S.CRASHED),
+        },
+        _S.STOPPING: {
+            _T.STOP: Transition(_S.STOPPING),
+            _T.KILL: Transition(_S.STOPPING, (_E.KILL,)),
+            _T.START: Transition(_S.RESTARTING),
+            _T.RESTART: Transition(_S.RESTARTING),
+            _T.RESTART_KILL: Transition(_S.RESTARTING, (_E.KILL,)),
+            _T.DIED: Transition(_S.DOWN),
+            _T.DIED_FOR_GOOD: Transition(_S.DOWN),
+            _T.DEADLINE: Transition(_S.STOPPING, (_E.KILL,)),
+        },
+        _S.RESTARTING: {
+            _T.STOP: Transition(_S.STOPPING),
+            _T.KILL: Transition(_S.STOPPING, (_E.KILL,)),
+            _T.START: Transition(_S.RESTARTING),
+            _T.RESTART: Transition(_S.RESTARTING),
+            _T.RESTART_KILL: Transition(_S.RESTARTING, (_E.KILL,)),
+            _T.DIED: Transition(_S.STARTING, (_E.SPAWN,)),
+            _T.DIED_FOR_GOOD: Transition(_S.STARTING, (_E.SPAWN,)),
+            _T.DEADLINE: Transition(_S.RESTARTING, (_E.KILL,)),
+        },
     },
-    # A stopped process receives SIGTERM only after SIGCONT; SIGKILL needs none.
-    _S.PAUSED: {
-        _T.RESUME: Step(_S.STARTING, (_E.CONT,)),
-        _T.PAUSE: Step(_S.PAUSED),
-        _T.STOP: Step(_S.STOPPING, (_E.TERM, _E.CONT)),
-        _T.KILL: Step(_S.STOPPING, (_E.KILL,)),
-        _T.RESTART: Step(_S.RESTARTING, (_E.TERM, _E.CONT)),
-        _T.RESTART_KILL: Step(_S.RESTARTING, (_E.KILL,)),
-        _T.DIED: Step(_S.BACKOFF),
-        _T.DIED_FOR_GOOD: Step(_S.CRASHED),
-    },
-    _S.STOPPING: {
-        _T.STOP: Step(_S.STOPPING),
-        _T.KILL: Step(_S.STOPPING, (_E.KILL,)),
-        _T.START: Step(_S.RESTARTING),
-        _T.RESTART: Step(_S.RESTARTING),
-        _T.RESTART_KILL: Step(_S.RESTARTING, (_E.KILL,)),
-        _T.DIED: Step(_S.DOWN),
-        _T.DIED_FOR_GOOD: Step(_S.DOWN),
-        _T.DEADLINE: Step(_S.STOPPING, (_E.KILL,)),
-    },
-    _S.RESTARTING: {
-        _T.STOP: Step(_S.STOPPING),
-        _T.KILL: Step(_S.STOPPING, (_E.KILL,)),
-        _T.START: Step(_S.RESTARTING),
-        _T.RESTART: Step(_S.RESTARTING),
-        _T.RESTART_KILL: Step(_S.RESTARTING, (_E.KILL,)),
-        _T.DIED: Step(_S.STARTING, (_E.SPAWN,)),
-        _T.DIED_FOR_GOOD: Step(_S.STARTING, (_E.SPAWN,)),
-        _T.DEADLINE: Step(_S.RESTARTING, (_E.KILL,)),
-    },
-}
+    start=_S.STARTING,
+    style=DiagramStyle(identifier=str, names=False, loops="with effects", effects=True, start_label="start"),
+)
 
 RUNNING = frozenset({State.STARTING, State.READY, State.PAUSED, State.STOPPING, State.RESTARTING})
 """States in which a process exists."""
 
 
-def step(state: State, trigger: Trigger) -> Step:
+def step(state: State, trigger: Trigger) -> Transition[State, Effect]:
     """Return the transition.
 
     Raises:
         InvalidTransitionError: it is not in the table; the message is for the user.
     """
-    found = TRANSITIONS[state].get(trigger)
-    if found is None:
-        possible = ", ".join(t for t in TRANSITIONS[state] if t in _ASKABLE)
-        raise InvalidTransitionError(f"cannot {trigger} what is {state}; possible now: {possible}")
-    return found
+    return TRANSITIONS.transition(state, trigger, lambda: _refusal(state, trigger))
+
+
+def _refusal(state: State, trigger: Trigger) -> str:
+    possible = ", ".join(t for t in TRANSITIONS[state] if t in _ASKABLE)
+    return f"cannot {trigger} what is {state}; possible now: {possible}"
 
 
 _ASKABLE = frozenset({_T.START, _T.STOP, _T.RESTART, _T.PAUSE, _T.RESUME})
 
 
-def diagram() -> str:
-    """Return the table as a Mermaid state diagram."""
-    lines = ["stateDiagram-v2", "    [*] --> starting: start"]
-    for state, row in TRANSITIONS.items():
-        for trigger, to in row.items():
-            if to.to is not state or to.effects:
-                effects = f" / {', '.join(to.effects)}" if to.effects else ""
-                lines.append(f"    {state} --> {to.to}: {trigger}{effects}")
-    return "\n".join(lines)
-
-
 if __name__ == "__main__":
-    print(diagram())
+    print(TRANSITIONS.diagram())

@@ -396,6 +396,11 @@ def by_resource(group: str, version: str, plural: str) -> Kind[Any] | None:
     return _BY_RESOURCE.get((group, version, plural))
 
 
+ADMISSION_REGISTRATION = "admissionregistration.k8s.io"
+NO_ADMISSION_REGISTRATION = "Nominee has no admission webhooks or policies"
+"""Why no object of that group can be written."""
+
+
 def by_kind(api_version: str, kind: str) -> Kind[Any] | None:
     """Return the kind of a manifest's apiVersion and kind, or None."""
     return _BY_KIND.get((api_version, kind))

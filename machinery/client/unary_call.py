@@ -11,6 +11,7 @@ import grpc.aio
 from google.protobuf.message import Message
 
 from nominee.machinery.api import errors
+from nominee.machinery.runtime import task_faults
 from nominee.machinery.runtime.call_faults import FAULTS, Call
 
 _SPECIAL_CREATES = {"binding": "Bind", "eviction": "Evict"}
@@ -58,7 +59,7 @@ def call_unary(
         StatusError: 503 where the connection was closed.
     """
     if FAULTS.rules:
-        return FAULTS.call(
+        return task_faults.current().call(
             call_of(to, request),
             lambda seconds: await_call(send(request, timeout=seconds, metadata=metadata)),
             seconds_max,

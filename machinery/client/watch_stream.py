@@ -15,6 +15,7 @@ from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.api.pb import meta
 from nominee.machinery.client import messages
 from nominee.machinery.client.unary_call import await_call
+from nominee.machinery.runtime import task_faults
 from nominee.machinery.runtime.call_faults import FAULTS, Call
 from nominee.pb.nominee_api.v1 import api_pb2 as api
 
@@ -50,11 +51,11 @@ async def batches(
         StatusError: the server ended the watch with a Status, or the client is closed.
     """
     covered = Call(to, "Watch", kind.group_resource)
-    if FAULTS.rules and await FAULTS.open(covered) == "relist":
+    if FAULTS.rules and await task_faults.current().open(covered) == "relist":
         raise _too_old()
     call = connect()
     try:
-        with FAULTS.stream(covered, call.cancel) as stream:
+        with task_faults.current().stream(covered, call.cancel) as stream:
             withheld: dict[ObjectKey, WatchEvent[M]] = {}
             while True:
                 response: api.WatchResponse | _EOFType | None = None
@@ -69,7 +70,7 @@ async def batches(
                     raise errors.service_unavailable("the watch is opened again")
                 if not isinstance(response, api.WatchResponse):  # the end of the stream
                     return
-                verdict = await FAULTS.message(stream) if FAULTS.rules else "go"
+                verdict = await task_faults.current().message(stream) if FAULTS.rules else "go"
                 if verdict == "relist":
                     raise _too_old()
                 events, failure = _read(kind, response)

@@ -19,9 +19,8 @@ import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.abc
@@ -35,6 +34,7 @@ from nominee.machinery.process.serving import Serving
 from nominee.machinery.runtime import call_faults, failpoints, host, logs
 from nominee.machinery.runtime.call_faults import FAULTS
 from nominee.machinery.runtime.clock import Clock, SystemClock, rfc3339
+from nominee.machinery.runtime.runtime import RUNTIME
 
 if TYPE_CHECKING:
     from nominee.machinery.client.api_client import Client
@@ -342,8 +342,10 @@ class Process:
         return min(statuses, default=EXIT_FAILED)
 
 
-PROCESS_TYPE: ContextVar[type[Process]] = ContextVar("process_type", default=Process)
-"""The type of process that a component's command makes; only the simulation sets it."""
+def _process_type() -> type[Process]:
+    """Return the type of process that a component's command makes."""
+    runtime = RUNTIME.get()
+    return Process if runtime is None else cast("type[Process]", runtime.process_type)
 
 
 def _leaves(error: BaseException) -> list[BaseException]:
@@ -385,7 +387,7 @@ def component_command(
             check_options: bool,
             **own: Any,
         ) -> None:
-            process_type = PROCESS_TYPE.get()
+            process_type = _process_type()
             process_type.prepare()
             try:
                 gates = versions.Gates(component, emulated_version, feature_gates)

@@ -3,7 +3,7 @@
     call_faults.declare("etcd", ("Range", "Txn", "Watch"))       # in the module of the client
 
     if FAULTS.rules:                                             # an attribute test while no fault is set
-        answer = await FAULTS.call(Call("etcd", "Txn"), send, seconds_max)
+        answer = await task_faults.current().call(Call("etcd", "Txn"), send, seconds_max)
 
 A rule covers calls by server, method and kind; its action is a chain as a failpoint's. `cut`, `delay(MS)`,
 `drop-request` and `drop-response` are for all calls; `hold`, `merge` and `relist` for watches only. Streams
@@ -162,8 +162,6 @@ class Faults:
         self.clock: Clock = clock or SystemClock()
         self.on_first = on_first
         self.rules: tuple[Rule, ...] = ()
-        self.select: Callable[[], Faults] | None = None
-        """Returns the faults of the running task's process; only the simulation, with many, sets it."""
         self._servers: dict[str, frozenset[str]] = {}
         self._refused: set[tuple[str, str]] = set()
         self._streams: dict[Stream, None] = {}
@@ -257,8 +255,6 @@ class Faults:
         Raises:
             grpc.aio.AioRpcError: UNAVAILABLE when cut, DEADLINE_EXCEEDED when dropped or delayed for longer.
         """
-        if self.select is not None:
-            return await self.select().call(call, send, seconds_max)
         chosen = self._choose(call, stream=False)
         if chosen is None:
             return await send(seconds_max)
@@ -289,8 +285,6 @@ class Faults:
         Raises:
             grpc.aio.AioRpcError: UNAVAILABLE when cut; when dropped, once the rule is removed.
         """
-        if self.select is not None:
-            return await self.select().open(call)
         chosen = self._choose(call, stream=True)
         if chosen is not None:
             rule, term = chosen
@@ -309,13 +303,12 @@ class Faults:
     @contextmanager
     def stream(self, call: Call, end: Callable[[], object]) -> Iterator[Stream]:
         """Register an open stream."""
-        streams = self._streams if self.select is None else self.select()._streams
         stream = Stream(call, end)
-        streams[stream] = None
+        self._streams[stream] = None
         try:
             yield stream
         finally:
-            streams.pop(stream, None)
+            self._streams.pop(stream, None)
 
     async def message(self, stream: Stream) -> Verdict:
         """Apply the rules to a message that was read; one that was held is subject to the next rule, too.
@@ -323,8 +316,6 @@ class Faults:
         Raises:
             grpc.aio.AioRpcError: as `open`.
         """
-        if self.select is not None:
-            return await self.select().message(stream)
         while (chosen := self._choose(stream.call, stream=True)) is not None:
             rule, term = chosen
             match term.action:

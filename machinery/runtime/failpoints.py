@@ -3,235 +3,55 @@
     BEFORE = failpoints.declare("scheduler.bind.before")     # when the module is imported
     await BEFORE.hit(pod="ns/name")                          # where it happens
 
-An action is a chain of terms joined by `->`: `[P%][N*]ACTION[(ARGUMENT)]`. The first term that still has
-counts left (`N*`) and whose dice fall right (`P%`) acts; ACTION is `off`, `crash` (SIGKILL to this process),
-`error("text")` (FailpointError), `error(503)` (StatusError), `sleep(MILLISECONDS)` or `pause` (until the
-point is armed again or disarmed). An unarmed point costs an attribute test.
+An unarmed point costs a few attribute tests. `failpoint_registry` has the actions.
 """
 
 from __future__ import annotations
 
-import os
-import random
-import re
-import signal
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from http import HTTPStatus
+from nominee.machinery.runtime import runtime
+from nominee.machinery.runtime.failpoint_registry import ActionError as ActionError
+from nominee.machinery.runtime.failpoint_registry import FailpointError as FailpointError
+from nominee.machinery.runtime.failpoint_registry import Point
+from nominee.machinery.runtime.failpoint_registry import PointState as PointState
+from nominee.machinery.runtime.failpoint_registry import Registry as Registry
+from nominee.machinery.runtime.failpoint_registry import Term as Term
+from nominee.machinery.runtime.failpoint_registry import parse as parse
+from nominee.machinery.runtime.failpoint_registry import parse_list as parse_list
+from nominee.machinery.runtime.runtime import RUNTIME
 
-import anyio
-
-from nominee.machinery.api.errors import FailpointError as FailpointError
-from nominee.machinery.api.errors import StatusError
-from nominee.machinery.runtime import action_chain
-from nominee.machinery.runtime.action_chain import ActionError as ActionError
-from nominee.machinery.runtime.action_chain import Argument, Chain
-from nominee.machinery.runtime.action_chain import Term as Term
-from nominee.machinery.runtime.clock import Clock, SystemClock
-from nominee.machinery.runtime.waiters import Waiters
-
-_NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*(?:\.[a-z0-9]+(?:[-_][a-z0-9]+)*)*")
-_ACTIONS: Mapping[str, Argument] = {
-    "off": "none",
-    "crash": "none",
-    "error": "error",
-    "sleep": "milliseconds",
-    "pause": "none",
-}
-
-
-def parse(text: str) -> tuple[Term, ...]:
-    """Return the terms of an action.
-
-    Raises:
-        ActionError: the text is not an action.
-    """
-    return action_chain.parse(text, _ACTIONS)
-
-
-def parse_list(text: str) -> dict[str, str]:
-    """`NAME=ACTION;NAME=ACTION` as names and actions; every action is checked."""
-    found: dict[str, str] = {}
-    for part in re.findall(r'(?:[^;"]|"(?:[^"\\]|\\.)*")+', text):
-        name, separator, action = part.strip().partition("=")
-        if not part.strip():
-            continue
-        if not separator or not _NAME.fullmatch(name.strip()):
-            raise ActionError(f"{part.strip()!r}: expected NAME=ACTION")
-        parse(action)
-        found[name.strip()] = action.strip()
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class PointState:
-    """The state of one point: how often it was passed and acted, and which tasks wait in it."""
-
-    name: str
-    action: str
-    hits: int
-    fired: int
-    waiting: int
-    last: Mapping[str, str]
+REGISTRY = Registry()
+"""The points of a process that has the interpreter for itself; in a simulation, the names of all."""
+arm = REGISTRY.arm
+arm_early = REGISTRY.arm_early
+states = REGISTRY.states
 
 
 class Failpoint:
-    """One named step. Made by `declare`."""
+    """A step that a module declares. Each process that passes it has a point of its own."""
 
-    __slots__ = ("_action", "_chain", "_last", "_registry", "_waiting", "fired", "hits", "name")
+    __slots__ = ("_point", "name")
 
-    def __init__(self, name: str, registry: Registry) -> None:
-        self.name = name
-        self.hits = 0
-        self.fired = 0
-        self._registry = registry
-        self._action = ""
-        self._chain: Chain | None = None
-        self._last: Mapping[str, str] = {}
-        self._waiting = Waiters()
+    def __init__(self, point: Point) -> None:
+        self._point = point
+        self.name = point.name
 
     async def hit(self, **context: object) -> None:
         """Pass this step; `context` names the object (`pod="ns/name"`) for the log and the list.
 
         Raises FailpointError or StatusError when armed to; may not return at all.
         """
-        select = self._registry.select
-        point = self if select is None else select(self.name)
+        point = self._of_task() if runtime.simulated else self._point
         point.hits += 1
-        chain = point._chain
+        chain = point.chain
         if chain is not None:
-            term = chain.choose(point._registry.rng)
-            if term is not None and term.action != "off":
-                await point._act(term, context)
+            await point.act(chain, context)
 
-    def state(self) -> PointState:
-        return PointState(self.name, self._action, self.hits, self.fired, len(self._waiting), self._last)
-
-    def set(self, action: str) -> None:
-        """Arm with an action, or disarm with ""; tasks that are paused here continue."""
-        self._chain = Chain(parse(action)) if action else None
-        self._action = action
-        self._waiting.release()
-
-    async def _act(self, term: Term, context: Mapping[str, object]) -> None:
-        self.fired += 1
-        self._last = {key: str(value) for key, value in context.items()}
-        self._registry.on_fire(self.name, term, self._last)
-        match term.action:
-            case "crash":
-                self._registry.crash()
-                await anyio.sleep_forever()  # a simulated process ends at this await
-            case "sleep":
-                await self._registry.clock.sleep(int(term.argument) / 1000)
-            case "pause":
-                await self._waiting.wait()
-            case "error" if term.argument and not term.quoted:
-                code = int(term.argument)
-                phrase = _PHRASES.get(code, "")
-                reason = _REASONS.get(code, phrase.replace(" ", ""))
-                raise StatusError(code, reason, f"failpoint {self.name}: {phrase or code}")
-            case "error":
-                raise FailpointError(term.argument or f"failpoint {self.name}")
-            case _:
-                pass
+    def _of_task(self) -> Point:
+        """Return the point of the running task's process."""
+        found = RUNTIME.get()
+        return self._point if found is None else found.failpoints.point(self.name)
 
 
-_PHRASES = {status.value: status.phrase for status in HTTPStatus}
-_REASONS = {
-    422: "Invalid",
-    410: "Expired",
-    413: "RequestEntityTooLarge",
-    500: "InternalError",
-    504: "Timeout",
-}
-
-
-def _kill_self() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _say_nothing(name: str, term: Term, context: Mapping[str, str]) -> None:
-    pass
-
-
-class Registry:
-    """All points of a process.
-
-    A point may be armed before the module that declares it is imported (`arm_early`); it is armed when it is.
-    """
-
-    def __init__(
-        self,
-        *,
-        rng: random.Random | None = None,
-        clock: Clock | None = None,
-        on_fire: Callable[[str, Term, Mapping[str, str]], None] = _say_nothing,
-        crash: Callable[[], None] = _kill_self,
-    ) -> None:
-        self.rng = rng or random.Random(0)
-        self.clock: Clock = clock or SystemClock()
-        self.on_fire = on_fire
-        self.crash = crash
-        self.select: Callable[[str], Failpoint] | None = None
-        """Returns the running task's point of a name; only the simulation, with many processes, sets it."""
-        self._points: dict[str, Failpoint] = {}
-        self._early: dict[str, str] = {}
-
-    def declare(self, name: str) -> Failpoint:
-        """Return a new point; a name is declared once."""
-        if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r}: a failpoint is named like scheduler.bind.before")
-        if name in self._points:
-            raise ValueError(f"failpoint {name} is declared twice")
-        point = self._points[name] = Failpoint(name, self)
-        if name in self._early:
-            point.set(self._early.pop(name))
-        return point
-
-    def arm(self, name: str, action: str) -> None:
-        """Arm a declared point ("" and "off" disarm it); ActionError if there is no such point."""
-        action = action.strip()
-        parse(action or "off")
-        point = self._points.get(name)
-        if point is None:
-            raise ActionError(self.no_such(name))
-        point.set("" if action == "off" else action)
-
-    def disarm_all(self) -> None:
-        self._early.clear()
-        for point in self._points.values():
-            point.set("")
-
-    def arm_early(self, actions: Mapping[str, str]) -> None:
-        """Arm points that may not be declared yet."""
-        for name, action in actions.items():
-            if name in self._points:
-                self.arm(name, action)
-            else:
-                parse(action)
-                self._early[name] = action
-
-    def no_such(self, name: str) -> str:
-        """Return the message for a point that is not declared."""
-        from difflib import get_close_matches  # for an error message only
-
-        near = get_close_matches(name, self._points, n=3) or sorted(self._points)[:10]
-        return f"no failpoint {name}; there are {', '.join(near) or 'none'}"
-
-    def undeclared(self) -> tuple[str, ...]:
-        """Return the points that were armed early and have not been declared since."""
-        return tuple(self._early)
-
-    def states(self) -> list[PointState]:
-        return [self._points[name].state() for name in sorted(self._points)]
-
-    def get(self, name: str) -> PointState | None:
-        point = self._points.get(name)
-        return point.state() if point is not None else None
-
-
-REGISTRY = Registry()
-declare = REGISTRY.declare
-arm = REGISTRY.arm
-arm_early = REGISTRY.arm_early
-states = REGISTRY.states
+def declare(name: str) -> Failpoint:
+    """Return a new failpoint; a name is declared once."""
+    return Failpoint(REGISTRY.declare(name))

@@ -11,49 +11,15 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from nominee.machinery.runtime.runtime import RUNTIME, Host
 
 if TYPE_CHECKING:
     import anyio
 
 T = TypeVar("T")
-
-
-class Host(Protocol):
-    """The calls of components to their machine."""
-
-    def name(self) -> str:
-        """Return the host name."""
-        ...
-
-    def pid(self) -> int:
-        """Return the id of this process."""
-        ...
-
-    def is_alive(self, pid: int) -> bool:
-        """Return whether the process exists and is no zombie."""
-        ...
-
-    def read(self, path: Path) -> bytes:
-        """Return the content of a file. Raises: OSError."""
-        ...
-
-    def write(self, path: Path, data: bytes, *, durable: bool = False) -> None:
-        """Replace a file: readers see the old or the new content, if `durable` also after a power failure.
-
-        Raises: OSError.
-        """
-        ...
-
-    def remove(self, path: Path) -> None:
-        """Remove a file; a missing one is no error. Raises: OSError."""
-        ...
-
-    async def blocking(self, call: Callable[[], T], limiter: anyio.CapacityLimiter | None = None) -> T:
-        """Return the result of a blocking call, made beside the event loop."""
-        ...
 
 
 class Machine:
@@ -110,11 +76,10 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-_MACHINE: Host = Machine()
-HOST: ContextVar[Host] = ContextVar("host", default=_MACHINE)
-"""The machine of the running task; only the simulation sets it."""
+_MACHINE = Machine()
 
 
 def current() -> Host:
     """Return the machine of the running task."""
-    return HOST.get()
+    runtime = RUNTIME.get()
+    return _MACHINE if runtime is None else runtime.host

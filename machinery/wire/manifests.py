@@ -149,10 +149,10 @@ def parse_object(data: Mapping[str, Json], where: str = "", *, strict: bool = Fa
     """
     kind = kinds.by_kind(str(data.get("apiVersion", "")), str(data.get("kind", "")))
     if kind is None:
-        raise DecodeError(
-            where,
-            f'no matches for kind "{data.get("kind", "")}" in version "{data.get("apiVersion", "")}"',
-        )
+        name, version = data.get("kind", ""), str(data.get("apiVersion", ""))
+        if version.partition("/")[0] == kinds.ADMISSION_REGISTRATION:
+            raise DecodeError(where, f"{name} cannot be written: {kinds.NO_ADMISSION_REGISTRATION}")
+        raise DecodeError(where, f'no matches for kind "{name}" in version "{version}"')
     try:
         message: Message = from_json(kind.message, data, strict=strict)
     except DecodeError as error:

@@ -1,5 +1,5 @@
 """gRPC between simulated processes: messages are bytes, and arrive after a delay that the seed gives.
 
-`network.py` knows the servers, delays and faults; `call.py` is one call, `channel.py` and `server.py` its
-ends, with the methods of grpc.aio that the components use.
+`deliveries.py` has the delays, `call.py` is one call and how it finds its server. `channel.py` and
+`server.py` are its ends, with the methods of grpc.aio that components use. `network.py` puts them together.
 """

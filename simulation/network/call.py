@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import grpc
 import grpc.aio
 
-from nominee.simulation.owner import OWNER, Owner
-
-if TYPE_CHECKING:
-    from nominee.simulation.network.network import Network
-    from nominee.simulation.network.server import SimulatedServer
+from nominee.simulation.loop import SimulatedLoop
+from nominee.simulation.network.delays import Delays
+from nominee.simulation.network.deliveries import Deliveries
+from nominee.simulation.owner import Owner
+from nominee.simulation.runtime import current_owner
 
 MESSAGES_MAX: Final = 256
 """Messages that wait for a reader; then the writer waits, as with HTTP/2's flow control."""
+_FIRST_PORT: Final = 20_000
 Metadata = tuple[tuple[str, str | bytes], ...]
 
 
@@ -42,6 +44,60 @@ REFUSED = Status(grpc.StatusCode.UNAVAILABLE, "failed to connect to all addresse
 EXPIRED = Status(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
 CANCELLED = Status(grpc.StatusCode.CANCELLED, "Locally cancelled by application!")
 Item = bytes | Status
+
+
+class Server(Protocol):
+    """A server, as calls use it."""
+
+    @property
+    def owner(self) -> Owner | None: ...
+
+    @property
+    def name(self) -> str:
+        """Return the name of its process."""
+        ...
+
+    @property
+    def serves(self) -> bool:
+        """Return whether it accepts calls."""
+        ...
+
+    def accept(self, call: Call) -> None:
+        """Begin a call that has arrived."""
+        ...
+
+    def cancel(self, call: Call) -> None:
+        """Cancel the handler of a call that its client has given up."""
+        ...
+
+
+class Exchange(Deliveries):
+    """The servers by their addresses, and the calls that are open."""
+
+    def __init__(
+        self, loop: SimulatedLoop, rng_of: Callable[[str], random.Random], delays: Delays | None = None
+    ) -> None:
+        super().__init__(loop, rng_of, delays)
+        self.calls: dict[Call, None] = {}
+        """The open calls, in the order of their beginning."""
+        self._servers: dict[str, Server] = {}
+        self._port = _FIRST_PORT
+
+    def free_port(self) -> int:
+        """Return a port that no server has had."""
+        self._port += 1
+        return self._port
+
+    def listen(self, address: str, server: Server) -> None:
+        self._servers[address] = server
+
+    def unlisten(self, server: Server) -> None:
+        self._servers = {at: each for at, each in self._servers.items() if each is not server}
+
+    def server_at(self, target: str) -> Server | None:
+        """Return the server at an address, None if no process listens there."""
+        found = self._servers.get(target)
+        return found if found is not None and found.serves else None
 
 
 class Pipe:
@@ -94,14 +150,14 @@ class Call:
     """A call from the running process. `start` sends it."""
 
     def __init__(
-        self, network: Network, target: str, path: str, metadata: Metadata, timeout: float | None
+        self, network: Exchange, target: str, path: str, metadata: Metadata, timeout: float | None
     ) -> None:
         self.network = network
         self.target = target
         self.path = path
         self.metadata = metadata
-        self.client: Owner | None = OWNER.get()
-        self.server: SimulatedServer | None = None
+        self.client: Owner | None = current_owner()
+        self.server: Server | None = None
         self.task: asyncio.Task[None] | None = None
         self.to_server = Pipe(self)
         self.to_client = Pipe(self)
@@ -172,7 +228,7 @@ class UnaryCall(Call):
 
     def __init__(
         self,
-        network: Network,
+        network: Exchange,
         target: str,
         path: str,
         metadata: Metadata,
@@ -203,7 +259,7 @@ class StreamCall(Call):
 
     def __init__(
         self,
-        network: Network,
+        network: Exchange,
         target: str,
         path: str,
         metadata: Metadata,

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from nominee.simulation.network.call import RESET, Call, Metadata, StreamCall, UnaryCall
-
-if TYPE_CHECKING:
-    from nominee.simulation.network.network import Network
+from nominee.simulation.network.call import RESET, Call, Exchange, Metadata, StreamCall, UnaryCall
 
 Encode = Callable[[object], bytes]
 Decode = Callable[[bytes], object]
@@ -18,7 +14,7 @@ _AGENT = "grpc-python-asyncio/simulated"
 class SimulatedChannel:
     """The methods of grpc.aio.Channel that stubs and components use."""
 
-    def __init__(self, network: Network, target: str, user_agent: str) -> None:
+    def __init__(self, network: Exchange, target: str, user_agent: str) -> None:
         self._network = network
         self._target = target
         self._agent = ("user-agent", f"{user_agent} {_AGENT}" if user_agent else _AGENT)

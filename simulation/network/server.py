@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import Context, copy_context
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias, cast
+from typing import NamedTuple, NoReturn, TypeAlias, cast
 
 import anyio
 import grpc
 import grpc.aio
 
-from nominee.simulation.network.call import RESET, Call, Metadata, Status, UnaryCall
-from nominee.simulation.owner import OWNER, Owner, State
-
-if TYPE_CHECKING:
-    from nominee.simulation.network.network import Network
+from nominee.simulation.network.call import RESET, Call, Exchange, Metadata, Status, UnaryCall
+from nominee.simulation.owner import Owner, State
+from nominee.simulation.runtime import current_owner
 
 _STOPPED = Status(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
 _EXHAUSTED = Status(grpc.StatusCode.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!")
@@ -76,7 +74,7 @@ class SimulatedServer:
     """A server of the process that made it."""
 
     def __init__(
-        self, network: Network, interceptors: Sequence[grpc.aio.ServerInterceptor], calls_max: int | None
+        self, network: Exchange, interceptors: Sequence[grpc.aio.ServerInterceptor], calls_max: int | None
     ) -> None:
         self._network = network
         self._interceptors = tuple(interceptors)
@@ -88,7 +86,7 @@ class SimulatedServer:
         self._calls: dict[Call, None] = {}
         self._stopped = False
         self._ended: anyio.Event | None = None
-        self.owner: Owner | None = OWNER.get()
+        self.owner: Owner | None = current_owner()
 
     @property
     def name(self) -> str:

@@ -13,8 +13,8 @@ import pytest
 from nominee.kubelet import events
 from nominee.kubelet.instructions import Actuate, PodInstruction, RuntimeCall
 from nominee.kubelet.node.state import NodeSettings
+from nominee.kubelet.pod_sync.resize_step import container_resizes, plan_of
 from nominee.kubelet.pods.record import PodRecord
-from nominee.kubelet.pods.resize_step import container_resizes, plan_of
 from nominee.kubelet.resize import actuation, conditions
 from nominee.kubelet.resize.actuation import Call, RestartContainers
 from nominee.kubelet.resources.pod_resources import PodResources

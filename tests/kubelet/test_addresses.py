@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from nominee.kubelet.__main__ import main
-from nominee.kubelet.node.addresses import (
+from nominee.kubelet.addresses import (
     CLOUD_NUMBERS,
     CLOUD_NUMBERS_FROM,
     LISTED_NODES_MAX,

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from nominee.kubelet.allocation import predicates
+from nominee.kubelet.pod_sync.resize_step import is_actuated
 from nominee.kubelet.pods.record import PodRecord
-from nominee.kubelet.pods.resize_step import is_actuated
 from nominee.kubelet.resources.pod_resources import PodResources
 from nominee.kubelet.resources.requirements import Requirements
 from nominee.machinery.api.pb import core, meta

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.kubelet.pods.container_events import restarting, started, stopping
+from nominee.kubelet.pod_sync.container_events import restarting, started, stopping
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Version
 from nominee.machinery.wire import codec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.kubelet.pods.deadline import seconds_left
+from nominee.kubelet.pod_sync.deadline import seconds_left
 from nominee.machinery.api.pb import core
 
 TAKEN = 1_700_000_000.5

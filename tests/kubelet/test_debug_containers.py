@@ -7,7 +7,7 @@ import json
 import pytest
 
 from nominee.kubelet.features import status_features
-from nominee.kubelet.pods import container_events
+from nominee.kubelet.pod_sync import container_events
 from nominee.kubelet.resources.pod_resources import desired_resources
 from nominee.kubelet.runtime import sandbox as runtime
 from nominee.kubelet.runtime.adoption import adopt

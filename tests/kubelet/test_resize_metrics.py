@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from prometheus_client import REGISTRY
 
+from nominee.kubelet.allocation.resize_operations import operations
 from nominee.kubelet.instructions import Actuated, Evaluated, ResizeRequested
 from nominee.kubelet.node.summary import memory_in_use
-from nominee.kubelet.resize.operations import operations
 from nominee.kubelet.resources.pod_resources import PodResources
 from nominee.kubelet.resources.requirements import Requirements
 from nominee.kubelet.shell import metrics

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from nominee.kubelet.pod_sync.sync import ON_SUCCESS
 from nominee.kubelet.pods import states as pod_states
-from nominee.kubelet.pods.record import PodRecord
+from nominee.kubelet.pods.record import LOG_LENGTH_MAX, PodRecord
+from nominee.kubelet.pods.resize_transitions import Facts, move, pending_state, progress_state
 from nominee.kubelet.pods.states import TRANSITIONS, State, Step, Trigger
-from nominee.kubelet.pods.sync import ON_SUCCESS
 from nominee.kubelet.pods.transitions import fire
 from nominee.kubelet.resize import states as resize_states
 from nominee.kubelet.resize.states import IN_PROGRESS, PENDING, Effect, Pending, Progress
 from nominee.kubelet.resize.states import Trigger as ResizeTrigger
-from nominee.kubelet.resize.transitions import Facts, move, pending_state, progress_state
 from nominee.kubelet.resources.pod_resources import PodResources
-from nominee.kubelet.transitions import LOG_LENGTH_MAX, UnknownTransitionError, diagram
+from nominee.machinery.runtime.state_table import InvalidTransitionError
 from tests.kubelet.executor import new_pod
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "design" / "016-kubelet-core.md"
@@ -61,7 +61,7 @@ def test_an_unknown_transition_prints_the_transition_log() -> None:
     one = record()
     fire(one, Trigger.ADMIT)
     fire(one, Trigger.END)
-    with pytest.raises(UnknownTransitionError) as error:
+    with pytest.raises(InvalidTransitionError) as error:
         fire(one, Trigger.STARTED)
     assert str(error.value) == (
         'pod default/a: no transition from "terminating" for "containers started"; before: '
@@ -119,7 +119,7 @@ def test_a_newer_request_waits_while_an_older_one_is_actuated() -> None:
 def test_a_condition_is_read_once() -> None:
     one = record()
     move(one, ResizeTrigger.READ_DEFERRED, facts())
-    with pytest.raises(UnknownTransitionError, match=r"before: Deferred \(read from the status: Deferred\)"):
+    with pytest.raises(InvalidTransitionError, match=r"before: Deferred \(read from the status: Deferred\)"):
         move(one, ResizeTrigger.READ_INFEASIBLE, facts())
 
 
@@ -134,5 +134,5 @@ def test_the_transition_log_has_an_end() -> None:
 
 def test_the_documentation_shows_the_tables() -> None:
     document = DOCUMENT.read_text(encoding="utf-8")
-    assert "\n".join(diagram(pod_states.TRANSITIONS, start=State.NEW)) in document
+    assert pod_states.TRANSITIONS.diagram() in document
     assert resize_states.resize_diagram() in document

@@ -13,9 +13,9 @@ from nominee.kubelet.instructions import Actuate, PodInstruction, RecordContaine
 from nominee.kubelet.node.state import NodeSettings
 from nominee.kubelet.node.summary import memory_in_use
 from nominee.kubelet.options import Delays
+from nominee.kubelet.pod_sync.sync import UnexpectedResultError
 from nominee.kubelet.pods.record import PodRecord
 from nominee.kubelet.pods.states import State
-from nominee.kubelet.pods.sync import UnexpectedResultError
 from nominee.kubelet.resize.actuation import Call, RestartContainers
 from nominee.kubelet.runtime import sandbox as runtime
 from nominee.machinery.api import objects

@@ -38,9 +38,14 @@ def test_processes_of_a_running_cluster_are_operated(tmp_path: Path) -> None:
         assert after["apiserver"].pid == before["apiserver"].pid
         assert {each.name: each.action for each in running.failpoints("scheduler")}[POINT] == ""
 
+        with pytest.raises(ClusterError, match=r"scheduler/metrics answers text/plain.*, not JSON"):
+            running.get_json("scheduler", "/metrics")
+
         running.stop("scheduler")
         with pytest.raises(ClusterError, match="scheduler does not run, or has no serving port"):
             running.get("scheduler", "/metrics")
+        with pytest.raises(ClusterError, match="scheduler does not run"):
+            running.arm_failpoint("scheduler", POINT, "crash")
         running.start("scheduler")
         assert "scheduler_pending_pods" in running.get("scheduler", "/metrics").text
 
@@ -54,3 +59,11 @@ def test_processes_of_a_running_cluster_are_operated(tmp_path: Path) -> None:
             running.restart("kubelet")
     with pytest.raises(ClusterError, match="status: no cluster runs in"):
         RunningCluster(tmp_path / "cluster").processes()
+
+
+def test_of_several_processes_the_running_ones_are_operated(tmp_path: Path) -> None:
+    with cluster(tmp_path / "cluster", ["--insecure", "--replicas", "scheduler=2"]) as running:
+        running.stop("scheduler-0")
+        assert "scheduler_pending_pods" in running.get("scheduler", "/metrics").text
+        running.arm_failpoint("scheduler", POINT, "sleep(1)")
+        assert {each.name: each.action for each in running.failpoints("scheduler-1")}[POINT] == "sleep(1)"

@@ -14,11 +14,11 @@ from nominee.localcluster.supervisor.states import (
     RUNNING,
     TRANSITIONS,
     Effect,
-    InvalidTransitionError,
     State,
     Trigger,
     step,
 )
+from nominee.machinery.runtime.state_table import InvalidTransitionError
 
 POLICY = Policy(backoff_initial=1.0, backoff_max=8.0, stable_after=10.0, stop_grace=5.0)
 

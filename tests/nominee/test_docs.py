@@ -9,14 +9,14 @@ from nominee.failpoint_sentences import SENTENCES
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.localcluster.components import COMPONENTS
 from nominee.localcluster.declared_failpoints import failpoints
-from nominee.localcluster.supervisor.states import diagram
+from nominee.localcluster.supervisor.states import TRANSITIONS
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_diagram_of_states_is_generated() -> None:
     page = ROOT / "docs" / "design" / "003-supervisor.md"
-    assert f"```mermaid\n{diagram()}\n```" in page.read_text(), (
+    assert f"```mermaid\n{TRANSITIONS.diagram()}\n```" in page.read_text(), (
         "print it again with `python -m nominee.localcluster.supervisor.states`"
     )
 

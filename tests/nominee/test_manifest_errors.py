@@ -71,6 +71,13 @@ metadata:
             ':2: Pud web: no matches for kind "Pud" in version "v1"',
             id="unknown kind",
         ),
+        pytest.param(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n"
+            "metadata: {name: web}\n",
+            ":1: ValidatingAdmissionPolicy web: ValidatingAdmissionPolicy cannot be written: "
+            "Nominee has no admission webhooks or policies",
+            id="admission policy",
+        ),
         pytest.param(f"{_POD}---\ntext\n", ":10: expected an object, got string", id="no object"),
         pytest.param(
             _POD.replace("  name: web\n  labels: {app: web", "  generateName: web-\n  labels: {1: web"),

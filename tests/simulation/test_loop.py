@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from contextvars import Context
 
 import anyio
 import anyio.lowlevel
@@ -14,7 +13,8 @@ import pytest
 
 from nominee.simulation import interrupts
 from nominee.simulation.loop import SimulatedLoop, SimulationError
-from nominee.simulation.owner import OWNER, Owner, State
+from nominee.simulation.owner import Owner, State
+from tests.simulation.contexts import context_of
 
 
 def make() -> SimulatedLoop:
@@ -23,8 +23,7 @@ def make() -> SimulatedLoop:
 
 def owned(loop: SimulatedLoop, owner: Owner, ticks: list[float]) -> None:
     """Start a task of a process that notes the time each second, and its end."""
-    context = Context()
-    context.run(OWNER.set, owner)
+    context = context_of(loop, owner)
 
     async def tick() -> None:
         try:
@@ -78,8 +77,7 @@ def test_tasks_that_others_start_when_they_are_cancelled_end_too() -> None:
 def test_a_process_that_dies_before_its_task_began_leaves_no_coroutine() -> None:
     loop = make()
     owner = Owner("scheduler", 1)
-    context = Context()
-    context.run(OWNER.set, owner)
+    context = context_of(loop, owner)
 
     async def body() -> None:
         raise AssertionError("it must not begin")

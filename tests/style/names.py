@@ -51,7 +51,7 @@ def _public_names(scope: ast.Module | ast.ClassDef) -> Iterator[tuple[str, int]]
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             if not _is_bool(node.annotation):
                 yield node.target.id, node.lineno
-        elif isinstance(node, ast.Assign):
+        elif isinstance(node, ast.Assign) and not _is_truth_value(node.value):
             yield from ((each.id, node.lineno) for each in node.targets if isinstance(each, ast.Name))
 
 

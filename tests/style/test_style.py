@@ -160,6 +160,7 @@ def test_a_public_name_that_is_a_participle_is_found(source: str) -> None:
         "class C:\n    def __init__(self):\n        self.closed = False\n        self._known = {}",
         "def f():\n    found = 1",
         "desired = 1\nseed = 2",
+        "simulated = False",
     ],
 )
 def test_nouns_verbs_truth_values_and_local_variables_are_no_participles(source: str) -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
 from nominee.apiserver.access.node.graph import Graph
 from nominee.apiserver.access.node.identity import NodeIdentity, identify
 from nominee.apiserver.access.rbac.bootstrap_policy import load
 from nominee.apiserver.access.rbac.rules import Rule
-from nominee.apiserver.access.user import User
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import User
 
 _LEASES = "kube-node-lease"
 _ROLE = "system:node"

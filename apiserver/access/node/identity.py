@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nominee.apiserver.access.user import NODES, User
+from nominee.apiserver.objects.user import NODES, User
 
 USER_PREFIX = "system:node:"
 GROUP_PREFIX = "nominee:nodes:"

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nominee.apiserver.objects.requests import PatchKind
+from nominee.apiserver.objects.requests import Patch, PatchKind
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.selectors import LabelSelector, SelectorError
@@ -82,7 +82,9 @@ async def _write(registry: RegistryAPI, roles: Sequence[Any]) -> None:
             continue
         patch = json.dumps({"rules": [to_json(rule) for rule in rules]}).encode()
         try:
-            await registry.patch(kinds.CLUSTER_ROLE, "", role.metadata.name, "", PatchKind.MERGE, patch)
+            await registry.perform(
+                Patch(kinds.CLUSTER_ROLE, "", role.metadata.name, "", PatchKind.MERGE, patch)
+            )
         except StatusError as error:
             if not errors.is_not_found(error):
                 raise

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 from cachetools import FIFOCache
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authorizer import NO_OPINION, Decision, RulesFor
 from nominee.apiserver.access.rbac.role_index import RoleIndex
-from nominee.apiserver.access.user import User
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import User
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 

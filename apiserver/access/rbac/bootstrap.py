@@ -15,6 +15,7 @@ import anyio
 from nominee.apiserver.access.rbac import aggregation
 from nominee.apiserver.access.rbac.bootstrap_policy import AUTOUPDATE, load
 from nominee.apiserver.access.rbac.rules import Rule, uncovered_rules
+from nominee.apiserver.objects.requests import Create, Update
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
@@ -76,7 +77,7 @@ def _subject(subject: Any) -> tuple[str, str, str]:
 
 async def _create(registry: RegistryAPI, kind: AnyKind, obj: Any) -> None:
     try:
-        await registry.create(kind, obj.metadata.namespace, obj)
+        await registry.perform(Create(kind, obj.metadata.namespace, obj))
     except StatusError as error:
         if not errors.is_already_exists(error):
             raise
@@ -84,7 +85,7 @@ async def _create(registry: RegistryAPI, kind: AnyKind, obj: Any) -> None:
 
 async def _update(registry: RegistryAPI, kind: AnyKind, obj: Any) -> None:
     try:
-        await registry.update(kind, obj.metadata.namespace, obj.metadata.name, "", obj)
+        await registry.perform(Update(kind, obj.metadata.namespace, obj.metadata.name, "", obj))
     except StatusError as error:
         # Another server has written it.
         if not errors.is_conflict(error):

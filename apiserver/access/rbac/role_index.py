@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nominee.apiserver.access.rbac.rules import Rule
-from nominee.apiserver.access.user import User
+from nominee.apiserver.objects.user import User
 
 GROUP = "rbac.authorization.k8s.io"
 _ACCOUNT = "system:serviceaccount:"

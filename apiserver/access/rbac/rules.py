@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nominee.apiserver.access.attributes import Attributes
+from nominee.apiserver.objects.attributes import Attributes
 
 ALL = "*"
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from nominee.apiserver.access.access import selected_name
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.flow_control.controller import FlowControl
+from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.list_options import EXACT
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import grpc.aio
 from google.protobuf.message import DecodeError, Message
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authentication import Credentials
 from nominee.apiserver.access.impersonation import PREFIX as IMPERSONATE
 from nominee.apiserver.access.impersonation import Headers
@@ -24,6 +23,7 @@ from nominee.apiserver.flow_control.controller import FlowControl
 from nominee.apiserver.fronts.grpc import attributes as grpc_attributes
 from nominee.apiserver.fronts.grpc import bodies
 from nominee.apiserver.objects import served
+from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.objects.requests import (
     DeleteResult,
@@ -178,6 +178,7 @@ class GrpcRequest(ApiRequest):
             field_validation=validation,
             warn=True,
             user_agent=agents[0][1].partition(" ")[0] if agents else "",
+            origin=self.origin(),
         )
 
     async def delete_options(self) -> meta.DeleteOptions:

@@ -13,11 +13,11 @@ from nominee.apiserver.fronts.rest.discovery import Virtual
 from nominee.apiserver.fronts.rest.http import Answer, Request
 from nominee.apiserver.fronts.rest.media import OBJECTS, PROTOBUF, negotiate
 from nominee.apiserver.fronts.rest.target import Target
-from nominee.machinery.api import errors
+from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import GroupResource, StatusError
 from nominee.machinery.api.pb import meta
 
-GROUP: Final = "admissionregistration.k8s.io"
+GROUP: Final = kinds.ADMISSION_REGISTRATION
 
 
 def answer(request: Request, found: Virtual, target: Target) -> Answer:
@@ -29,9 +29,7 @@ def answer(request: Request, found: Virtual, target: Target) -> Answer:
     if target.subresource:
         raise problems.not_served()
     if request.method != "GET":
-        problem = (
-            f"{resource.group_resource} cannot be written: Nominee has no admission webhooks or policies"
-        )
+        problem = f"{resource.group_resource} cannot be written: {kinds.NO_ADMISSION_REGISTRATION}"
         raise StatusError(405, "MethodNotAllowed", problem)
     if request.flag("watch") or target.watch:
         raise problems.method_not_allowed()

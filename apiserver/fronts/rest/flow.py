@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.flow_control.controller import TOO_MANY, FlowControl, Ticket, TooManyRequests
 from nominee.apiserver.fronts.rest.http import Answer, Request
+from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.list_options import EXACT
 
 SCHEMA_HEADER = "x-kubernetes-pf-flowschema-uid"

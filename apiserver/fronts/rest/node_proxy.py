@@ -16,7 +16,7 @@ from nominee.apiserver.chain.proxy_names import proxied_name_and_port
 from nominee.apiserver.fronts.rest.http import Answer, Request
 from nominee.apiserver.fronts.rest.kubelets import Fetched
 from nominee.apiserver.fronts.rest.target import Target
-from nominee.apiserver.objects.requests import RegistryAPI
+from nominee.apiserver.objects.requests import Get, RegistryAPI
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.process.health import HEADERS, TEXT
 
@@ -35,7 +35,7 @@ async def answer(request: Request, target: Target, registry: RegistryAPI, nodes:
     Raises: StatusError 400, 404, 503.
     """
     name, port = proxied_name_and_port("node", target.name)
-    node = (await registry.get(kinds.NODE, "", name, resource_version="0")).message
+    node = (await registry.perform(Get(kinds.NODE, "", name, resource_version="0"))).message
     own = node.status.daemonEndpoints.kubeletEndpoint.Port
     if port not in ("", KUBELET_PORT, str(own)):
         raise _unreachable(f"the kubelet of node {name} is all that listens; not port {port}")

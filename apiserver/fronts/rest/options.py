@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nominee.apiserver.chain import request_options
 from nominee.apiserver.fronts.rest.http import Request, parse_int64
+from nominee.apiserver.objects.attributes import Origin
 from nominee.apiserver.objects.list_options import parse_selectors
 from nominee.apiserver.objects.requests import ListOptions, WatchOptions, WriteOptions
 
@@ -44,7 +45,7 @@ def watch_options(request: Request, name: str) -> WatchOptions:
     )
 
 
-def write_options(request: Request, kind: str) -> WriteOptions:
+def write_options(request: Request, kind: str, origin: Origin) -> WriteOptions:
     """Return the options of a write; `kind` is CreateOptions or the like. Raises: StatusError 422."""
     dry_run = request.query.get("dryRun", [])
     request_options.check_dry_run(dry_run, kind)
@@ -58,6 +59,7 @@ def write_options(request: Request, kind: str) -> WriteOptions:
         warn=True,
         tracked=True,
         user_agent=request.header("user-agent"),
+        origin=origin,
     )
 
 

@@ -31,7 +31,7 @@ from nominee.apiserver.fronts.rest.node_proxy import NodeSource
 from nominee.apiserver.fronts.rest.request import RestRequest
 from nominee.apiserver.fronts.rest.target import Target
 from nominee.apiserver.kinds.strategy import read_only
-from nominee.apiserver.objects.requests import RegistryAPI
+from nominee.apiserver.objects.requests import Act, RegistryAPI
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind, Kind
 from nominee.machinery.process.health import HEADERS, NOT_FOUND, TEXT
@@ -114,7 +114,9 @@ class OwnHandlers:
         request.prepare()
         options = request.write_options("CreateOptions")
         body = await request.body(BINDING)
-        await registry.bind(request.namespace, body.metadata.name, body, options)
+        await registry.perform(
+            Act(kinds.POD, request.namespace, body.metadata.name, "binding", body, options)
+        )
         return request.done()
 
 

@@ -10,7 +10,6 @@ from typing import TypeVar
 import anyio
 from google.protobuf.message import Message
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authentication import Credentials
 from nominee.apiserver.access.impersonation import Headers
 from nominee.apiserver.chain import problems
@@ -45,6 +44,7 @@ from nominee.apiserver.fronts.rest.media import (
 )
 from nominee.apiserver.fronts.rest.responses import Encoder
 from nominee.apiserver.fronts.rest.target import Target
+from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.requests import (
     DeleteResult,
     ListOptions,
@@ -164,7 +164,7 @@ class RestRequest(ApiRequest):
         return options.watch_options(self.http, self.name)
 
     def write_options(self, kind: str) -> WriteOptions:
-        return options.write_options(self.http, kind)
+        return options.write_options(self.http, kind, self.origin())
 
     async def delete_options(self) -> meta.DeleteOptions:
         data = await self.http.body()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from nominee.apiserver.access.access import selected_name
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authentication import Credentials
 from nominee.apiserver.access.impersonation import PREFIX, Headers
 from nominee.apiserver.chain.request import Verb
 from nominee.apiserver.fronts.rest.http import Request
 from nominee.apiserver.fronts.rest.target import Target
+from nominee.apiserver.objects.attributes import Attributes
 
 PEER_CERTIFICATE = "peer_certificate"
 _IMPERSONATE = PREFIX.encode()

@@ -17,7 +17,7 @@ from nominee.apiserver.fronts.rest.kubelets import UsageSnapshot, UsageSource, U
 from nominee.apiserver.fronts.rest.media import OBJECTS, PROTOBUF, Media, negotiate
 from nominee.apiserver.fronts.rest.target import Target
 from nominee.apiserver.objects.cached_object import CachedObject
-from nominee.apiserver.objects.requests import ListOptions, RegistryAPI
+from nominee.apiserver.objects.requests import List, ListOptions, RegistryAPI
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import GroupResource, StatusError
 from nominee.machinery.runtime.clock import to_time
@@ -86,7 +86,7 @@ class ResourceMetrics:
         options = ListOptions(
             label_selector=request.query_value("labelSelector"), field_selector=selector, resource_version="0"
         )
-        return list((await self._registry.list(kind, target.namespace, options)).items)
+        return list((await self._registry.perform(List(kind, target.namespace, options))).items)
 
 
 def _missing(resource_name: str, name: str) -> StatusError:

@@ -13,6 +13,7 @@ from nominee.apiserver.validation import field, metadata, names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
+from nominee.machinery.defaults import NAMESPACE_NAME_LABEL
 
 CONTENT_FINALIZER = "kubernetes"
 """In spec.finalizers: what is in the namespace is still to be deleted."""
@@ -25,6 +26,8 @@ class NamespaceStrategy(Strategy[core.Namespace]):
         return names.dns_label(name)
 
     def prepare_for_create(self, new: core.Namespace, env: Environment) -> None:
+        # A generated name was not there when defaults were set.
+        new.metadata.labels[NAMESPACE_NAME_LABEL] = new.metadata.name
         new.ClearField("status")
         new.status.phase = "Active"
         if CONTENT_FINALIZER not in new.spec.finalizers:
@@ -109,4 +112,5 @@ RULES = KindRules(
     fields=selectable(core.Namespace, _fields),
     delete_response=DeleteResponse.OBJECT,
     read_your_write=True,
+    has_content=True,
 )

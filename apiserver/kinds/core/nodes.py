@@ -67,6 +67,8 @@ def _drop_node_fields(new: core.Node, old: core.Node | None, env: Environment) -
     # Dynamic kubelet configuration is gone since 1.24; only the field is left.
     if old is None or not old.spec.HasField("configSource"):
         new.spec.ClearField("configSource")
+    if old is None:
+        new.status.ClearField("config")
 
 
 def _preemption_policy(new: core.Node, old: core.Node | None, env: Environment) -> list[Cause]:

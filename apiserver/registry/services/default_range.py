@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from nominee.apiserver.objects.requests import RegistryAPI
+from nominee.apiserver.objects.requests import Create, Get, RegistryAPI, Update
 from nominee.apiserver.registry.services.addresses import READY
 from nominee.apiserver.registry.services.allocation import DEFAULT_ADDRESSES
 from nominee.machinery.api import errors, kinds
@@ -47,7 +47,7 @@ async def ensure(
         made.metadata.name = NAME
         made.spec.cidrs.append(str(network))
         try:
-            found = (await registry.create(kinds.SERVICE_CIDR, "", made)).object.message
+            found = (await registry.perform(Create(kinds.SERVICE_CIDR, "", made))).object.message
         except StatusError as error:
             if not errors.is_already_exists(error):
                 raise
@@ -63,7 +63,7 @@ async def ensure(
     condition = changed.status.conditions.add(type=READY, status="True", message=MESSAGE)
     condition.lastTransitionTime.CopyFrom(to_time(clock.now()))
     try:
-        await registry.update(kinds.SERVICE_CIDR, "", NAME, "status", changed)
+        await registry.perform(Update(kinds.SERVICE_CIDR, "", NAME, "status", changed))
     except StatusError as error:
         if not errors.is_conflict(error):
             raise
@@ -71,7 +71,7 @@ async def ensure(
 
 async def _found(registry: RegistryAPI) -> networking.ServiceCIDR | None:
     try:
-        found: networking.ServiceCIDR = (await registry.get(kinds.SERVICE_CIDR, "", NAME)).message
+        found: networking.ServiceCIDR = (await registry.perform(Get(kinds.SERVICE_CIDR, "", NAME))).message
     except StatusError as error:
         if errors.is_not_found(error):
             return None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from nominee.apiserver.access.user import ADMIN, CURRENT
 from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import Create, Delete
 from nominee.apiserver.registry.services import addresses
 from nominee.apiserver.registry.services.addresses import AddressRange
 from nominee.machinery.api import errors, kinds
@@ -40,8 +38,7 @@ class ServerObjects:
         return self._cache
 
     async def create(self, made: networking.IPAddress) -> None:
-        with _as_server():
-            await self._registry.create(kinds.IP_ADDRESS, "", made)
+        await self._registry.perform(Create(kinds.IP_ADDRESS, "", made))
 
     async def find(self, address: str) -> CachedObject | None:
         return await self._store.newest(kinds.IP_ADDRESS, "", address)
@@ -52,18 +49,7 @@ class ServerObjects:
         options.preconditions.uid = metadata.uid
         options.preconditions.resourceVersion = str(found.revision)
         try:
-            with _as_server():
-                await self._registry.delete(kinds.IP_ADDRESS, "", found.name, options)
+            await self._registry.perform(Delete(kinds.IP_ADDRESS, "", found.name, options))
         except StatusError as error:
             if not errors.is_not_found(error) and not errors.is_conflict(error):
                 raise
-
-
-@contextmanager
-def _as_server() -> Iterator[None]:
-    """Make admission see the server's user, not the user whose Service it is."""
-    token = CURRENT.set(ADMIN)
-    try:
-        yield
-    finally:
-        CURRENT.reset(token)

@@ -10,7 +10,8 @@ from nominee.lab.history.verification.settings import Configured, of_arguments
 from nominee.localcluster.cluster import ClusterError, ProcessState
 from nominee.localcluster.supervisor.core import Action, Supervision
 from nominee.localcluster.supervisor.spec import ClusterSpec, ProcessSpec
-from nominee.localcluster.supervisor.states import Effect, InvalidTransitionError, State, Trigger
+from nominee.localcluster.supervisor.states import Effect, State, Trigger
+from nominee.machinery.runtime.state_table import InvalidTransitionError
 from nominee.simulation.simulation import Simulation
 
 READY_SECONDS_MAX = 90.0

@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 
 from nominee.apiserver.access.access import Access
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authentication import (
     Authenticator,
     Credentials,
@@ -20,7 +19,8 @@ from nominee.apiserver.access.authentication import (
 )
 from nominee.apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
 from nominee.apiserver.access.service_accounts import ISSUER, Claims, ServiceAccountTokens
-from nominee.apiserver.access.user import ANONYMOUS, User
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import ANONYMOUS, User
 from nominee.apiserver.registry import token_requests
 from nominee.localcluster.credentials.authority import Identity
 from nominee.localcluster.credentials.pki import Pki

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from nominee.apiserver.access.authorizer import Union
 from nominee.apiserver.access.rbac.authorizer import RBAC
-from nominee.apiserver.access.user import CURRENT
 from nominee.apiserver.admission.certificates import CertificateApproval, CertificateSigning
 from nominee.apiserver.admission.interface import Request
+from nominee.apiserver.objects.attributes import Origin
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import certificates
@@ -19,13 +17,6 @@ from tests.apiserver.access.test_rbac import JANE, bind, role
 
 KIND = kinds.CERTIFICATE_SIGNING_REQUEST
 SIGNER = "example.com/web"
-
-
-@pytest.fixture(autouse=True)
-def as_jane() -> Iterator[None]:
-    token = CURRENT.set(JANE)
-    yield
-    CURRENT.reset(token)
 
 
 def permitted(verb: str = "", *names: str) -> Objects:
@@ -46,7 +37,7 @@ def change(subresource: str, *, certificate: bytes = b"", condition: str = "") -
     new.status.certificate = certificate
     if condition:
         new.status.conditions.add(type=condition, status="True")
-    return Request("UPDATE", KIND, "", "web", subresource, new, old)
+    return Request("UPDATE", KIND, "", "web", subresource, new, old, origin=Origin(JANE))
 
 
 @pytest.mark.parametrize("name", [SIGNER, "example.com/*", ""])

@@ -5,21 +5,20 @@ Cases are those of upstream's own tests (registry/resource, 1.36).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from nominee.apiserver.access.attributes import CURRENT_ATTRIBUTES, Attributes
 from nominee.apiserver.access.authorizer import Union
 from nominee.apiserver.access.rbac.authorizer import RBAC
-from nominee.apiserver.access.user import CURRENT, User
 from nominee.apiserver.admission.claim_status_authorization import (
     ClaimStatusAuthorization,
     changed_drivers,
     node_of,
 )
 from nominee.apiserver.admission.interface import Request
+from nominee.apiserver.objects.attributes import Attributes, Origin
+from nominee.apiserver.objects.user import User
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import devices
@@ -60,14 +59,6 @@ def claim(**status: Any) -> devices.ResourceClaim:
     return codec.from_json(devices.ResourceClaim, document)
 
 
-@pytest.fixture(autouse=True)
-def as_driver() -> Iterator[None]:
-    user, attributes = CURRENT.set(PLAIN), CURRENT_ATTRIBUTES.set(None)
-    yield
-    CURRENT.reset(user)
-    CURRENT_ATTRIBUTES.reset(attributes)
-
-
 @pytest.fixture
 def objects() -> Objects:
     return Objects()
@@ -82,10 +73,9 @@ async def write(
     verb: str = "update",
 ) -> str:
     """The problem of a write, "" for none."""
-    CURRENT.set(user)
-    CURRENT_ATTRIBUTES.set(Attributes(verb, "resourceclaims", GROUP, "v1", "status", "default", "c"))
+    origin = Origin(user, Attributes(verb, "resourceclaims", GROUP, "v1", "status", "default", "c"))
     plugin = ClaimStatusAuthorization(Union([RBAC.over(objects)]))
-    request = Request("UPDATE", kinds.RESOURCE_CLAIM, "default", "c", "status", new, old)
+    request = Request("UPDATE", kinds.RESOURCE_CLAIM, "default", "c", "status", new, old, origin=origin)
     assert plugin.handles(request.kind, request.operation, request.subresource)
     try:
         await plugin.validate(request, objects.lookup)
@@ -206,7 +196,6 @@ def test_what_a_deallocation_drops_is_no_change_of_a_driver() -> None:
 
 async def test_the_server_itself_needs_nothing(objects: Objects) -> None:
     plugin = ClaimStatusAuthorization(Union([RBAC.over(objects)]))
-    CURRENT_ATTRIBUTES.set(None)
     new = claim(allocation=allocation("n1"))
     request = Request("UPDATE", kinds.RESOURCE_CLAIM, "default", "c", "status", new, claim())
     await plugin.validate(request, objects.lookup)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +11,9 @@ from nominee.apiserver.access.authorizer import Union
 from nominee.apiserver.access.rbac import aggregation
 from nominee.apiserver.access.rbac.authorizer import RBAC
 from nominee.apiserver.access.rbac.bootstrap_policy import load
-from nominee.apiserver.access.user import ADMIN, CURRENT
 from nominee.apiserver.admission.escalation import Escalation
 from nominee.apiserver.admission.interface import Request
+from nominee.apiserver.objects.attributes import SERVER, Origin
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import rbac as pb
@@ -21,6 +21,9 @@ from tests.apiserver.access.fakes import Objects
 from tests.apiserver.access.test_rbac import JANE, bind, role, store
 
 ROLES = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "clusterroles"]}
+
+
+BY_JANE = Origin(JANE)
 
 
 @pytest.fixture
@@ -38,27 +41,20 @@ def plugin(objects: Objects) -> Escalation:
     return Escalation(rbac, Union([rbac]))
 
 
-@pytest.fixture(autouse=True)
-def as_jane() -> Iterator[None]:
-    token = CURRENT.set(JANE)
-    yield
-    CURRENT.reset(token)
-
-
 def granting(*verbs: str, resource: str = "pods", cluster: bool = False) -> Request:
     """The creation of a role."""
     made: Any = pb.ClusterRole() if cluster else pb.Role()
     made.metadata.name, made.metadata.namespace = "r", "" if cluster else "team"
     made.rules.add(verbs=verbs, apiGroups=[""], resources=[resource])
     kind = kinds.CLUSTER_ROLE if cluster else kinds.ROLE
-    return Request("CREATE", kind, made.metadata.namespace, "r", "", made)
+    return Request("CREATE", kind, made.metadata.namespace, "r", "", made, origin=BY_JANE)
 
 
 def binding(name: str, kind: str = "ClusterRole") -> Request:
     made = pb.RoleBinding()
     made.metadata.name, made.metadata.namespace = "b", "team"
     made.roleRef.kind, made.roleRef.name = kind, name
-    return Request("CREATE", kinds.ROLE_BINDING, "team", "b", "", made)
+    return Request("CREATE", kinds.ROLE_BINDING, "team", "b", "", made, origin=BY_JANE)
 
 
 async def test_what_one_has_one_may_grant(plugin: Escalation, objects: Objects) -> None:
@@ -83,9 +79,7 @@ async def test_and_no_more(plugin: Escalation, objects: Objects) -> None:
     ) as missing:
         await plugin.admit(binding("none"), objects.lookup)
     assert missing.value.code == 404
-    token = CURRENT.set(ADMIN)
-    await plugin.admit(granting("*", resource="*"), objects.lookup)
-    CURRENT.reset(token)
+    await plugin.admit(replace(granting("*", resource="*"), origin=SERVER), objects.lookup)
 
 
 async def test_the_verbs_escalate_and_bind(plugin: Escalation, objects: Objects) -> None:
@@ -115,7 +109,11 @@ async def test_garbage_collection_may_take_finalizers(plugin: Escalation, object
     new = pb.Role()
     new.CopyFrom(old)
     del new.metadata.finalizers[:]
-    await plugin.admit(Request("UPDATE", kinds.ROLE, "team", "r", "", new, old), objects.lookup)
+    await plugin.admit(
+        Request("UPDATE", kinds.ROLE, "team", "r", "", new, old, origin=BY_JANE), objects.lookup
+    )
     new.metadata.labels["a"] = "b"
     with pytest.raises(StatusError, match="attempting to grant"):
-        await plugin.admit(Request("UPDATE", kinds.ROLE, "team", "r", "", new, old), objects.lookup)
+        await plugin.admit(
+            Request("UPDATE", kinds.ROLE, "team", "r", "", new, old, origin=BY_JANE), objects.lookup
+        )

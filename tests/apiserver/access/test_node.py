@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authorizer import ALLOWED, Decision, RulesFor
 from nominee.apiserver.access.node.authorizer import NodeAuthorizer
 from nominee.apiserver.access.node.graph import Graph, references
 from nominee.apiserver.access.node.identity import NodeIdentity, identify
-from nominee.apiserver.access.user import CURRENT, User
 from nominee.apiserver.admission.interface import Operation, Request
 from nominee.apiserver.admission.node_restriction import NodeRestriction
+from nominee.apiserver.objects.attributes import Attributes, Origin
+from nominee.apiserver.objects.user import User
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import Kind
@@ -232,13 +232,8 @@ def test_a_mirror_pod_gives_nothing() -> None:
 # NodeRestriction.
 
 
-@contextmanager
-def acting(user: User) -> Iterator[None]:
-    token = CURRENT.set(user)
-    try:
-        yield
-    finally:
-        CURRENT.reset(token)
+def by(user: User, request: Request) -> Request:
+    return replace(request, origin=Origin(user))
 
 
 def request(
@@ -380,23 +375,20 @@ REFUSE = [
 async def test_what_a_node_may_change(objects: Objects, wanted: Request) -> None:
     plugin = NodeRestriction()
     assert plugin.handles(wanted.kind, wanted.operation, wanted.subresource)
-    with acting(N1):
-        await plugin.admit(wanted, objects.lookup)
+    await plugin.admit(by(N1, wanted), objects.lookup)
 
 
 @pytest.mark.parametrize(("wanted", "message"), REFUSE)
 async def test_what_a_node_may_not_change(objects: Objects, wanted: Request, message: str) -> None:
-    with acting(N1), pytest.raises(StatusError) as refused:
-        await NodeRestriction().admit(wanted, objects.lookup)
+    with pytest.raises(StatusError) as refused:
+        await NodeRestriction().admit(by(N1, wanted), objects.lookup)
     assert refused.value.message.endswith(message)
-    with acting(User("jane")):
-        await NodeRestriction().admit(wanted, objects.lookup)
+    await NodeRestriction().admit(by(User("jane"), wanted), objects.lookup)
 
 
 async def test_many_nodes_may_change_theirs(objects: Objects) -> None:
     plugin = NodeRestriction()
-    with acting(MANY):
-        await plugin.admit(request("CREATE", kinds.NODE, node("pool-1")), objects.lookup)
-        await plugin.admit(update(kinds.POD, nominated("p", "n7"), "status"), objects.lookup)
-        with pytest.raises(StatusError, match="can only update pod status"):
-            await plugin.admit(update(kinds.POD, nominated("p", "n10"), "status"), objects.lookup)
+    await plugin.admit(by(MANY, request("CREATE", kinds.NODE, node("pool-1"))), objects.lookup)
+    await plugin.admit(by(MANY, update(kinds.POD, nominated("p", "n7"), "status")), objects.lookup)
+    with pytest.raises(StatusError, match="can only update pod status"):
+        await plugin.admit(by(MANY, update(kinds.POD, nominated("p", "n10"), "status")), objects.lookup)

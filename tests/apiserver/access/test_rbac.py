@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authorizer import AlwaysDeny, Union, forbidden
 from nominee.apiserver.access.rbac import aggregation
 from nominee.apiserver.access.rbac.authorizer import RBAC
 from nominee.apiserver.access.rbac.bootstrap import reconcile
 from nominee.apiserver.access.rbac.bootstrap_policy import Policy, load
 from nominee.apiserver.access.rbac.rules import Rule, compact, uncovered_rules
-from nominee.apiserver.access.user import ADMIN, ANONYMOUS, User
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import ADMIN, ANONYMOUS, User
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import rbac as pb
 from tests.apiserver.access.fakes import Objects

@@ -15,7 +15,7 @@ from nominee.apiserver.access.rbac import aggregation
 from nominee.apiserver.access.rbac.authorizer import RBAC
 from nominee.apiserver.access.rbac.bootstrap_policy import load
 from nominee.apiserver.access.reviews import answer
-from nominee.apiserver.access.user import ADMIN, User
+from nominee.apiserver.objects.user import ADMIN, User
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication

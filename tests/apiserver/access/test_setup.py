@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authentication import Credentials
 from nominee.apiserver.access.options import AccessOptions
-from nominee.apiserver.access.user import ADMIN, User
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import ADMIN, User
 from nominee.apiserver.process import access_setup as setup
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.process.component import BadConfiguration

@@ -11,16 +11,17 @@ import anyio
 import pytest
 
 from nominee.apiserver.access.access import OPEN, Access
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authentication import Credentials
 from nominee.apiserver.access.authorizer import NO_OPINION, Decision, RulesFor
-from nominee.apiserver.access.user import User
 from nominee.apiserver.chain.chain import chain
 from nominee.apiserver.chain.filters import STOPPING, Dependencies
 from nominee.apiserver.chain.handlers import TABLE
 from nominee.apiserver.chain.metrics import RequestMetrics
 from nominee.apiserver.chain.request import ApiRequest
 from nominee.apiserver.flow_control.controller import FlowControl, Limits
+from nominee.apiserver.objects.attributes import Attributes, Origin
+from nominee.apiserver.objects.requests import Create, ObjectRequest, WriteOptions
+from nominee.apiserver.objects.user import User
 from nominee.apiserver.objects.watcher import Watcher
 from nominee.apiserver.storage.interface import StorageUnavailable
 from nominee.machinery.api import errors, kinds
@@ -66,7 +67,8 @@ class FakeRequest(ApiRequest):
 
     def prepare(self) -> None: ...
 
-    def write_options(self, kind: str) -> Any: ...
+    def write_options(self, kind: str) -> WriteOptions:
+        return WriteOptions(origin=self.origin())
 
     async def body(self, expected: Any) -> Any: ...
 
@@ -92,12 +94,14 @@ STEPS = (
 
 
 class FakeRegistry:
-    """Its create does what the test says."""
+    """A registry whose create does what the test says."""
 
     def __init__(self, create: Callable[[], Any] = lambda: None) -> None:
         self._create = create
+        self.performed: list[ObjectRequest[Any]] = []
 
-    async def create(self, *args: object) -> Any:
+    async def perform(self, request: ObjectRequest[Any]) -> Any:
+        self.performed.append(request)
         made = self._create()
         return await made if asyncio.iscoroutine(made) else made
 
@@ -135,6 +139,15 @@ async def test_the_steps_are_in_upstreams_order() -> None:
     assert (code, request.failure) == (201, None)
     assert request.steps == list(STEPS)
     assert request.user.name == "jane"
+
+
+async def test_the_registry_gets_the_user_and_the_attributes_with_the_request() -> None:
+    authenticator: Any = type("Known", (), {"user_of": lambda self, credentials: User("jane")})()
+    registry = FakeRegistry()
+    await run(FakeRequest(), registry, Access(authenticator))
+    attributes = Attributes("create", "configmaps", version="v1", namespace="default")
+    options = WriteOptions(origin=Origin(User("jane"), attributes))
+    assert registry.performed == [Create(kinds.CONFIG_MAP, "default", None, options)]  # type: ignore[arg-type]
 
 
 async def test_an_unknown_user_has_nothing_decoded() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.apiserver.access.attributes import Attributes
-from nominee.apiserver.access.user import ADMIN, ANONYMOUS, User
 from nominee.apiserver.flow_control import borrowing, seats
 from nominee.apiserver.flow_control.borrowing import Wish
 from nominee.apiserver.flow_control.configuration import Configuration, level_of, schema_of
 from nominee.apiserver.flow_control.retry_after import SECONDS_MAX, RetryAfter
 from nominee.apiserver.kinds.flowcontrol import bootstrap
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import ADMIN, ANONYMOUS, User
 
 AUTHENTICATED = "system:authenticated"
 SCHEDULER = User("system:kube-scheduler", (AUTHENTICATED,))

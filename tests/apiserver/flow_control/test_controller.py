@@ -10,13 +10,13 @@ import anyio
 import pytest
 
 from nominee.apiserver.access.access import Access
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authentication import Credentials
-from nominee.apiserver.access.user import ADMIN, User
 from nominee.apiserver.flow_control.controller import TOO_MANY, FlowControl, Limits, Ticket, TooManyRequests
 from nominee.apiserver.flow_control.metrics import collect
 from nominee.apiserver.fronts.rest.front import FrontOptions
 from nominee.apiserver.kinds.flowcontrol import bootstrap
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import ADMIN, User
 from nominee.machinery.runtime.clock import FakeClock
 from tests.apiserver.rest.asgi import VERSION, Rest, in_memory, rest_front
 from tests.support.patience import PATIENCE_SECONDS

@@ -8,11 +8,11 @@ from typing import Any
 import anyio
 import pytest
 
-from nominee.apiserver.access.attributes import Attributes
-from nominee.apiserver.access.user import User
 from nominee.apiserver.flow_control import stored
 from nominee.apiserver.flow_control.controller import FlowControl
 from nominee.apiserver.kinds.flowcontrol import bootstrap
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import User
 from nominee.machinery.api.kinds import FLOW_SCHEMA, PRIORITY_LEVEL_CONFIGURATION
 from nominee.machinery.runtime.clock import SystemClock
 from nominee.machinery.wire import codec

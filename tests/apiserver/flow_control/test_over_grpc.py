@@ -5,13 +5,13 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from nominee.apiserver.access.attributes import Attributes
-from nominee.apiserver.access.user import User
 from nominee.apiserver.chain.request import ApiRequest
 from nominee.apiserver.flow_control.controller import FlowControl, Limits
 from nominee.apiserver.fronts.grpc.front import ServerIdentity
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import User
 from nominee.apiserver.process import server as server_module
-from nominee.apiserver.process.server import ApiServer, ServerOptions
+from nominee.apiserver.process.server import ApiServer, ServerOptions, Serving
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.client import api_client as client_module
@@ -39,7 +39,7 @@ async def test_a_call_waits_for_its_seat_or_comes_again(
     monkeypatch.setattr(server_module, "FlowControl", lambda clock: control)
     stopping, ready = anyio.Event(), anyio.Event()
 
-    async def on_ready(_: str) -> None:
+    async def on_ready(_: Serving) -> None:
         ready.set()
 
     got = []

@@ -15,9 +15,8 @@ from nominee.apiserver.cache.reads import Reads
 from nominee.apiserver.cache.watch_cache import CacheLimits, WatchCache
 from nominee.apiserver.fronts.grpc.front import ServerIdentity
 from nominee.apiserver.kinds.table import fields_of
-from nominee.apiserver.objects.requests import RegistryAPI
 from nominee.apiserver.process.bootstrap import bootstrap
-from nominee.apiserver.process.server import ApiServer, ServerOptions
+from nominee.apiserver.process.server import ApiServer, Parts, ServerOptions, Serving
 from nominee.apiserver.registry.registry import Registry
 from nominee.apiserver.storage.etcd_storage import EtcdStorage
 from nominee.machinery.api.kinds import NAMESPACE
@@ -35,7 +34,7 @@ from tests.support.patience import PATIENCE_SECONDS
 async def _serving(address: str, clock: AheadClock) -> AsyncIterator[tuple[Rest, ApiServer]]:
     made: list[Registry] = []
 
-    async def make_registry(storage: EtcdStorage, cache: WatchCache) -> RegistryAPI:
+    async def make_parts(storage: EtcdStorage, cache: WatchCache) -> Parts:
         registry = Registry(
             storage,
             cache,
@@ -46,18 +45,18 @@ async def _serving(address: str, clock: AheadClock) -> AsyncIterator[tuple[Rest,
         )
         await bootstrap(registry)
         made.append(registry)
-        return registry
+        return Parts(registry=registry)
 
     limits = CacheLimits(bookmark_seconds=0.1, wait_seconds=PATIENCE_SECONDS, history_per_kind=100)
     server = ApiServer(
         ServerOptions([address], compaction_seconds=0.0, limits=limits),
-        make_registry,
+        make_parts,
         ServerIdentity(str(VERSION), {}),
         clock,
     )
     stopping, ready = anyio.Event(), anyio.Event()
 
-    async def on_ready(_: str) -> None:
+    async def on_ready(_: Serving) -> None:
         ready.set()
 
     async with anyio.create_task_group() as group:

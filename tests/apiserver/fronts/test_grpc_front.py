@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 import grpc
@@ -12,14 +12,13 @@ import grpc.aio
 import pytest
 
 from nominee.apiserver.access.access import OPEN, Access
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
-from nominee.apiserver.access.user import User
 from nominee.apiserver.cache.watch_cache import CacheLimits, WatchCache
 from nominee.apiserver.fronts.grpc.front import ServerIdentity
 from nominee.apiserver.fronts.grpc.request import frame_of
-from nominee.apiserver.objects.requests import RegistryAPI
-from nominee.apiserver.process.server import ApiServer, ServerOptions
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.user import User
+from nominee.apiserver.process.server import ApiServer, Parts, ServerOptions, Serving
 from nominee.apiserver.storage.etcd_storage import EtcdStorage
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
@@ -42,8 +41,8 @@ class Running:
     stopping: anyio.Event
 
 
-async def _plain(storage: EtcdStorage, cache: WatchCache) -> RegistryAPI:
-    return PlainRegistry(storage, cache)
+async def _plain(storage: EtcdStorage, cache: WatchCache) -> Parts:
+    return Parts(registry=PlainRegistry(storage, cache))
 
 
 @asynccontextmanager
@@ -51,11 +50,14 @@ async def serving(
     etcd: ThrowawayEtcd, limits: CacheLimits | None = None, access: Access = OPEN
 ) -> AsyncIterator[Running]:
     options = ServerOptions(etcd_servers=[etcd.address], limits=limits)
-    server = ApiServer(options, _plain, ServerIdentity("1.37", {"A": True}), SystemClock())
-    server.access = access
+
+    async def make_parts(storage: EtcdStorage, cache: WatchCache) -> Parts:
+        return replace(await _plain(storage, cache), access=access)
+
+    server = ApiServer(options, make_parts, ServerIdentity("1.37", {"A": True}), SystemClock())
     stopping, ready = anyio.Event(), anyio.Event()
 
-    async def on_ready(address: str) -> None:
+    async def on_ready(_: Serving) -> None:
         ready.set()
 
     async with anyio.create_task_group() as group:

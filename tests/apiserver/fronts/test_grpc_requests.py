@@ -11,8 +11,8 @@ import pytest
 
 from nominee.apiserver.access.access import Access
 from nominee.apiserver.access.authentication import Authenticator
-from nominee.apiserver.access.user import User
 from nominee.apiserver.fronts.grpc.front import SERVICE
+from nominee.apiserver.objects.user import User
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.runtime.clock import SystemClock

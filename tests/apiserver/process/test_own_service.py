@@ -12,7 +12,7 @@ import pytest
 
 from nominee.apiserver.cache.reads import Reads
 from nominee.apiserver.kinds.table import fields_of
-from nominee.apiserver.objects.requests import ListOptions
+from nominee.apiserver.objects.requests import Create, Delete, Get, List, ListOptions
 from nominee.apiserver.process import own_service
 from nominee.apiserver.process.bootstrap import bootstrap
 from nominee.apiserver.process.server_leases import PREFIX, Endpoint, ServerLeases
@@ -70,7 +70,7 @@ async def kept(
 
 
 async def read(registry: Registry, kind: Kind[Any]) -> Any:
-    return (await registry.get(kind, "default", "kubernetes")).message
+    return (await registry.perform(Get(kind, "default", "kubernetes"))).message
 
 
 async def test_it_is_created_and_reconciled(registry: Registry, clock: FakeClock) -> None:
@@ -80,7 +80,7 @@ async def test_it_is_created_and_reconciled(registry: Registry, clock: FakeClock
         assert endpoints.subsets[0].addresses[0].ip == "192.0.2.7"
         assert (found.endpoints[0].addresses[0], found.ports[0].port) == ("192.0.2.7", 6443)
         for kind in OWN:
-            await registry.delete(kind, "default", "kubernetes", meta.DeleteOptions())
+            await registry.perform(Delete(kind, "default", "kubernetes", meta.DeleteOptions()))
         await clock.advance(own_service.AGAIN_SECONDS)
         await clock.wait_for_sleepers(1)
         for kind in OWN:
@@ -105,7 +105,9 @@ async def test_a_server_that_moves_says_so_and_nothing_else_is_touched(
 async def shown(registry: Registry) -> tuple[list[tuple[int, list[str]]], dict[str, tuple[int, list[str]]]]:
     """Return (port, addresses) of the Endpoints' subsets, and of the EndpointSlices by name."""
     subsets = (await read(registry, kinds.ENDPOINTS)).subsets
-    slices = (await registry.list(kinds.ENDPOINT_SLICE, "default", ListOptions(resource_version="0"))).items
+    slices = (
+        await registry.perform(List(kinds.ENDPOINT_SLICE, "default", ListOptions(resource_version="0")))
+    ).items
     return (
         [(each.ports[0].port, [address.ip for address in each.addresses]) for each in subsets],
         {
@@ -146,7 +148,7 @@ async def test_the_only_server_removes_slices_of_earlier_ones(
     own = (6443, ["192.0.2.7"])
     left = discovery.EndpointSlice(addressType="IPv4")
     left.metadata.name, left.metadata.labels["kubernetes.io/service-name"] = "kubernetes-2", "kubernetes"
-    await registry.create(kinds.ENDPOINT_SLICE, "default", left)
+    await registry.perform(Create(kinds.ENDPOINT_SLICE, "default", left))
     async with kept(registry, clock, "192.0.2.7:6443"):
         assert await shown(registry) == ([own], {"kubernetes": own})
         assert not [key for key in storage.values if key.startswith(PREFIX)]
@@ -186,11 +188,11 @@ async def test_an_address_that_is_taken_is_no_end(registry: Registry, clock: Fak
     other = kinds.SERVICE.message()
     other.metadata.name, other.spec.clusterIP = "other", "10.0.0.1"
     other.spec.ports.add(port=80)
-    await registry.create(kinds.SERVICE, "default", other)
+    await registry.perform(Create(kinds.SERVICE, "default", other))
     async with kept(registry, clock, "192.0.2.7:6443"):
         with pytest.raises(StatusError, match="not found"):
             await read(registry, kinds.SERVICE)
-        await registry.delete(kinds.SERVICE, "default", "other", meta.DeleteOptions())
+        await registry.perform(Delete(kinds.SERVICE, "default", "other", meta.DeleteOptions()))
         await clock.advance(own_service.AGAIN_SECONDS)
         await clock.wait_for_sleepers(1)
         assert (await read(registry, kinds.SERVICE)).spec.clusterIP == "10.0.0.1"

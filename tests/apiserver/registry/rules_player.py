@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 
 from nominee.apiserver.admission.chain import NAMES
-from nominee.apiserver.objects.requests import WriteOptions
+from nominee.apiserver.objects.requests import Act, Create, Delete, Update, WriteOptions
 from nominee.apiserver.objects.watcher import Watcher, WatchEvent
 from nominee.apiserver.registry.registry import Registry
 from nominee.machinery.api import kinds
@@ -198,20 +198,20 @@ class Player:
                 delete = codec.from_json(meta.DeleteOptions, document)
                 if options.dry_run:
                     delete.dryRun.append("All")
-                await registry.delete(kinds.POD, NAMESPACE, name, delete)
+                await registry.perform(Delete(kinds.POD, NAMESPACE, name, delete))
                 return None
             document = self._document(request["body"], revision)
             if "deleteOptions" in document:
                 document["deleteOptions"] = self._options(document["deleteOptions"], revision)
             body = codec.from_json(_BODIES.get(subresource, core.Pod), document)
             if request["verb"] != "POST":
-                await registry.update(kinds.POD, NAMESPACE, name, subresource, body, options)
+                await registry.perform(Update(kinds.POD, NAMESPACE, name, subresource, body, options))
             elif subresource == "binding":
-                await registry.bind(NAMESPACE, name, body, options)
+                await registry.perform(Act(kinds.POD, NAMESPACE, name, "binding", body, options))
             elif subresource == "eviction":
-                await registry.evict(NAMESPACE, name, body, options)
+                await registry.perform(Act(kinds.POD, NAMESPACE, name, "eviction", body, options))
             else:
-                await registry.create(kinds.POD, NAMESPACE, body, options)
+                await registry.perform(Create(kinds.POD, NAMESPACE, body, options))
         except StatusError as error:
             return error
         return None

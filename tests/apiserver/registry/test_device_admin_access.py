@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nominee.apiserver.objects.requests import Create, Get
 from nominee.apiserver.registry.registry import Registry
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
@@ -25,7 +26,7 @@ FORBIDDEN = (
 
 async def made(registry: Registry, obj: Any) -> Any:
     kind = kinds.of(obj)
-    return (await registry.create(kind, obj.metadata.namespace, obj)).object.message
+    return (await registry.perform(Create(kind, obj.metadata.namespace, obj))).object.message
 
 
 async def test_admin_access_needs_the_namespaces_label_and_selectors_compile(etcd: ThrowawayEtcd) -> None:
@@ -43,7 +44,7 @@ async def test_admin_access_needs_the_namespaces_label_and_selectors_compile(etc
         with pytest.raises(StatusError, match=r"results\[0\]\.adminAccess: Forbidden"):
             await put(registry, kinds.RESOURCE_CLAIM, plain, "status")
 
-        namespace: core.Namespace = own((await registry.get(kinds.NAMESPACE, "", "default")).message)
+        namespace: core.Namespace = own((await registry.perform(Get(kinds.NAMESPACE, "", "default"))).message)
         namespace.metadata.labels[LABEL] = "true"
         await put(registry, kinds.NAMESPACE, namespace)
         await made(registry, claim("c", ADMIN))

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from nominee.apiserver.objects.requests import PatchKind, WriteOptions
+from nominee.apiserver.objects.requests import Get, Patch, PatchKind, WriteOptions
 from nominee.apiserver.registry import patching
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
@@ -58,13 +58,13 @@ async def test_concurrent_patches_all_count(etcd: ThrowawayEtcd) -> None:
 
         async def add(number: int) -> None:
             patch = json.dumps({"data": {f"k{number}": "v"}}).encode()
-            await registry.patch(kinds.CONFIG_MAP, "default", "c", "", PatchKind.MERGE, patch)
+            await registry.perform(Patch(kinds.CONFIG_MAP, "default", "c", "", PatchKind.MERGE, patch))
 
         with anyio.fail_after(LIMIT_SECONDS):
             async with anyio.create_task_group() as group:
                 for number in range(20):
                     group.start_soon(add, number)
-        found = (await registry.get(kinds.CONFIG_MAP, "default", "c")).message
+        found = (await registry.perform(Get(kinds.CONFIG_MAP, "default", "c"))).message
         assert set(found.data) == {f"k{number}" for number in range(20)}
 
 
@@ -87,9 +87,11 @@ async def test_what_is_wrong_with_a_patch(
         registry = await started(bench)
         await create(registry, kinds.CONFIG_MAP, {"metadata": {"name": "c"}, "data": {"a": "1"}})
         with pytest.raises(StatusError) as caught:
-            await registry.patch(kinds.CONFIG_MAP, "default", "c", "", PatchKind.STRATEGIC, patch, options)
+            await registry.perform(
+                Patch(kinds.CONFIG_MAP, "default", "c", "", PatchKind.STRATEGIC, patch, options)
+            )
         assert caught.value.code == code
         assert text in caught.value.message
         with pytest.raises(StatusError) as caught:
-            await registry.patch(kinds.CONFIG_MAP, "default", "none", "", PatchKind.MERGE, b"{}")
+            await registry.perform(Patch(kinds.CONFIG_MAP, "default", "none", "", PatchKind.MERGE, b"{}"))
         assert errors.is_not_found(caught.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nominee.apiserver.objects.requests import Act, Create, Delete, Update
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core, meta, policy
@@ -36,7 +37,7 @@ async def test_a_conflict_on_the_budget_is_tried_again(
         bench.storage = Meddled(bench.storage, conflicts)  # type: ignore[assignment]  # wraps it
         registry = registry_of(bench, clock=clock)
         body = codec.from_json(policy.Eviction, evict()["body"])
-        await registry.evict("default", "p", body)
+        await registry.perform(Act(kinds.POD, "default", "p", "eviction", body))
         assert clock.slept == slept
 
 
@@ -50,7 +51,7 @@ async def test_after_twenty_conflicts_on_the_budget_the_conflict_is_the_answer(e
         registry = registry_of(bench, clock=clock)
         body = codec.from_json(policy.Eviction, evict()["body"])
         with pytest.raises(StatusError) as caught:
-            await registry.evict("default", "p", body)
+            await registry.perform(Act(kinds.POD, "default", "p", "eviction", body))
         assert errors.is_conflict(caught.value)
         assert caught.value.message.startswith(
             'Operation cannot be fulfilled on poddisruptionbudgets.policy "b": the object has been modified'
@@ -64,7 +65,7 @@ async def test_what_is_stored_is_byte_for_byte_a_whole_encoding(etcd: ThrowawayE
         registry = registry_of(bench)
         pod = codec.from_json(core.Pod, PENDING)
         pod.metadata.resourceVersion = ""
-        await registry.create(kinds.POD, "default", pod)
+        await registry.perform(Create(kinds.POD, "default", pod))
 
         async def check() -> core.Pod:
             value = await bench.storage.get(kinds.POD.key("default", "p"))
@@ -74,11 +75,11 @@ async def test_what_is_stored_is_byte_for_byte_a_whole_encoding(etcd: ThrowawayE
 
         await check()
         binding = codec.from_json(core.Binding, bind()["body"])
-        await registry.bind("default", "p", binding)
+        await registry.perform(Act(kinds.POD, "default", "p", "binding", binding))
         bound = await check()
         bound.status.conditions.add(type="Ready", status="True")
         bound.status.containerStatuses.add(name="foo").state.running.SetInParent()
-        await registry.update(kinds.POD, "default", "p", "status", bound)
+        await registry.perform(Update(kinds.POD, "default", "p", "status", bound))
         await check()
-        await registry.delete(kinds.POD, "default", "p", meta.DeleteOptions())
+        await registry.perform(Delete(kinds.POD, "default", "p", meta.DeleteOptions()))
         await check()

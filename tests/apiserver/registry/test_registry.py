@@ -9,7 +9,19 @@ import pytest
 
 from nominee.apiserver.admission.chain import NAMES
 from nominee.apiserver.objects.generate_name import ALPHABET
-from nominee.apiserver.objects.requests import ListOptions, PatchKind, WatchOptions, WriteOptions
+from nominee.apiserver.objects.requests import (
+    Create,
+    Delete,
+    Get,
+    List,
+    ListOptions,
+    Patch,
+    PatchKind,
+    Update,
+    Watch,
+    WatchOptions,
+    WriteOptions,
+)
 from nominee.apiserver.process.bootstrap import bootstrap
 from nominee.apiserver.registry.registry import Registry
 from nominee.machinery.api import errors, kinds
@@ -37,12 +49,12 @@ async def started(bench: Bench, version: Version = DEFAULT, **more: Any) -> Regi
 async def create(registry: Registry, kind: Kind[Any], document: dict[str, Any], **options: Any) -> Any:
     obj = codec.from_json(kind.message, document)
     namespace = "default" if kind.namespaced else ""
-    return (await registry.create(kind, namespace, obj, WriteOptions(**options))).object.message
+    return (await registry.perform(Create(kind, namespace, obj, WriteOptions(**options)))).object.message
 
 
 async def put(registry: Registry, kind: Kind[Any], obj: Any, subresource: str = "") -> Any:
     return (
-        await registry.update(kind, obj.metadata.namespace, obj.metadata.name, subresource, obj)
+        await registry.perform(Update(kind, obj.metadata.namespace, obj.metadata.name, subresource, obj))
     ).object.message
 
 
@@ -63,7 +75,7 @@ async def test_bootstrap_makes_namespaces_and_system_priority_classes_once(etcd:
         assert names == {"default", "kube-system", "kube-public", "kube-node-lease"}
         values = {found.name: found.message.value for found in bench.cache.list(kinds.PRIORITY_CLASS)}
         assert values == {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-        namespace = (await registry.get(kinds.NAMESPACE, "", "default")).message
+        namespace = (await registry.perform(Get(kinds.NAMESPACE, "", "default"))).message
         assert namespace.metadata.labels["kubernetes.io/metadata.name"] == "default"
         assert list(namespace.spec.finalizers) == ["kubernetes"]
 
@@ -161,16 +173,16 @@ async def test_a_namespace_goes_when_its_finalizer_does_and_takes_nothing_new(et
     async with running(etcd) as bench:
         registry = await started(bench)
         with pytest.raises(StatusError) as missing:
-            await registry.create(kinds.CONFIG_MAP, "team", codec.from_json(
-                core.ConfigMap, {"metadata": {"name": "c"}}))  # fmt: skip
+            await registry.perform(Create(kinds.CONFIG_MAP, "team", codec.from_json(
+                core.ConfigMap, {"metadata": {"name": "c"}})))  # fmt: skip
         assert missing.value.message == 'namespaces "team" not found'
         await create(registry, kinds.NAMESPACE, {"metadata": {"name": "team"}})
-        result = await registry.delete(kinds.NAMESPACE, "", "team", meta.DeleteOptions())
+        result = await registry.perform(Delete(kinds.NAMESPACE, "", "team", meta.DeleteOptions()))
         assert not result.deleted
         assert result.object.message.status.phase == "Terminating"
         with pytest.raises(StatusError) as refused:
-            await registry.create(kinds.CONFIG_MAP, "team", codec.from_json(
-                core.ConfigMap, {"metadata": {"name": "c"}}))  # fmt: skip
+            await registry.perform(Create(kinds.CONFIG_MAP, "team", codec.from_json(
+                core.ConfigMap, {"metadata": {"name": "c"}})))  # fmt: skip
         assert refused.value.message == (
             'configmaps "c" is forbidden: unable to create new content in namespace team because it is being'
             " terminated"
@@ -178,20 +190,20 @@ async def test_a_namespace_goes_when_its_finalizer_does_and_takes_nothing_new(et
         assert [(c.reason, c.field) for c in refused.value.causes] == [
             ("NamespaceTerminating", "metadata.namespace")
         ]
-        namespace = own((await registry.get(kinds.NAMESPACE, "", "team")).message)
+        namespace = own((await registry.perform(Get(kinds.NAMESPACE, "", "team"))).message)
         del namespace.spec.finalizers[:]
         await put(registry, kinds.NAMESPACE, namespace, "finalize")
         assert await bench.storage.get("/registry/namespaces/team") is None
         with pytest.raises(StatusError, match="this namespace may not be deleted"):
-            await registry.delete(kinds.NAMESPACE, "", "default", meta.DeleteOptions())
+            await registry.perform(Delete(kinds.NAMESPACE, "", "default", meta.DeleteOptions()))
 
 
 async def test_nothing_is_listed_in_a_namespace_that_is_in_none(etcd: ThrowawayEtcd) -> None:
     async with running(etcd) as bench:
         registry = await started(bench)
         for asked in (
-            registry.list(kinds.NAMESPACE, "default", ListOptions()),
-            registry.watch(kinds.NAMESPACE, "default", WatchOptions()),
+            registry.perform(List(kinds.NAMESPACE, "default", ListOptions())),
+            registry.perform(Watch(kinds.NAMESPACE, "default", WatchOptions())),
         ):
             with pytest.raises(StatusError, match="could not find the requested resource"):
                 await asked
@@ -205,17 +217,17 @@ async def test_events_of_both_groups_are_one_store(etcd: ThrowawayEtcd) -> None:
             "action": "Binding", "type": "Normal", "note": "bound", "reportingController": "scheduler",
             "reportingInstance": "s-1", "regarding": {"kind": "Pod", "name": "p", "namespace": "default"},
             "series": {"count": 2, "lastObservedTime": "2026-11-21T04:05:07.000000Z"}})  # fmt: skip
-        made = (await registry.create(kinds.EVENTS_EVENT, "default", event)).object
+        made = (await registry.perform(Create(kinds.EVENTS_EVENT, "default", event))).object
         assert made.message.note == "bound"
         value = await bench.storage.get("/registry/events/default/e")
         assert value is not None
-        stored = (await registry.get(kinds.EVENT, "default", "e")).message
+        stored = (await registry.perform(Get(kinds.EVENT, "default", "e"))).message
         assert (stored.message, stored.involvedObject.name, stored.series.count) == ("bound", "p", 2)
-        shown = (await registry.get(kinds.EVENTS_EVENT, "default", "e")).message
+        shown = (await registry.perform(Get(kinds.EVENTS_EVENT, "default", "e"))).message
         assert (shown.regarding.name, shown.series.count, shown.reportingController) == ("p", 2, "scheduler")
         patch = b'{"series":{"count":3}}'
         patched = (
-            await registry.patch(kinds.EVENTS_EVENT, "default", "e", "", PatchKind.MERGE, patch)
+            await registry.perform(Patch(kinds.EVENTS_EVENT, "default", "e", "", PatchKind.MERGE, patch))
         ).object
         assert patched.message.series.count == 3
         with pytest.raises(StatusError, match="does not match event"):
@@ -251,11 +263,11 @@ async def test_nodes_and_volumes_get_what_admission_adds(etcd: ThrowawayEtcd) ->
                 "resources": {"requests": {"storage": "1Gi"}}}})  # fmt: skip
         assert list(claim.metadata.finalizers) == ["kubernetes.io/pvc-protection"]
         assert (claim.status.phase, claim.spec.volumeMode) == ("Pending", "Filesystem")
-        result = await registry.delete(
-            kinds.PERSISTENT_VOLUME_CLAIM, "default", "c", meta.DeleteOptions(gracePeriodSeconds=0)
+        result = await registry.perform(
+            Delete(kinds.PERSISTENT_VOLUME_CLAIM, "default", "c", meta.DeleteOptions(gracePeriodSeconds=0))
         )
         assert not result.deleted
-        left = own((await registry.get(kinds.PERSISTENT_VOLUME_CLAIM, "default", "c")).message)
+        left = own((await registry.perform(Get(kinds.PERSISTENT_VOLUME_CLAIM, "default", "c"))).message)
         assert left.metadata.HasField("deletionTimestamp")
         del left.metadata.finalizers[:]
         await put(registry, kinds.PERSISTENT_VOLUME_CLAIM, left)
@@ -290,18 +302,20 @@ async def test_patches_apply_to_the_newest_object_and_respect_a_version(etcd: Th
         patch = (
             b'{"status":{"nominatedNodeName":"n1","conditions":[{"type":"PodScheduled","status":"False"}]}}'
         )
-        done = (await registry.patch(kinds.POD, "default", "p", "status", PatchKind.STRATEGIC, patch)).object
+        done = (
+            await registry.perform(Patch(kinds.POD, "default", "p", "status", PatchKind.STRATEGIC, patch))
+        ).object
         assert done.message.status.nominatedNodeName == "n1"
         before = done.revision
         cleared = b'{"status":{"nominatedNodeName":null}}'
         done = (
-            await registry.patch(kinds.POD, "default", "p", "status", PatchKind.STRATEGIC, cleared)
+            await registry.perform(Patch(kinds.POD, "default", "p", "status", PatchKind.STRATEGIC, cleared))
         ).object
         assert done.message.status.nominatedNodeName == ""
         assert done.message.status.conditions[0].type == "PodScheduled"
         stale = b'{"metadata":{"resourceVersion":"%d"},"status":{"message":"m"}}' % before
         with pytest.raises(StatusError) as caught:
-            await registry.patch(kinds.POD, "default", "p", "status", PatchKind.STRATEGIC, stale)
+            await registry.perform(Patch(kinds.POD, "default", "p", "status", PatchKind.STRATEGIC, stale))
         assert errors.is_conflict(caught.value)
 
 
@@ -327,7 +341,7 @@ async def test_an_older_server_drops_fields_that_it_does_not_know(
         node = core.Node()
         node.metadata.name = "n"
         node.spec.podPreemptionPolicy.SetInParent()
-        made = (await registry.create(kinds.NODE, "", node)).object.message
+        made = (await registry.perform(Create(kinds.NODE, "", node))).object.message
         assert made.spec.HasField("podPreemptionPolicy") == kept
 
 
@@ -346,6 +360,8 @@ async def test_system_classes_cannot_be_imitated(etcd: ThrowawayEtcd) -> None:
                 await create(registry, kinds.PRIORITY_CLASS, {"metadata": {"name": name}, "value": value})
             assert caught.value.reason == "Invalid"
         with pytest.raises(StatusError, match="this is a system priority class and cannot be deleted"):
-            await registry.delete(kinds.PRIORITY_CLASS, "", "system-node-critical", meta.DeleteOptions())
-        kept = await registry.get(kinds.PRIORITY_CLASS, "", "system-node-critical")
+            await registry.perform(
+                Delete(kinds.PRIORITY_CLASS, "", "system-node-critical", meta.DeleteOptions())
+            )
+        kept = await registry.perform(Get(kinds.PRIORITY_CLASS, "", "system-node-critical"))
         assert isinstance(kept.message, scheduling.PriorityClass)

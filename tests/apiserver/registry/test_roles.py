@@ -8,14 +8,14 @@ from typing import Any
 import anyio
 import pytest
 
-from nominee.apiserver.access.attributes import Attributes
 from nominee.apiserver.access.rbac import aggregation
 from nominee.apiserver.access.rbac import bootstrap as rbac_bootstrap
 from nominee.apiserver.access.rbac.authorizer import RBAC
-from nominee.apiserver.access.user import User
 from nominee.apiserver.cache.reads import Reads
 from nominee.apiserver.kinds.table import fields_of
-from nominee.apiserver.objects.requests import PatchKind, WriteOptions
+from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.requests import Patch, PatchKind, Update, WriteOptions
+from nominee.apiserver.objects.user import User
 from nominee.apiserver.registry.registry import Registry
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
@@ -119,7 +119,7 @@ async def test_a_binding_keeps_its_role(etcd: ThrowawayEtcd) -> None:
 async def test_an_update_that_creates_needs_the_right_to_create(etcd: ThrowawayEtcd) -> None:
     asked: list[Attributes] = []
 
-    def authorize(attributes: Attributes) -> None:
+    def authorize(user: User, attributes: Attributes) -> None:
         asked.append(attributes)
         raise errors.forbidden(kinds.ROLE, attributes.name, "no")
 
@@ -137,8 +137,8 @@ async def test_an_update_that_creates_needs_the_right_to_create(etcd: ThrowawayE
         patch = b'{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "new"}}'
         options = WriteOptions(field_manager="test")
         for write in (
-            bound.update(kinds.ROLE, "default", "new", "", new),
-            bound.patch(kinds.ROLE, "default", "new", "", PatchKind.APPLY, patch, options),
+            bound.perform(Update(kinds.ROLE, "default", "new", "", new)),
+            bound.perform(Patch(kinds.ROLE, "default", "new", "", PatchKind.APPLY, patch, options)),
         ):
             with pytest.raises(StatusError, match="is forbidden: no"):
                 await write

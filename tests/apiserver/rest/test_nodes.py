@@ -36,3 +36,15 @@ async def test_the_external_id_stays() -> None:
     reply = await rest.json("PUT", f"{_NODES}/n", document)
     assert reply.code == 422
     assert reply.document["message"] == 'Node "n" is invalid: spec.externalID: Forbidden: may not be updated'
+
+
+async def test_dynamic_configuration_is_dropped_from_a_new_node() -> None:
+    """The fields are left of a feature that is gone since 1.24."""
+    document = {
+        "metadata": {"name": "n"},
+        "spec": {"configSource": {"configMap": {"name": "c", "namespace": "d", "kubeletConfigKey": "k"}}},
+        "status": {"config": {"error": "x"}},
+    }
+    made = (await (await in_memory()).json("POST", _NODES, document)).document
+    assert "configSource" not in made["spec"]
+    assert "config" not in made["status"]

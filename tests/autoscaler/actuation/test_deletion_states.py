@@ -12,9 +12,7 @@ from nominee.autoscaler.actuation.deletion_states import (
     TRANSITIONS,
     Effect,
     Event,
-    InvalidTransitionError,
     State,
-    diagram,
     transition_of,
 )
 from nominee.autoscaler.actuation.node_deletion import NodeDeletion
@@ -23,6 +21,7 @@ from nominee.autoscaler.planning.annotation_keys import CONFIG_MIRROR, DAEMONSET
 from nominee.machinery.api import errors
 from nominee.machinery.runtime.clock import FakeClock, to_time
 from nominee.machinery.runtime.failpoints import REGISTRY
+from nominee.machinery.runtime.state_table import InvalidTransitionError
 from tests.autoscaler.builders import Started, autoscaler, new_world, node, pod
 from tests.autoscaler.harness import Harness
 from tests.autoscaler.world import World
@@ -43,7 +42,7 @@ def test_an_unknown_transition_is_an_error_with_the_events_before() -> None:
 
 
 def test_the_design_page_has_the_diagram_of_the_table() -> None:
-    assert diagram() in DESIGN.read_text(encoding="utf-8")
+    assert TRANSITIONS.diagram() in DESIGN.read_text(encoding="utf-8")
 
 
 class Deletion:

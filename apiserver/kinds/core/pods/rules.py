@@ -12,6 +12,7 @@ from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, 
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from nominee.machinery.printing.pods import has_true_condition, pod_summary
+from nominee.machinery.wire import presence
 
 _FINISHED = {
     "Succeeded": "The pod has completed successfully.",
@@ -103,4 +104,5 @@ RULES = KindRules(
     # `spec.host` was v1beta1's name of spec.nodeName and is still accepted.
     fields=selectable(core.Pod, _fields, aliases={"spec.host": "spec.nodeName"}),
     delete_response=DeleteResponse.OBJECT,
+    fill=presence.fill_pod,
 )

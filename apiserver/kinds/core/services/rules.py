@@ -66,4 +66,5 @@ RULES = KindRules(
     fields=selectable(core.Service, _fields),
     delete_response=DeleteResponse.OBJECT,
     created_by_update=True,
+    takes_addresses=True,
 )

@@ -6,8 +6,8 @@ from nominee.kubelet import instructions
 from nominee.kubelet.allocation import manager
 from nominee.kubelet.instructions import PodInstruction, SyncLater
 from nominee.kubelet.options import pre_stop_sleep
+from nominee.kubelet.pod_sync.step import EARLY_SECONDS_MAX, Pass
 from nominee.kubelet.pods.states import Step, Trigger
-from nominee.kubelet.pods.step import EARLY_SECONDS_MAX, Pass
 from nominee.machinery.api.objects import is_terminating
 
 

@@ -5,8 +5,10 @@ Source: kube-apiserver 1.36, endpoints/request (requestinfo.go) and filters/auth
 
 from __future__ import annotations
 
-from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from nominee.apiserver.objects.user import ADMIN, User
 
 
 class Attributes(NamedTuple):
@@ -33,5 +35,13 @@ class Attributes(NamedTuple):
         return not self.path
 
 
-CURRENT_ATTRIBUTES: ContextVar[Attributes | None] = ContextVar("attributes", default=None)
-"""The attributes of the request that this task serves; None when the server itself writes."""
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The user of a request and its attributes, which are None when the server itself writes."""
+
+    user: User = ADMIN
+    attributes: Attributes | None = None
+
+
+SERVER = Origin()
+"""The origin of what the server itself writes."""

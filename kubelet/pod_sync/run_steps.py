@@ -5,10 +5,11 @@ from __future__ import annotations
 from nominee.kubelet import instructions
 from nominee.kubelet.instructions import PodInstruction, RecordContainerEvents, RecordEvent
 from nominee.kubelet.options import exit_code, run_duration
-from nominee.kubelet.pods import container_events, deadline, sub_paths
+from nominee.kubelet.pod_sync import container_events, deadline
+from nominee.kubelet.pod_sync.step import Pass
+from nominee.kubelet.pods import sub_paths
 from nominee.kubelet.pods.record import Outcome
 from nominee.kubelet.pods.states import Step, Trigger
-from nominee.kubelet.pods.step import Pass
 from nominee.kubelet.runtime import crash_loop
 from nominee.kubelet.runtime.sandbox import PodSandbox
 

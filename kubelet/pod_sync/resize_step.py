@@ -11,9 +11,9 @@ from nominee.kubelet.allocation import manager
 from nominee.kubelet.instructions import Actuate, Actuated, PodInstruction, QueueSync, SyncCause, SyncLater
 from nominee.kubelet.node.state import NodeState
 from nominee.kubelet.options import Delays
+from nominee.kubelet.pod_sync.step import Pass
 from nominee.kubelet.pods.record import PodRecord
 from nominee.kubelet.pods.states import Step
-from nominee.kubelet.pods.step import Pass
 from nominee.kubelet.resize import actuation
 from nominee.kubelet.resize.actuation import (
     ActuationCall,

@@ -20,8 +20,6 @@ from nominee.kubelet.resize.states import (
     Trigger,
 )
 from nominee.kubelet.resources.pod_resources import PodResources
-from nominee.kubelet.transitions import UnknownTransitionError
-from nominee.machinery.api.objects import key_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +56,7 @@ def move(record: PodRecord, trigger: Trigger, facts: Facts) -> list[RecordEvent]
     """Perform the effects of a trigger and return the events to record.
 
     Raises:
-        UnknownTransitionError: a table that knows the trigger does not allow it in the present state.
+        InvalidTransitionError: a table that knows the trigger does not allow it in the present state.
     """
     events: list[RecordEvent] = []
     if trigger in PENDING_TRIGGERS:
@@ -70,9 +68,7 @@ def move(record: PodRecord, trigger: Trigger, facts: Facts) -> list[RecordEvent]
 
 def _move_pending(record: PodRecord, trigger: Trigger, facts: Facts, events: list[RecordEvent]) -> None:
     state = pending_state(record)
-    transition = PENDING[state].get(trigger)
-    if transition is None:
-        raise UnknownTransitionError(key_of(record.pod), state, trigger, record.log or ())
+    transition = PENDING.transition(state, trigger, lambda: record.no_transition(state, trigger))
     for effect in transition.effects:
         match effect:
             case Effect.SET_PENDING:
@@ -92,9 +88,7 @@ def _move_pending(record: PodRecord, trigger: Trigger, facts: Facts, events: lis
 
 def _move_progress(record: PodRecord, trigger: Trigger, facts: Facts, events: list[RecordEvent]) -> None:
     state = progress_state(record)
-    transition = IN_PROGRESS[state].get(trigger)
-    if transition is None:
-        raise UnknownTransitionError(key_of(record.pod), state, trigger, record.log or ())
+    transition = IN_PROGRESS.transition(state, trigger, lambda: record.no_transition(state, trigger))
     for effect in transition.effects:
         _perform(record, effect, facts, events)
     if transition.to is not state:

@@ -17,14 +17,13 @@ from enum import Enum
 from typing import Final
 
 from nominee.kubelet import events, instructions
-from nominee.kubelet.instructions import Instruction, PodInstruction, SyncCause, SyncLater
+from nominee.kubelet.instructions import ContainerEvent, Instruction, PodInstruction, SyncCause, SyncLater
 from nominee.kubelet.node.state import NodeState
-from nominee.kubelet.pods import api_steps, container_events, resize_step, run_steps, stop_steps
-from nominee.kubelet.pods.container_events import ContainerEvent
+from nominee.kubelet.pod_sync import api_steps, container_events, resize_step, run_steps, stop_steps
+from nominee.kubelet.pod_sync.step import Pass, StepFunction
 from nominee.kubelet.pods.last_sync import LastSync
 from nominee.kubelet.pods.record import TERMINAL_PHASES, PodRecord
 from nominee.kubelet.pods.states import MAY_END, Step, Trigger
-from nominee.kubelet.pods.step import Pass, StepFunction
 from nominee.kubelet.pods.transitions import fire
 from nominee.kubelet.resize.actuation import RestartContainers
 from nominee.machinery.api.objects import is_terminating, key_of
@@ -83,7 +82,7 @@ def begin(node: NodeState, event: events.SyncDue) -> list[Instruction]:
     """Start a sync of a pod.
 
     Raises:
-        UnknownTransitionError: the table of the pod's states does not allow what follows.
+        InvalidTransitionError: the table of the pod's states does not allow what follows.
     """
     record = node.pods.get(event.uid)
     if record is None:
@@ -100,7 +99,7 @@ def resume(node: NodeState, event: events.Result) -> list[Instruction]:
 
     Raises:
         UnexpectedResultError: the pod waits for no result.
-        UnknownTransitionError: the table of the pod's states does not allow what follows.
+        InvalidTransitionError: the table of the pod's states does not allow what follows.
     """
     if isinstance(event, events.CheckpointSaved):
         node.saved_version = max(node.saved_version, event.version)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from nominee.kubelet import instructions
 from nominee.kubelet.instructions import PodInstruction
+from nominee.kubelet.pod_sync.step import Pass
 from nominee.kubelet.pods.record import TERMINAL_PHASES, PodRecord
-from nominee.kubelet.pods.step import Pass
 from nominee.kubelet.status.patch import status_patch
 from nominee.kubelet.status.pod_status import View, build
 from nominee.machinery.api.objects import is_terminating, key_of, resource_version_of

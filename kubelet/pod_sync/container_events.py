@@ -8,24 +8,14 @@ Source: kubelet 1.36, kuberuntime and images.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
+from nominee.kubelet.instructions import ContainerEvent
 from nominee.kubelet.runtime import crash_loop
 from nominee.machinery.api.pb import core
 from nominee.machinery.events.reference import reference
 from nominee.machinery.features.gates import Version
 
 _SHORT_SINCE = Version(1, 35)
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerEvent:
-    """One event; `regarding` names the container in its field path."""
-
-    regarding: core.ObjectReference
-    reason: str
-    note: str
-    type: str = "Normal"
 
 
 def started(pod: core.Pod, names: Iterable[str], version: Version) -> Iterator[ContainerEvent]:
