@@ -9,7 +9,7 @@ PACKAGES := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
 .PHONY: setup demo check lint-imports test test-fast test-wheel-etcd test-all chaos skew bench lock clean
 
-# Compiled here: where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process would compile all anew.
+# Compiled here: where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process would compile them again.
 setup: $(STAMP) $(PB)/.generated
 	@echo "setup: compiling the sources to bytecode"
 	@$(BIN)/python -m compileall -q $(PACKAGES) $(PB)

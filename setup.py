@@ -11,7 +11,7 @@ from setuptools.command.build_py import build_py
 
 
 class BuildWithProtos(build_py):
-    """An editable install has the link nominee/pb to what `make setup` compiles."""
+    """An editable install has the link nominee/pb to the modules that `make setup` compiles."""
 
     def run(self) -> None:
         """Copy the packages, and compile the .proto files beside them."""

@@ -1,4 +1,4 @@
-"""What the steps of one loop share."""
+"""The values that the steps of one loop share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders: what the core asks the executor to do, as data.
+"""Orders: the side effects that the core asks the executor for, as data.
 
 A step of the loop is a generator of orders. `failure = yield from IncreaseSize("ng1", 2)` gives the order to
 the executor (`nominee.autoscaler.shell.executor`) and goes on with its result. A test can read the orders of

@@ -57,7 +57,7 @@ class LoopResult:
     events: Events = field(default_factory=Events)
 
     def begin_status(self) -> None:
-        """Record that the state of the cluster is known: from here on, what the loop omits was not tried."""
+        """Record that the state of the cluster is known: from now on, a step without result was not tried."""
         self.scale_up = ScaleUpPlan(result=ScaleUpResult.NOT_TRIED)
         self.scale_down = ScaleDownResult.NOT_TRIED
 

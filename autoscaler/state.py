@@ -1,4 +1,4 @@
-"""What the autoscaler keeps from loop to loop."""
+"""The state that the autoscaler keeps from loop to loop."""
 
 from __future__ import annotations
 

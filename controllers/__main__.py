@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from nominee.controllers.certificates.shell.signer import SigningOptions
-from nominee.controllers.shell.manager import Options, chosen, run_manager
+from nominee.controllers.shell.manager import Options, run_manager, select_controllers
 from nominee.machinery.process.component import Process, component_command
 from nominee.machinery.process.option_types import Duration
 
@@ -81,7 +81,7 @@ def main(
     cluster_signing_duration: float,
 ) -> None:
     """Run the controllers: volumes, workloads, disruption budgets, nodes, Services, garbage collection."""
-    chosen(controllers)
+    select_controllers(controllers)
     signing = _signing(cluster_signing_cert_file, cluster_signing_key_file, cluster_signing_duration)
     options = Options(
         controllers=controllers,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 
@@ -25,8 +24,3 @@ def commit() -> str:
         )
         return ran.stdout.strip()
     return ""
-
-
-def version_and_commit() -> str:
-    """Return `0.2.0 (commit 1a2b3c4d5e6f)`, or the version alone for an installed package."""
-    return " ".join([version("nominee"), *([f"(commit {commit()})"] if commit() else [])])

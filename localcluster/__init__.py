@@ -1,4 +1,4 @@
-"""A cluster of processes on this machine: what it consists of, how it is started, and what keeps it running.
+"""A cluster of processes on this machine: its plan, its start, and its supervision.
 
 Python code uses two names: `own_cluster.cluster` runs a cluster until a block ends, `cluster.RunningCluster`
 operates it. Below them, `plan` makes processes and command lines of options, `supervisor` keeps

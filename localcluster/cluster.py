@@ -23,7 +23,7 @@ COMMAND_SECONDS_MAX: Final = 60.0
 
 
 class ClusterError(Exception):
-    """The cluster cannot do what was asked; the message has the process and the reason."""
+    """The cluster cannot carry out the request; the message has the process and the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class RunningCluster:
         self._ask("resume", component)
 
     def get(self, process: str, path: str) -> HttpAnswer:
-        """Return what a process answers at a path of its serving port, such as `/metrics`."""
+        """Return a process's answer at a path of its serving port, such as `/metrics`."""
         return self._request(process, path)
 
     def get_json(self, process: str, path: str) -> Json:

@@ -74,7 +74,7 @@ def parse_versions(option: str, texts: Iterable[str]) -> dict[str, str]:
     for item in _items(texts):
         name, equals, version = item.rpartition("=")
         try:
-            emulated = machinery_versions.emulated(version)
+            emulated = machinery_versions.parse_emulated_version(version)
         except ValueError as error:
             raise OptionError(option, f"{item!r}: {error}; write COMPONENT=1.NN or 1.NN for all") from None
         key = target(option, name) if equals else ALL
@@ -126,7 +126,7 @@ def setting(settings: Mapping[str, str], component: Component, process: str) -> 
     return None
 
 
-def merged(
+def merge_gates(
     settings: Mapping[str, Mapping[str, bool]], component: Component, process: str
 ) -> Mapping[str, bool]:
     """Return all gates set for a process; its own override its component's, and these those of ALL.

@@ -34,7 +34,7 @@ def open_standard_descriptors() -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Connect a stream with /dev/null, so that flushing what it still buffers succeeds."""
+    """Connect a stream with /dev/null, so that flushing its buffer succeeds."""
     with suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         try:

@@ -27,7 +27,7 @@ _TAIL_LINES = 20
 
 
 class ClusterStartError(RuntimeError):
-    """The cluster did not start; the message is the end of what `nominee up` has reported."""
+    """The cluster did not start; the message is the end of `nominee up`'s output."""
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 from nominee.localcluster import version_skew
 from nominee.localcluster.components import BY_NAME, Component
 from nominee.localcluster.credentials.pki import Pki
-from nominee.localcluster.options import ALL, OptionError, merged, setting
+from nominee.localcluster.options import ALL, OptionError, merge_gates, setting
 from nominee.localcluster.supervisor.clock import SECONDS_MAX
 from nominee.localcluster.supervisor.core import Policy
 from nominee.localcluster.supervisor.node_ranges import of_kubelet
@@ -231,7 +231,7 @@ def _common(component: Component, name: str, options: UpOptions) -> list[str]:
         version = setting(options.versions, component, name)
         if version:
             arguments += ["--emulated-version", version]
-        gates = merged(options.gates, component, name)
+        gates = merge_gates(options.gates, component, name)
         if gates:
             text = ",".join(f"{gate}={str(value).lower()}" for gate, value in gates.items())
             arguments += ["--feature-gates", text]
@@ -318,7 +318,7 @@ def _check_nodes(spec: ClusterSpec) -> None:
 
 def _version(component: Component, name: str, options: UpOptions) -> versions.Version:
     text = setting(options.versions, component, name)
-    return versions.emulated(text) if text else versions.DEFAULT
+    return versions.parse_emulated_version(text) if text else versions.DEFAULT
 
 
 def _check_gates(component: Component, name: str, options: UpOptions) -> Sequence[str]:
@@ -327,7 +327,7 @@ def _check_gates(component: Component, name: str, options: UpOptions) -> Sequenc
     Raises:
         OptionError: a gate does not exist or cannot be set.
     """
-    gates = merged(options.gates, component, name)
+    gates = merge_gates(options.gates, component, name)
     try:
         return versions.Gates(component.name, _version(component, name, options), gates).warnings
     except versions.GateError as error:

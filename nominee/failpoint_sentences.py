@@ -1,4 +1,4 @@
-"""Each failpoint, and what is true when it is hit; `docs/failpoints.md` has the same rows."""
+"""Each failpoint, and the state in which it is hit; `docs/failpoints.md` has the same rows."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+import anyio
 import click
 
 from nominee.localcluster.plan import directory_hint
@@ -27,8 +28,6 @@ def converse(directory: Path, work: Callable[[Client], Awaitable[int | None]]) -
 
     The result of `work` is the exit code; None is 0.
     """
-    import anyio
-
     _must_run(directory)
 
     async def session() -> int | None:

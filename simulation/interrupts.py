@@ -15,7 +15,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def deferred(pending: deque[Callable[[], object]]) -> Iterator[None]:
+def defer_signals(pending: deque[Callable[[], object]]) -> Iterator[None]:
     """Append calls of the signal handlers to `pending` while the block runs, and restore them after it.
 
     A handler that raised KeyboardInterrupt within a callback would end the simulated process that runs.

@@ -313,7 +313,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return left
 
     def resume(self, owner: Owner) -> None:
-        """Let a frozen process go on with what became ready meanwhile."""
+        """Let a frozen process go on with the callbacks that became ready meanwhile."""
         owner.state = State.RUNNING
         self._ready.extend(self._held.pop(owner, ()))
 

@@ -33,7 +33,7 @@ class ProcessPoints(Registry):
 
 
 @contextmanager
-def installed() -> Iterator[None]:
+def install() -> Iterator[None]:
     """Let each simulated process have its own failpoints and call faults, until the block ends."""
     rules, FAULTS.rules = FAULTS.rules, ()
     runtime.simulated = True

@@ -1,4 +1,4 @@
-"""The runtime of a simulated process: what it has of its own, by one context variable."""
+"""The runtime of a simulated process, by one context variable."""
 
 from __future__ import annotations
 

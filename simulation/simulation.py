@@ -104,7 +104,7 @@ class Simulation:
         # Cycles are collected between simulations: when they are within one depends on the whole interpreter.
         gc.disable()
         try:
-            with interrupts.deferred(self.loop.interrupts), per_process.installed():
+            with interrupts.defer_signals(self.loop.interrupts), per_process.install():
                 try:
                     return self._spawn("user").context.run(self.loop.run_until_complete, driver())
                 finally:
@@ -237,7 +237,7 @@ class Simulation:
             self.loop.resume(owner)
 
     def _bury(self) -> None:
-        """End what is left, without any effect on the network, the files and the history."""
+        """End the remaining tasks, without any effect on the network, the files and the history."""
         self.network.close()
         self.files.close()
         try:

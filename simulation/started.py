@@ -56,7 +56,7 @@ class Started:
         return self.running and (self.is_etcd or (self.process is not None and self.process.ready))
 
     async def get(self, path: str) -> Answer:
-        """Return what the process's serving port answers to a GET.
+        """Return the answer of the process's serving port to a GET.
 
         Raises:
             NoAnswerError: the process does not run, is frozen, or takes too long.

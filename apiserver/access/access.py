@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from nominee.apiserver.access.authentication import Authenticator, Credentials
 from nominee.apiserver.access.authorizer import AlwaysAllow, Authorizer, RulesFor, Union, forbidden
-from nominee.apiserver.access.impersonation import Headers, impersonated
+from nominee.apiserver.access.impersonation import Headers, impersonate
 from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.user import ADMIN, User
 
@@ -39,7 +39,7 @@ class Access:
 
     def impersonate(self, user: User, headers: Headers) -> User:
         """Return the user that Impersonate-* headers name, or `user`. Raises: StatusError 400, 403."""
-        return impersonated(user, headers, self.authorizer) if headers else user
+        return impersonate(user, headers, self.authorizer) if headers else user
 
     def authorize(self, user: User, attributes: Attributes) -> None:
         """Check that the user may do this. Raises: StatusError 403."""
@@ -61,7 +61,7 @@ OPEN = Access()
 """Every client is admin, and every request is allowed."""
 
 
-def named(field_selector: str) -> str:
+def selected_name(field_selector: str) -> str:
     """Return the name that a field selector `metadata.name=NAME` selects, "" when it selects others too."""
     for term in field_selector.split(","):
         key, equals, value = term.partition("=")
@@ -70,4 +70,4 @@ def named(field_selector: str) -> str:
     return ""
 
 
-__all__ = ["OPEN", "Access", "named"]
+__all__ = ["OPEN", "Access", "selected_name"]

@@ -82,7 +82,7 @@ class Union:
         self._authorizers = tuple(authorizers)
 
     def decide(self, user: User, attributes: Attributes) -> Decision:
-        """Allow system:masters, and else what any authorizer allows; a refusal joins all their reasons."""
+        """Allow system:masters, and each request that an authorizer allows; a refusal joins all reasons."""
         if MASTERS in user.groups:
             return ALLOWED
         reasons = []

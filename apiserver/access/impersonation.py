@@ -27,7 +27,7 @@ Headers = Sequence[tuple[str, str]]
 """Names in lower case and values; a name may repeat."""
 
 
-def impersonated(user: User, headers: Headers, authorizer: Authorizer) -> User:
+def impersonate(user: User, headers: Headers, authorizer: Authorizer) -> User:
     """Return the user that the headers name, if `user` may impersonate it, or `user` without such headers.
 
     Raises: StatusError 403; 400 for groups, uid or extra without a user.

@@ -63,7 +63,7 @@ class ClaimStatusAuthorization(Plugin):
             raise errors.invalid(request.kind, request.name, causes)
 
     def _binding(self, write: _Write) -> list[Cause]:
-        """Return what a change of allocation or reservations lacks: a permission for the whole cluster."""
+        """Return the cluster-wide permission that a change of allocation or reservations lacks."""
         new, old, asked = write.new, write.old, write.asked
         same = new.HasField("allocation") == old.HasField("allocation") and new.allocation == old.allocation
         if same and list(new.reservedFor) == list(old.reservedFor):
@@ -77,7 +77,7 @@ class ClaimStatusAuthorization(Plugin):
         return [field.forbidden("status", text)]
 
     def _drivers(self, write: _Write) -> list[Cause]:
-        """Return what a change of devices' statuses lacks, for each driver."""
+        """Return the permissions that a change of devices' statuses lacks, for each driver."""
         asked = write.asked
         verbs = [f"arbitrary-node:{asked.verb}"]
         node = node_of(write.new.allocation)

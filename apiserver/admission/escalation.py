@@ -14,7 +14,7 @@ from typing import Any
 from nominee.apiserver.access.authorizer import Authorizer
 from nominee.apiserver.access.rbac.authorizer import RBAC
 from nominee.apiserver.access.rbac.role_index import Reference
-from nominee.apiserver.access.rbac.rules import Rule, compact, quoted, uncovered
+from nominee.apiserver.access.rbac.rules import Rule, compact, quote, uncovered_rules
 from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.user import MASTERS, User
@@ -58,7 +58,7 @@ class Escalation(Plugin):
             each is not None and each.HasField("aggregationRule") for each in (request.obj, request.old)
         ):
             held, _ = self._rbac.index.rules_of(user, "")
-            if uncovered(held, _EVERYTHING):
+            if uncovered_rules(held, _EVERYTHING):
                 raise request.forbidden("must have cluster-admin privileges to use the aggregationRule")
 
     def _binding(self, user: User, request: Request) -> None:
@@ -78,12 +78,12 @@ class Escalation(Plugin):
 
     def _check(self, user: User, request: Request, wanted: Any) -> None:
         held, problems = self._rbac.index.rules_of(user, request.namespace)
-        missing = uncovered(held, wanted)
+        missing = uncovered_rules(held, wanted)
         if not missing:
             return
         listed = "\n".join(sorted({str(rule) for rule in compact(missing)}))
         text = (
-            f'user "{user.name}" (groups={quoted(user.groups)}) is attempting to grant RBAC permissions not'
+            f'user "{user.name}" (groups={quote(user.groups)}) is attempting to grant RBAC permissions not'
             f" currently held:\n{listed}"
         )
         if problems:
@@ -92,7 +92,7 @@ class Escalation(Plugin):
 
 
 def _only_for_collection(request: Request) -> bool:
-    """Report whether an update changes only what garbage collection writes: owners and finalizers."""
+    """Report whether an update changes only owners and finalizers, the fields of garbage collection."""
     if request.operation != "UPDATE":
         return False
     new: Any = request.kind.message()

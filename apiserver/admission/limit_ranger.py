@@ -18,7 +18,7 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 
 
 class LimitRanger(Plugin):
-    """Applies the defaults of the namespace's LimitRanges, and refuses what exceeds their bounds."""
+    """Applies the defaults of the namespace's LimitRanges, and refuses objects outside their bounds."""
 
     name = "LimitRanger"
 

@@ -64,11 +64,11 @@ class ResourceQuota(Plugin):
         if request.dry_run:
             found = await lookup.find(RESOURCE_QUOTA, request.namespace, name)
             if found is not None:
-                charged(request, found.message, used)
+                charge(request, found.message, used)
             return
 
         async def mutate(current: CachedObject) -> core.ResourceQuota:
-            return charged(request, current.message, used)
+            return charge(request, current.message, used)
 
         await lookup.change(RESOURCE_QUOTA, request.namespace, name, mutate)
 
@@ -82,7 +82,7 @@ def _bounds(request: Request, found: core.ResourceQuota) -> bool:
     names = sorted(name for name in hard if quota.is_measured(request.kind, name))
     if not names or not quota.counts(found, request.kind, request.obj):
         return False
-    missing = quota.unspecified(request.obj, names) if request.kind is POD else ""
+    missing = quota.missing_resources(request.obj, names) if request.kind is POD else ""
     if missing:
         raise request.forbidden(f"failed quota: {found.metadata.name}: must specify {missing}")
     if any(name not in found.status.used for name in names):
@@ -118,7 +118,7 @@ def _positive(found: Amounts) -> Amounts:
     return {name: quantity for name, quantity in found.items() if quantity}
 
 
-def charged(request: Request, found: core.ResourceQuota, used: Amounts) -> core.ResourceQuota:
+def charge(request: Request, found: core.ResourceQuota, used: Amounts) -> core.ResourceQuota:
     """Return the quota with `used` added to its status.
 
     Raises: StatusError 403 when that exceeds a hard limit.

@@ -59,7 +59,7 @@ class Transition:
         return self._view(EventType.DELETED, convert) if before else None
 
     def slim(self) -> None:
-        """Drop what the window of past events does not need."""
+        """Drop the cached views, which the window of past events does not need."""
         self._views = None
 
 

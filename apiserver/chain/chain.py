@@ -1,4 +1,4 @@
-"""The request chain: what a front calls with each request."""
+"""The request chain: the function that a front calls with each request."""
 
 from __future__ import annotations
 

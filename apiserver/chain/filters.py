@@ -175,7 +175,7 @@ def take_turns(server: Dependencies, next_filter: Next) -> Next:
 
 
 def authorize(server: Dependencies, next_filter: Next) -> Next:
-    """Check that the user may do what the request asks for. Raises: StatusError 403."""
+    """Check that the user may make the request. Raises: StatusError 403."""
     access = server.access
     if access.open:
         return next_filter

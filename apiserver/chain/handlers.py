@@ -45,7 +45,7 @@ Handler = Callable[[ApiRequest, AnyKind], Awaitable[ObjectRequest[Any]]]
 
 
 async def handle(registry: RegistryAPI, request: ApiRequest) -> Result:
-    """Do what a request asks for. Raises: StatusError 404, 405, 406, 501, and those of its handler."""
+    """Serve a request with its handler. Raises: StatusError 404, 405, 406, 501, and those of its handler."""
     own = request.handler
     if own is not None:
         return await own(registry)

@@ -1,4 +1,4 @@
-"""What a handler returns; each front encodes it."""
+"""The results of handlers; each front encodes them."""
 
 from __future__ import annotations
 

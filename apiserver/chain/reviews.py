@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nominee.apiserver.access.access import Access
 from nominee.apiserver.chain.request import ApiRequest
-from nominee.apiserver.objects.cached_object import unstored
+from nominee.apiserver.objects.cached_object import never_stored
 from nominee.apiserver.objects.requests import WriteResult
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.runtime.clock import Clock, to_time
@@ -20,4 +20,4 @@ async def review(request: ApiRequest, kind: AnyKind, access: Access, clock: Cloc
     answered = reviews.answer(access, body, request.user, request.namespace)
     if isinstance(answered, authentication.SelfSubjectReview):
         answered.metadata.creationTimestamp.CopyFrom(to_time(clock.now()))
-    return WriteResult(unstored(kind, answered), created=True)
+    return WriteResult(never_stored(kind, answered), created=True)

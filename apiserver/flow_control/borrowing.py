@@ -54,7 +54,7 @@ class Wish:
     target: float
 
 
-def smoothed(before: float, mean: float, deviation: float) -> float:
+def smooth(before: float, mean: float, deviation: float) -> float:
     """Return the demand to plan for: it rises at once and falls slowly."""
     envelope = mean + deviation
     return max(envelope, SMOOTHING * before + (1 - SMOOTHING) * envelope)

@@ -259,7 +259,7 @@ class FlowControl:
         demands = {}
         for name, state in self.levels.items():
             mean, deviation, highest = state.queues.demand.take(now)
-            state.smoothed = borrowing.smoothed(state.smoothed, mean, deviation)
+            state.smoothed = borrowing.smooth(state.smoothed, mean, deviation)
             demands[name] = (state.smoothed, highest)
         levels = {name: state.level for name, state in self.levels.items()}
         bounded = {name: state.bounds for name, state in self.levels.items()}

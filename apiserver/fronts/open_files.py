@@ -24,7 +24,7 @@ class ConnectionLimits:
     rest: int
 
 
-def shared(files: int) -> ConnectionLimits:
+def share(files: int) -> ConnectionLimits:
     """Share `files` among the fronts."""
     grpc = min(GRPC_MAX, max(files // _GRPC_SHARE, 1))
     return ConnectionLimits(grpc, min(REST_MAX, max(files - grpc - _OTHER_FILES, 1)))
@@ -35,7 +35,7 @@ def connection_limits() -> ConnectionLimits:
     useful = REST_MAX + GRPC_MAX + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= useful:
-        return shared(useful)
+        return share(useful)
     allowed = useful if hard == resource.RLIM_INFINITY else min(useful, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    return shared(allowed)
+    return share(allowed)

@@ -1,4 +1,4 @@
-"""Kinds that share their objects with a kind of another API: what is stored, and what clients see.
+"""Kinds that share their objects with a kind of another API: the stored form, and the form for clients.
 
 autoscaling/v1 and events.k8s.io are views of autoscaling/v2 and of core v1 Events (`kinds.STORED_AS`).
 """
@@ -27,7 +27,7 @@ def conversion(kind: AnyKind) -> Callable[[CachedObject], CachedObject] | None:
     return found.show if found is not None else None
 
 
-def shown(kind: AnyKind, stored: CachedObject) -> CachedObject:
+def convert_stored(kind: AnyKind, stored: CachedObject) -> CachedObject:
     """Return a stored object as clients of `kind` see it."""
     show = conversion(kind)
     return stored.converted(show) if show is not None else stored

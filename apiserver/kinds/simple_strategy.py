@@ -52,7 +52,7 @@ class SimpleStrategy(Strategy[M]):
         self._checks_updates = checks_updates
 
     def name_rule(self, name: str) -> names.Problems:
-        """Return what is wrong with a name, by the rule that was given."""
+        """Return the problems of a name, by the given rule."""
         return self._name_rule(name)
 
     def validate(self, new: M, env: Environment) -> list[Cause]:

@@ -1,4 +1,4 @@
-"""The rules of a kind, as functions of objects: what a strategy may decide, and what holds by default.
+"""The rules of a kind, as functions of objects: a strategy's decisions, and their defaults.
 
 The order in which the registry asks is upstream's (kube-apiserver 1.36, registry/rest: create.go, update.go).
 A strategy has no I/O: time, gates, version and user come in with the `Environment`.
@@ -41,7 +41,7 @@ class Environment:
 
 
 class Strategy(Generic[M]):
-    """The rules that every kind has; a kind's own strategy overrides what differs.
+    """The rules that every kind has; a kind's own strategy overrides them.
 
     `kind` is the stored kind. `new` in `prepare_*` and `canonicalize` belongs to the caller and may be
     changed; `old` is shared and may not. For validation see also `nominee.apiserver.kinds.rules.Unvalidated`.
@@ -74,13 +74,13 @@ class Strategy(Generic[M]):
         return ("status",) if "status" in self.subresources else ()
 
     def name_rule(self, name: str) -> names.Problems:
-        """Return what is wrong with a name, beyond what every path segment must be."""
+        """Return the problems of a name, besides those of every path segment."""
         return names.dns_subdomain(name)
 
     # Create.
 
     def prepare_for_create(self, new: M, env: Environment) -> None:
-        """Reset what a client may not set, in place."""
+        """Reset the fields that a client may not set, in place."""
         if self.counts_generation:
             metadata_of(new).generation = 1
         if "status" in self.subresources:
@@ -88,11 +88,11 @@ class Strategy(Generic[M]):
         self.drop_disabled(new, None, env)
 
     def validate(self, new: M, env: Environment) -> list[Cause]:
-        """Return what is wrong with a new object."""
+        """Return the errors of a new object."""
         return self.validate_metadata(new)
 
     def validate_metadata(self, new: M) -> list[Cause]:
-        """Return what is wrong with an object's metadata."""
+        """Return the errors of an object's metadata."""
         return metadata.object_meta(
             metadata_of(new),
             namespaced=self.kind.namespaced,
@@ -103,7 +103,7 @@ class Strategy(Generic[M]):
     # Update.
 
     def prepare_for_update(self, new: M, old: M, env: Environment) -> None:
-        """Put back what this endpoint does not change, in place."""
+        """Restore the fields that this endpoint does not change, in place."""
         if "status" in self.subresources:
             keep(new, old, "status")
         self.drop_disabled(new, old, env)
@@ -111,7 +111,7 @@ class Strategy(Generic[M]):
             metadata_of(new).generation = metadata_of(old).generation + 1
 
     def validate_update(self, new: M, old: M, env: Environment) -> list[Cause]:
-        """Return what is wrong with a changed object."""
+        """Return the errors of a changed object."""
         return metadata.object_meta_update(metadata_of(new), metadata_of(old))
 
     def canonicalize(self, new: M) -> None:
@@ -177,7 +177,7 @@ class StatusStrategy(Strategy[M]):
 
 
 def keep_metadata(new: Message, old: Message) -> None:
-    """Put back what only an update of the object itself may change (upstream: ResetObjectMetaForStatus)."""
+    """Restore the metadata that only an update of the object itself may change (ResetObjectMetaForStatus)."""
     after, before = metadata_of(new), metadata_of(old)
     for name in ("labels", "annotations", "finalizers", "ownerReferences"):
         keep(after, before, name)
@@ -188,7 +188,7 @@ def keep_metadata(new: Message, old: Message) -> None:
 
 
 def keep(new: Message, old: Message, name: str) -> None:
-    """Set a sub-message, list or map field of `new` to what `old` has."""
+    """Set a sub-message, list or map field of `new` to the value in `old`."""
     new.ClearField(name)
     value = getattr(old, name)
     target = getattr(new, name)

@@ -12,7 +12,7 @@ from typing import Any
 from nominee.apiserver.managed_fields.field_set import FieldSet
 from nominee.apiserver.managed_fields.paths import field as field_element
 from nominee.apiserver.managed_fields.schema import ANY, Shape, Type
-from nominee.apiserver.managed_fields.typed import MISSING, item_key, resolved
+from nominee.apiserver.managed_fields.typed import MISSING, item_key, resolve
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def compare(old: Any, new: Any, declared: Type) -> Comparison:
 
 
 def _compare(old: Any, new: Any, declared: Type, path: tuple[str, ...], found: Comparison) -> None:
-    kind = resolved(declared, new, old)
+    kind = resolve(declared, new, old)
     if kind.shape is Shape.SCALAR or kind.atomic:
         _leaf(old, new, path, found)
         return

@@ -15,7 +15,7 @@ from nominee.apiserver.managed_fields import field_set
 from nominee.apiserver.managed_fields.field_set import FieldSet
 from nominee.apiserver.managed_fields.merge_engine import Manager, Owned, Owners
 from nominee.apiserver.managed_fields.paths import BadElement
-from nominee.apiserver.managed_fields.pruning import reconciled
+from nominee.apiserver.managed_fields.pruning import reconcile_atomic
 from nominee.apiserver.managed_fields.schema import of_message
 from nominee.apiserver.validation.field import quoted
 from nominee.machinery.api.pb import meta
@@ -45,7 +45,7 @@ def identity(name: str, operation: str, api_version: str, subresource: str) -> M
 
 @lru_cache(maxsize=2048)
 def _decoded(raw: bytes, message: str) -> FieldSet:
-    return reconciled(field_set.decode(raw), of_message(message))
+    return reconcile_atomic(field_set.decode(raw), of_message(message))
 
 
 def decode(entries: Iterable[meta.ManagedFieldsEntry], message: str) -> Managed:
@@ -100,7 +100,7 @@ def encode(managed: Managed) -> list[meta.ManagedFieldsEntry]:
     return made
 
 
-def shown(manager: Manager) -> str:
+def describe_manager(manager: Manager) -> str:
     """Return an owner as conflicts name it."""
     text = quoted(manager.name)
     if manager.subresource:
@@ -121,7 +121,7 @@ def sort_text(manager: Manager) -> str:
     )
 
 
-def capped(managed: Managed) -> Managed:
+def limit_entries(managed: Managed) -> Managed:
     """Limit the entries of updates to ten: the oldest of a version become one, "ancient-changes"."""
     updaters = [manager for manager, owned in managed.owners.items() if not owned.applied]
     excess = len(updaters) - UPDATE_MANAGERS_MAX

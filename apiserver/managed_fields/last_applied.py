@@ -1,4 +1,4 @@
-"""The annotation of client-side apply: what `kubectl apply --server-side` takes over from it.
+"""The annotation of client-side apply, whose fields `kubectl apply --server-side` takes over.
 
 A field whose value the annotation contains belongs to kubectl whichever manager owns it now: no conflict.
 
@@ -24,7 +24,7 @@ def text_of(obj: Any) -> str:
     return str(obj.metadata.annotations.get(ANNOTATION, ""))
 
 
-def allowed(declared: Type, live: Any) -> FieldSet:
+def unchanged_fields(declared: Type, live: Any) -> FieldSet:
     """Return the fields of the live document that have the annotation's value."""
     text = (live.get("metadata", {}).get("annotations") or {}).get(ANNOTATION)
     if not text:
@@ -49,7 +49,7 @@ def write(obj: Any, config: Any) -> None:
     made = {**config, "metadata": metadata}
     text = json.dumps(made, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
     annotations = obj.metadata.annotations
-    annotations[ANNOTATION] = f"{paths.escaped(text)}\n"
+    annotations[ANNOTATION] = f"{paths.escape_html(text)}\n"
     if (
         sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
         > ANNOTATIONS_BYTES_MAX

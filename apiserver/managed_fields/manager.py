@@ -1,4 +1,4 @@
-"""managedFields through creates, updates and applies: what the registry calls.
+"""managedFields through creates, updates and applies: the functions that the registry calls.
 
 Upstream's chain of managers as three functions: fields of the metadata that have no owner are left out,
 tracking begins with the creation or the first apply, there are at most ten update managers, and a manager's
@@ -180,7 +180,7 @@ def _applied(
     try:
         merged, owners = engine.apply(live, config, owners, manager, force=force)
     except Conflicts as conflicts:
-        allowed = last_applied.allowed(endpoint.declared, live) if who.name == "kubectl" else EMPTY
+        allowed = last_applied.unchanged_fields(endpoint.declared, live) if who.name == "kubectl" else EMPTY
         left = [(owner, path) for owner, path in conflicts.found if path not in allowed]
         if left:
             raise conflict(left) from None
@@ -197,7 +197,7 @@ def conflict(found: list[tuple[Manager, tuple[str, ...]]]) -> StatusError:
     from nominee.apiserver.managed_fields.paths import shown_path
 
     causes = [
-        Cause("FieldManagerConflict", f"conflict with {entries.shown(owner)}", shown_path(path))
+        Cause("FieldManagerConflict", f"conflict with {entries.describe_manager(owner)}", shown_path(path))
         for owner, path in found
     ]
     if len(causes) == 1:
@@ -205,7 +205,7 @@ def conflict(found: list[tuple[Manager, tuple[str, ...]]]) -> StatusError:
     else:
         lines = []
         for owner in sorted({owner for owner, _ in found}, key=entries.sort_text):
-            lines.append(f"conflicts with {entries.shown(owner)}:")
+            lines.append(f"conflicts with {entries.describe_manager(owner)}:")
             lines += [f"- {shown_path(path)}" for each, path in found if each == owner]
         text = f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines)
     details = meta.StatusDetails()
@@ -227,7 +227,7 @@ def _updated(endpoint: Endpoint, old: Any, new: Any, managed: Managed, who: Who)
         fields = taken.fields | before.fields if before is not None else taken.fields
         owners[manager] = Owned(fields, api_version, applied=False)
         times[manager] = who.now
-    return entries.capped(Managed(_elsewhere(endpoint, managed.owners) | owners, times))
+    return entries.limit_entries(Managed(_elsewhere(endpoint, managed.owners) | owners, times))
 
 
 def _served(endpoint: Endpoint, owners: Owners) -> Owners:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from nominee.apiserver.managed_fields.schema import ANY, Shape, Type
-from nominee.apiserver.managed_fields.typed import MISSING, item_key, resolved
+from nominee.apiserver.managed_fields.typed import MISSING, item_key, resolve
 
 
 def merge(live: Any, config: Any, declared: Type) -> Any:
@@ -18,7 +18,7 @@ def merge(live: Any, config: Any, declared: Type) -> Any:
 
     One side may be MISSING.
     """
-    declared = resolved(declared, config, live)
+    declared = resolve(declared, config, live)
     leaf = live if config is MISSING else config
     if declared.shape is Shape.SCALAR or declared.atomic:
         return leaf

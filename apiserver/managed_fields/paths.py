@@ -37,10 +37,10 @@ def value(item: Any) -> str:
 
 
 def _dump(item: Any) -> str:
-    return escaped(json.dumps(_plain(item), separators=(",", ":"), ensure_ascii=False, sort_keys=True))
+    return escape_html(json.dumps(_plain(item), separators=(",", ":"), ensure_ascii=False, sort_keys=True))
 
 
-def escaped(text: str) -> str:
+def escape_html(text: str) -> str:
     """Return JSON as Go's encoder writes it, with HTML escaped."""
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -82,7 +82,7 @@ def parse(text: str) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def shown(element: str) -> str:
+def format_element(element: str) -> str:
     """Return an element as messages print it: `.spec`, `[name="c"]`, `[="x"]`, `[3]`."""
     kind, rest = element[:2], element[2:]
     if kind == "f:":
@@ -94,7 +94,7 @@ def shown(element: str) -> str:
 
 
 def shown_path(path: Iterable[str]) -> str:
-    return "".join(map(shown, path))
+    return "".join(map(format_element, path))
 
 
 def _shown_value(item: Any) -> str:

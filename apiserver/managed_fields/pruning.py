@@ -10,12 +10,12 @@ from typing import Any
 from nominee.apiserver.managed_fields import paths
 from nominee.apiserver.managed_fields.field_set import FieldSet
 from nominee.apiserver.managed_fields.schema import ANY, Shape, Type
-from nominee.apiserver.managed_fields.typed import item_key, resolved
+from nominee.apiserver.managed_fields.typed import item_key, resolve
 
 
 def without(value: Any, gone: FieldSet, declared: Type) -> Any:
     """Return a new document without these fields and elements; a list or map that loses all is null."""
-    kind = resolved(declared, value)
+    kind = resolve(declared, value)
     if kind.shape is Shape.SCALAR:
         return value
     if kind.atomic or not value:
@@ -63,7 +63,7 @@ def with_named_fields(found: FieldSet, declared: Type | None) -> FieldSet:
     return FieldSet(members, children)
 
 
-def reconciled(found: FieldSet, declared: Type) -> FieldSet:
+def reconcile_atomic(found: FieldSet, declared: Type) -> FieldSet:
     """Return a set adjusted to types that are atomic now: members below such a value become that value."""
     return _reconciled(found, declared)[0]
 

@@ -38,7 +38,7 @@ class TypedError(ValueError):
         super().__init__(lines[0] if len(lines) == 1 else "\n".join(["errors:", *(f"  {x}" for x in lines)]))
 
 
-def resolved(declared: Type, *values: Any) -> Type:
+def resolve(declared: Type, *values: Any) -> Type:
     """Return the type, or for `ANY` the type of the values."""
     if declared.shape is not Shape.ANY:
         return declared
@@ -101,7 +101,7 @@ def validate(value: Any, declared: Type) -> None:
 
 
 def _validate(value: Any, declared: Type, path: str, problems: list[tuple[str, str]]) -> None:
-    declared = resolved(declared, value)
+    declared = resolve(declared, value)
     if value is None:
         return
     if declared.shape is Shape.SCALAR:
@@ -137,9 +137,9 @@ def _validate_list(value: list[Any], declared: Type, path: str, problems: list[t
             problems.append((path, f"element {index}: {error}"))
             return
         if element in seen:
-            problems.append((path, f"duplicate entries for key {paths.shown(element)}"))
+            problems.append((path, f"duplicate entries for key {paths.format_element(element)}"))
         seen.add(element)
-        _validate(item, declared.element, path + paths.shown(element), problems)
+        _validate(item, declared.element, path + paths.format_element(element), problems)
 
 
 def scalar_problem(scalar: str, value: Any) -> str:
@@ -191,7 +191,7 @@ def field_set(value: Any, declared: Type) -> FieldSet:
 
 def _fields(value: Any, declared: Type, into: FieldSet) -> bool:
     """Collect the fields below a value; return whether the value itself is a leaf."""
-    declared = resolved(declared, value)
+    declared = resolve(declared, value)
     if declared.shape is Shape.SCALAR or declared.atomic:
         return True
     if declared.shape is Shape.LIST:

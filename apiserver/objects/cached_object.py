@@ -115,7 +115,7 @@ class CachedObject:
         return f"<CachedObject {self.key} @{self.revision}>"
 
 
-def unstored(kind: AnyKind, message: Message, namespace: str = "", name: str = "") -> CachedObject:
+def never_stored(kind: AnyKind, message: Message, namespace: str = "", name: str = "") -> CachedObject:
     """Return a message that is never stored (a review, a TokenRequest) as an object; fills its presence."""
     presence.fill(message)
     stored = envelope.wrap(kind, message.SerializeToString(deterministic=True))

@@ -231,5 +231,5 @@ class RegistryAPI(Protocol):
     """The registry of all kinds."""
 
     async def perform(self, request: ObjectRequest[R]) -> R:
-        """Do what a request asks for. Raises: StatusError, and nothing else."""
+        """Carry out a request. Raises: StatusError, and nothing else."""
         ...

@@ -1,4 +1,4 @@
-"""What a kind's Table is made of: columns, and a function that makes an object's row.
+"""The parts of a kind's Table: columns, and a function that makes an object's row.
 
 Source: kube-apiserver 1.36, pkg/printers (TableGenerator, TableColumnDefinition).
 """

@@ -36,22 +36,22 @@ async def apply(context: RegistryContext, request: Patch, warnings: list[str]) -
     kind = target.kind
     rules.check_options("PatchOptions", options, force=True)
     env = context.environment(options.origin)
-    config = await large_bodies.decoded(len(data), partial(tracking.configuration, data), yaml=True)
+    config = await large_bodies.decode_body(len(data), partial(tracking.configuration, data), yaml=True)
     if len(data) > VALUE_BYTES_MAX:
-        await large_bodies.decoded(len(data), partial(tracking.check_size, kind, config))
+        await large_bodies.decode_body(len(data), partial(tracking.check_size, kind, config))
 
     def applied(live: Any | None) -> Any:
         return _applied(context, target, live, config, options, env)
 
     async def change(current: CachedObject) -> Any:
-        new = applied(conversion.shown(kind, current).message)
+        new = applied(conversion.convert_stored(kind, current).message)
         warnings[:] = tracking.duplicate_warnings(config, options)
         return new
 
     for attempt in range(ATTEMPTS_MAX):
         try:
             changed = await change_object(context, target, change, options, warnings)
-            return conversion.shown(kind, changed), False
+            return conversion.convert_stored(kind, changed), False
         except StatusError as error:
             if target.subresource or not errors.is_not_found(error):
                 raise

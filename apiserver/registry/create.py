@@ -49,14 +49,16 @@ async def create_completed(
     await context.admit("CREATE", kind, obj, None, options)
     prefix = "" if obj.metadata.name else obj.metadata.generateName
     if not prefix:
-        return conversion.shown(kind, await _create(context, strategy, obj, options, env, warnings))
+        return conversion.convert_stored(kind, await _create(context, strategy, obj, options, env, warnings))
     for attempt in range(generate_name.ATTEMPTS_MAX):
         trial = strategy.kind.message()
         trial.CopyFrom(obj)
         trial.metadata.name = generate_name.generate(prefix, context.rng)
         before = len(warnings)
         try:
-            return conversion.shown(kind, await _create(context, strategy, trial, options, env, warnings))
+            return conversion.convert_stored(
+                kind, await _create(context, strategy, trial, options, env, warnings)
+            )
         except StatusError as error:
             if not errors.is_already_exists(error):
                 raise

@@ -41,4 +41,4 @@ async def delete(context: RegistryContext, request: Delete) -> tuple[CachedObjec
     if gone:
         await context.release(strategy.kind, found, dry_run=bool(options.dryRun))
     await context.settle(strategy.kind, found)
-    return conversion.shown(kind, found), gone
+    return conversion.convert_stored(kind, found), gone

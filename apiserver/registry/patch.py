@@ -27,12 +27,12 @@ async def patch(context: RegistryContext, request: Patch, warnings: list[str]) -
     validation = patching.validation_of(options, context.gates.version)
     now = context.environment(options.origin).now
     parse = partial(patching.parse, patch_kind, data, validation)
-    document = await large_bodies.decoded(len(data), parse)
+    document = await large_bodies.decode_body(len(data), parse)
 
     async def change(current: CachedObject) -> Any:
-        shown = conversion.shown(kind, current).message
+        shown = conversion.convert_stored(kind, current).message
         apply = partial(patching.apply, kind, patch_kind, document, shown, validation)
-        new = conversion.as_stored(kind, await large_bodies.decoded(len(data), apply))
+        new = conversion.as_stored(kind, await large_bodies.decode_body(len(data), apply))
         check_namespace(strategy, target.namespace, new.metadata)
         check_name(target.name, new.metadata)
         if not new.metadata.resourceVersion:
@@ -46,4 +46,4 @@ async def patch(context: RegistryContext, request: Patch, warnings: list[str]) -
     finally:
         # Also when the patch fails: an unknown field may be the reason.
         warnings.extend(patching.warnings(validation))
-    return conversion.shown(kind, changed)
+    return conversion.convert_stored(kind, changed)

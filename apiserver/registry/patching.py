@@ -167,7 +167,7 @@ def _document(kind: AnyKind, current: Any) -> dict[str, Any]:
 
 
 def _shown(patch_kind: PatchKind, patch: Any, changed: Any) -> str:
-    """Return what an error shows: the patched object, or for a strategic merge patch the patch."""
+    """Return the value for an error: the patched object, or the patch if it is a strategic merge patch."""
     if patch_kind is PatchKind.STRATEGIC:
         return go_text(patch)
     return json.dumps(dict(sorted(changed.items())), separators=(",", ":"), ensure_ascii=False)
@@ -207,7 +207,7 @@ def _other_type(kind: AnyKind, document: dict[str, Any]) -> str:
 
     Upstream converts another version of the kind.
     """
-    problem = body_type.malformed(document)
+    problem = body_type.type_problem(document)
     if problem:
         return f"couldn't get version/kind; {problem}"
     version, name = document.get("apiVersion") or "", document.get("kind") or kind.kind

@@ -25,7 +25,7 @@ async def get(context: RegistryContext, request: Get) -> CachedObject:
         found = await context.store.newest(stored, namespace, name)
     if found is None:
         raise errors.not_found(kind, name)
-    return conversion.shown(kind, found)
+    return conversion.convert_stored(kind, found)
 
 
 async def list_objects(context: RegistryContext, request: List) -> ListPage:

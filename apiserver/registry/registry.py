@@ -130,12 +130,12 @@ class Registry:
         self.repair = Repair(store, objects, ports, clock)
 
     async def prepare_services(self) -> None:
-        """Create the default ServiceCIDR, and repair what an earlier server left. Raises: StatusError."""
+        """Create the default ServiceCIDR, and repair an earlier server's allocations. Raises: StatusError."""
         await default_range.ensure(self, self._context.clock)
         await self.repair.once()
 
     async def perform(self, request: ObjectRequest[R]) -> R:
-        """Do what a request asks for. Raises: StatusError."""
+        """Carry out a request. Raises: StatusError."""
         with _Statuses() as warnings:
             return cast("R", await _PERFORM[type(request)](self._context, request, warnings))
 

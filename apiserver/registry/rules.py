@@ -83,7 +83,7 @@ def without_double_owners(new: meta.ObjectMeta, *, patched: bool = False) -> str
 
 
 def fill_metadata(new: meta.ObjectMeta, uid: str, env: Environment) -> None:
-    """Set the metadata that only the server sets, and clear what a client may not set."""
+    """Set the metadata that only the server sets, and clear fields that a client may not set."""
     new.creationTimestamp.CopyFrom(env.now)
     new.uid = uid
     new.ClearField("deletionTimestamp")

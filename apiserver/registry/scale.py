@@ -172,7 +172,7 @@ async def _apply(
 
 
 def _take_over(new: Any, scale: autoscaling.Scale) -> None:
-    """Copy what a Scale sets into the workload; storage compares the resource version."""
+    """Copy the fields of a Scale into the workload; storage compares the resource version."""
     new.spec.replicas = scale.spec.replicas
     new.metadata.resourceVersion = scale.metadata.resourceVersion
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nominee.apiserver.access.service_accounts import ISSUER, Claims
-from nominee.apiserver.objects.cached_object import CachedObject, unstored
+from nominee.apiserver.objects.cached_object import CachedObject, never_stored
 from nominee.apiserver.validation import field
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import GroupKind, GroupResource
@@ -71,7 +71,7 @@ async def issue(
     body.status.token = tokens.issue(claims)
     body.status.expirationTimestamp.seconds = int(expires)
     body.metadata.creationTimestamp.seconds = int(now)
-    return unstored(TOKEN_REQUEST, body, namespace, name)
+    return never_stored(TOKEN_REQUEST, body, namespace, name)
 
 
 async def _bound(lookup: Lookup, reference: Any, namespace: str, account: str) -> list[tuple[str, str, str]]:

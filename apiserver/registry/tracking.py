@@ -1,4 +1,4 @@
-"""managedFields in the registry: what each write does with them, and the bodies of server-side apply.
+"""managedFields in the registry: their changes by each write, and the bodies of server-side apply.
 
 The rules are in `nominee.apiserver.managed_fields`, which is imported on first use. An object is tracked
 from its creation when the front asks for it (REST), or else from its first apply; a write of an object that

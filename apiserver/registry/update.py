@@ -56,7 +56,7 @@ async def update(context: RegistryContext, request: Update, warnings: list[str])
         if obj.metadata.resourceVersion or obj.metadata.uid:
             raise
     else:
-        return conversion.shown(kind, changed), False
+        return conversion.convert_stored(kind, changed), False
     context.check_may_create(target, options.origin)
     return await create(context, Create(kind, target.namespace, obj, options), warnings), True
 

@@ -51,7 +51,7 @@ _SERVED_VERSION: Final = {
 """The served version of a kind in a version that upstream's scheme has, and that is not served here."""
 
 
-def malformed(document: Mapping[str, Any]) -> str:
+def type_problem(document: Mapping[str, Any]) -> str:
     """Return the problem of an apiVersion or kind that is no string, or ""."""
     for key in ("apiVersion", "kind"):
         value = document.get(key)

@@ -22,8 +22,8 @@ def _limiter() -> anyio.CapacityLimiter:
     return anyio.CapacityLimiter(_AT_ONCE_MAX)
 
 
-async def decoded(size: int, decode: Callable[[], _T], *, yaml: bool = False) -> _T:
-    """Return what `decode` makes of a body of `size` bytes; raises as it does.
+async def decode_body(size: int, decode: Callable[[], _T], *, yaml: bool = False) -> _T:
+    """Return the result of `decode` for a body of `size` bytes; raises as it does.
 
     It may run in a thread, so it changes nothing that others use.
     """

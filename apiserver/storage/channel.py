@@ -23,7 +23,7 @@ from nominee.apiserver.storage.interface import (
     StorageUnavailable,
     ValueTooLarge,
 )
-from nominee.machinery.client.unary_call import covered
+from nominee.machinery.client.unary_call import call_of
 from nominee.machinery.runtime import call_faults, task_faults
 from nominee.machinery.runtime.call_faults import FAULTS
 
@@ -119,7 +119,7 @@ async def _once(send: Callable[..., Awaitable[T]], request: Message, timeout_sec
     try:
         if FAULTS.rules:
             return await task_faults.current().call(
-                covered(ETCD, request),
+                call_of(ETCD, request),
                 lambda seconds: send(request, timeout=seconds, metadata=REQUIRE_LEADER, wait_for_ready=True),
                 timeout_seconds,
             )

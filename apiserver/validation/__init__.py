@@ -1,4 +1,4 @@
-"""What makes an object invalid, worded and located as kube-apiserver 1.36 words and locates it.
+"""Validation rules that kinds share, with kube-apiserver 1.36's texts and field paths.
 
 Pure functions from messages to lists of causes. Start at `field` (the kinds of errors) and `metadata` (what
 holds for every kind); `pods` has the parts of a pod's spec. These are the rules that several kinds share;

@@ -30,7 +30,7 @@ _NEEDLESS_ZEROS = re.compile(r"(?<![0-9a-fA-F])0+(?=[0-9a-fA-F])")
 
 
 def _sloppily(text: str) -> tuple[Address | None, str]:
-    """As upstream's ParseIPSloppy reads it, and what is wrong with it still ("" where nothing is)."""
+    """Parse an address as upstream's ParseIPSloppy does, and return its remaining problem or ""."""
     if "%" in text:
         return None, ""
     try:
@@ -97,7 +97,7 @@ def _prefix_length(text: str) -> int | None:
 
 
 def canonical_problems(text: str) -> tuple[str, ...]:
-    """Return what is wrong with an address that must be in canonical form; upstream: IsValidIP."""
+    """Return the problems of an address that must be in canonical form; upstream: IsValidIP."""
     address, problem = _sloppily(text)
     if address is None:
         return (_ADDRESS_PROBLEM,)
@@ -171,7 +171,7 @@ _NAME_LENGTH_MAX = 15
 
 
 def port_name(name: str) -> list[str]:
-    """Return what is wrong with a port's name (IANA_SVC_NAME)."""
+    """Return the problems of a port's name (IANA_SVC_NAME)."""
     problems = []
     if len(name.encode()) > _NAME_LENGTH_MAX:
         problems.append(f"must be no more than {_NAME_LENGTH_MAX} characters")

@@ -30,6 +30,6 @@ def is_zero(value: intstr.IntOrString) -> bool:
     return not (digits.isascii() and digits.isdigit()) or not digits.strip("0")
 
 
-def shown(value: intstr.IntOrString) -> int | str:
+def shown_value(value: intstr.IntOrString) -> int | str:
     """Return the value as error messages show it."""
     return value.intVal if value.type == _INT else value.strVal

@@ -1,4 +1,4 @@
-"""What must hold for the metadata of every kind (apimachinery/pkg/api/validation/objectmeta.go 1.36)."""
+"""Validation of every kind's metadata (apimachinery/pkg/api/validation/objectmeta.go 1.36)."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _common(metadata: meta.ObjectMeta, path: str) -> list[Cause]:
 def object_meta_update(
     new: meta.ObjectMeta, old: meta.ObjectMeta, path: str = PATH, *, standard: bool = True
 ) -> list[Cause]:
-    """Check what must not change in metadata; `standard` as in `object_meta`."""
+    """Check that an update leaves immutable metadata as it is; `standard` as in `object_meta`."""
     errors: list[Cause] = []
     if old.HasField("deletionTimestamp"):
         added = set(new.finalizers) - set(old.finalizers)

@@ -1,4 +1,4 @@
-"""Which texts are names: `nominee.machinery.api.names` with a memory, and what only an API server asks.
+"""Valid names: `nominee.machinery.api.names` with a cache, and the rules that only an API server has.
 
 Each function gives upstream's complaints about a text, an empty tuple for a good one. The verdicts are
 cached: the same names come again and again. Source: k8s.io/apimachinery/pkg/util/validation 1.36.
@@ -43,25 +43,25 @@ PERCENT_PROBLEM = regex_problem(
 
 @lru_cache(maxsize=65536)
 def dns_label(text: str) -> Problems:
-    """Return what is wrong with an RFC 1123 label: namespaces, containers."""
+    """Return the problems of an RFC 1123 label: namespaces, containers."""
     return tuple(names.dns_label_problems(text))
 
 
 @lru_cache(maxsize=4096)
 def dns_1035_label(text: str) -> Problems:
-    """Return what is wrong with an RFC 1035 label, which begins with a letter: services."""
+    """Return the problems of an RFC 1035 label, which begins with a letter: services."""
     return tuple(names.dns_1035_label_problems(text))
 
 
 @lru_cache(maxsize=65536)
 def dns_subdomain(text: str) -> Problems:
-    """Return what is wrong with an RFC 1123 subdomain: most object names."""
+    """Return the problems of an RFC 1123 subdomain: most object names."""
     return tuple(names.dns_subdomain_problems(text))
 
 
 @lru_cache(maxsize=65536)
 def qualified_name(text: str) -> Problems:
-    """Return what is wrong with a label key, extended resource or taint key: `name` or `prefix/name`."""
+    """Return the problems of a label key, extended resource or taint key: `name` or `prefix/name`."""
     return tuple(names.qualified_name_problems(text))
 
 
@@ -72,7 +72,7 @@ def label_value(text: str) -> Problems:
 
 @lru_cache(maxsize=4096)
 def wildcard_subdomain(text: str) -> Problems:
-    """Return what is wrong with a wildcard host of an Ingress, as `*.example.com`."""
+    """Return the problems of a wildcard host of an Ingress, as `*.example.com`."""
     problems = []
     if len(text.encode()) > SUBDOMAIN_LENGTH_MAX:
         problems.append(too_long(SUBDOMAIN_LENGTH_MAX))
@@ -87,7 +87,7 @@ def mask_trailing_dash(prefix: str) -> str:
 
 
 def config_key(text: str) -> Problems:
-    """Return what is wrong with a key of a ConfigMap or Secret."""
+    """Return the problems of a key of a ConfigMap or Secret."""
     problems = []
     if len(text.encode()) > SUBDOMAIN_LENGTH_MAX:
         problems.append(too_long(SUBDOMAIN_LENGTH_MAX))

@@ -15,7 +15,6 @@ _STANDARD = frozenset({"cpu", "memory", "ephemeral-storage"})
 _POD_LEVEL = frozenset({"cpu", "memory"})
 _HUGE_PAGES = "hugepages-"
 _NATIVE_PREFIX = "kubernetes.io/"
-_OVERCOMMIT = _STANDARD
 # The resources that a quantity counts in whole pieces.
 _STANDARD_INTEGERS = frozenset({"pods", "services", "replicationcontrollers", "resourcequotas", "secrets",
     "configmaps", "persistentvolumeclaims", "services.nodeports", "services.loadbalancers"})  # fmt: skip
@@ -57,7 +56,7 @@ def _standard_name_problems(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _name_problems(name: str) -> tuple[str, ...]:
-    """What is wrong with a container's resource name."""
+    """Return the problems of a container's resource name."""
     problems = list(_standard_name_problems(name))
     if "/" not in name:
         if name not in _STANDARD and not is_huge_page(name):

@@ -1,4 +1,4 @@
-"""What a pod says about where it may run: tolerations, affinity, spreading, gates (kube-apiserver 1.36)."""
+"""Scheduling terms of a pod: tolerations, affinity, spreading, gates (kube-apiserver 1.36)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from nominee.machinery.api.selectors import parse_int64
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
 _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
-_NODE_OPERATORS = ("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn")
 _DEFAULT_OPTIONS = PodOptions()
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _decimal = re.compile(r"-?[1-9][0-9]*|0", re.ASCII)
@@ -249,7 +248,7 @@ def _spread_keys(path: str, constraint: core.TopologySpreadConstraint) -> list[C
     own = set(constraint.labelSelector.matchLabels)
     for index, key in enumerate(constraint.matchLabelKeys):
         errors += label_name(f"{path}[{index}]", key)
-        # One of them is what the key itself was made into.
+        # One match is the requirement that the strategy has added for the key.
         if key in own or found.count(key) > 1:
             problem = "exists in both matchLabelKeys and labelSelector"
             errors.append(field.invalid(f"{path}[{index}]", key, problem))

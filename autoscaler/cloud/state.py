@@ -229,7 +229,7 @@ class CloudState:
         }
 
     def restore(self, document: StateDocument) -> None:
-        """Replace the state by what `to_document` returned.
+        """Replace the state by a document of `to_document`.
 
         Raises:
             KeyError, TypeError, ValueError: the document has another form.

@@ -1,1 +1,1 @@
-"""What the steps of the loop decide with: snapshot, simulation, state of the groups, limits. Pure."""
+"""Decisions of the loop's steps: snapshot, simulation, state of the groups, limits. Pure."""

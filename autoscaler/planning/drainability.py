@@ -169,7 +169,9 @@ def _replicated(context: DrainContext, pod: core.Pod) -> DrainStatus | None:
 
 
 def _system(context: DrainContext, pod: core.Pod) -> DrainStatus | None:
-    young = context.now - pods.created(pod) <= context.options.blocking_system_pod_distruption_timeout
+    young = (
+        context.now - pods.creation_seconds(pod) <= context.options.blocking_system_pod_distruption_timeout
+    )
     if not context.options.skip_nodes_with_system_pods or pod.metadata.namespace != "kube-system":
         return None
     if young and not context.budgets.has_matching(pod):

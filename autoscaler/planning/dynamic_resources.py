@@ -1,4 +1,4 @@
-"""Claims and devices of the cluster snapshot: those of the cluster, and what the simulation changes.
+"""Claims and devices of the cluster snapshot: those of the cluster, and the simulation's changes.
 
 A pod that is scheduled in the simulation gets its devices as the scheduler would allocate them (its
 DynamicResources plugin decides); they are released when the pod is moved. The tables live as long as the
@@ -91,7 +91,7 @@ class _Tracker(ClaimTracker):
 
 
 class DynamicResources:
-    """The claims and slices of the cluster snapshot. `listers` are what the simulation's plugins read.
+    """The claims and slices of the cluster snapshot. The simulation's plugins read `listers`.
 
     There are no devices until the first `refresh`.
     """

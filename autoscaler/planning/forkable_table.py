@@ -111,4 +111,4 @@ class ForkableTable(Generic[M]):
                 on_delete(old, False)
 
     def _update_indexes(self, old: M | None, new: M | None) -> None:
-        """Update what a subclass derives from the objects; called before the handlers."""
+        """Update the indexes that a subclass derives from the objects; called before the handlers."""

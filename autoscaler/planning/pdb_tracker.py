@@ -23,7 +23,7 @@ class _Budget:
 
 
 class RemainingPdbTracker:
-    """Track what the simulated removals leave of each budget's `status.disruptionsAllowed`."""
+    """Tracks each budget's `status.disruptionsAllowed` after the simulated removals."""
 
     def __init__(self, budgets: Iterable[policy.PodDisruptionBudget]) -> None:
         self._budgets = [

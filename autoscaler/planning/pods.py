@@ -63,7 +63,7 @@ def is_long_terminating(pod: core.Pod, now: float) -> bool:
     return deleted + grace_seconds(pod) + LONG_TERMINATING_EXTRA_SECONDS < now
 
 
-def created(pod: core.Pod) -> float:
+def creation_seconds(pod: core.Pod) -> float:
     """Return the creation time in seconds since the epoch."""
     return from_time(pod.metadata.creationTimestamp)
 

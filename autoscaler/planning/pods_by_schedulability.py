@@ -1,4 +1,4 @@
-"""Pods of the cluster by what the scheduler has done with them. Pure.
+"""Pods of the cluster by the scheduler's result for them. Pure.
 
 Source: cluster-autoscaler 1.36, utils/kubernetes listers.
 """

@@ -20,7 +20,7 @@ from nominee.scheduler.framework.types import NodeInfo
 
 
 def drain_context(options: Options, inputs: ScaleDownInput, budgets: RemainingPdbTracker) -> DrainContext:
-    """Return what the drainability rules read in this loop."""
+    """Return the context of the drainability rules in this loop."""
     return DrainContext(
         options=options,
         budgets=budgets,

@@ -1,4 +1,4 @@
-"""What scale-down planning reads in one loop, and the nodes that it proposes to remove."""
+"""The input of scale-down planning in one loop, and the nodes that it proposes to remove."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class ScaleUpResult(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class ScaleUpPlan:
-    """Groups to increase, and what that means for the pending pods."""
+    """Groups to increase, and the effect on the pending pods."""
 
     result: ScaleUpResult
     scale_ups: list[ScaleUpInfo] = field(default_factory=list)
@@ -244,7 +244,7 @@ def _similar(
 def _within_quota(
     inputs: ScaleUpInput, scale_ups: Sequence[ScaleUpInfo], quota: MaxQuota
 ) -> list[ScaleUpInfo]:
-    """Limit each scale-up to what those before it leave of the quota."""
+    """Limit each scale-up to the quota that is left by those before it."""
     limited = []
     for info in scale_ups:
         count = quota.take(_node(inputs.templates[info.group.id]), info.delta)

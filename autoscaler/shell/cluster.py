@@ -46,7 +46,7 @@ _READ_BY_PLUGINS = (
 
 
 class ApiCluster:
-    """The API server. `informers` must run beside it; `listers` are what the simulation's plugins read."""
+    """The API server. `informers` must run beside it; the simulation's plugins read `listers`."""
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ def initialize_cluster_snapshot(
 
 
 def _pod_infos(state: AutoscalerState, pods: Iterable[core.Pod]) -> list[PodInfo]:
-    """Return what the simulation derives from pods; unchanged pods keep it from loop to loop."""
+    """Return the PodInfos of the simulation; unchanged pods keep theirs from loop to loop."""
     infos = []
     for pod in pods:
         former = state.pod_infos.get(pod.metadata.uid)

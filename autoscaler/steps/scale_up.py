@@ -42,7 +42,7 @@ def scale_up(state: AutoscalerState, context: LoopContext, pending: list[core.Po
 
 
 def scale_up_input(state: AutoscalerState, context: LoopContext) -> ScaleUpInput:
-    """Return what scale-up planning reads in this loop."""
+    """Return the input of scale-up planning in this loop."""
     return ScaleUpInput(
         options=state.options,
         snapshot=context.snapshot,
@@ -80,7 +80,7 @@ def execute_scale_up(state: AutoscalerState, context: LoopContext, plan: ScaleUp
 def _fail(
     state: AutoscalerState, context: LoopContext, info: ScaleUpInfo, failure: Failure, plan: ScaleUpPlan
 ) -> None:
-    """Back the group off; what was increased before stays in the plan."""
+    """Back the group off; increases before it stay in the plan."""
     group, now = info.group.id, context.result.at.monotonic
     text = f"Scale-up failed for group {group}: {failure}"
     context.result.events.status("Warning", "FailedToScaleUpGroup", text)

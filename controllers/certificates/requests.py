@@ -90,7 +90,7 @@ def waits_for_certificate(request: certificates.CertificateSigningRequest) -> bo
     )
 
 
-def approved(
+def approve(
     request: certificates.CertificateSigningRequest, subresource: Subresource
 ) -> certificates.CertificateSigningRequest:
     """Return the request with the condition Approved, since its user may create the subresource."""
@@ -101,7 +101,7 @@ def approved(
     return new
 
 
-def failed(
+def fail(
     request: certificates.CertificateSigningRequest, message: str
 ) -> certificates.CertificateSigningRequest:
     """Return the request with the condition Failed, since its signer refuses it."""

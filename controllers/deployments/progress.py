@@ -85,7 +85,7 @@ def _timed_out(deployment: apps.Deployment, status: apps.DeploymentStatus, now: 
     return found.lastUpdateTime.seconds + deployment.spec.progressDeadlineSeconds < now
 
 
-def counted(
+def count_replicas(
     deployment: apps.Deployment,
     sets: Sequence[apps.ReplicaSet],
     new: apps.ReplicaSet | None,

@@ -74,7 +74,7 @@ class Outcome:
 
 @dataclass
 class _Work:
-    """One reconciliation: copies that it changes, and what it has decided so far."""
+    """One reconciliation: copies that it changes, and its decisions so far."""
 
     deployment: apps.Deployment
     sets: list[apps.ReplicaSet]
@@ -128,7 +128,7 @@ def sync(
     """Return the next actions for a deployment and the replica sets that it controls.
 
     `running`: uids of sets that have pods which have not ended (those being deleted among them). `now` in
-    epoch seconds; `terminating` as in `progress.counted`.
+    epoch seconds; `terminating` as in `progress.count_replicas`.
     """
     work = _Work(_copy(deployment), [], now, terminating, running)
     work.sets = [_copy(each) for each in sorted(replica_sets, key=sets.age_order)]
@@ -403,7 +403,9 @@ def _restore(deployment: apps.Deployment, each: apps.ReplicaSet) -> None:
 
 
 def _count(work: _Work, *, judged: bool = False) -> None:
-    status = progress.counted(work.deployment, work.sets, work.new, work.now, terminating=work.terminating)
+    status = progress.count_replicas(
+        work.deployment, work.sets, work.new, work.now, terminating=work.terminating
+    )
     work.judged = judged
     if judged:
         progress.judge(work.deployment, work.sets, work.new, status, work.now)
@@ -419,7 +421,7 @@ def create_failed(deployment: apps.Deployment, message: str, now: float) -> apps
     return failed
 
 
-def collided(deployment: apps.Deployment) -> apps.Deployment:
+def count_collision(deployment: apps.Deployment) -> apps.Deployment:
     """Return the deployment with one more collision: another owner's replica set has the name."""
     counted = _copy(deployment)
     counted.status.collisionCount += 1

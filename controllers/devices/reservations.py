@@ -1,4 +1,4 @@
-"""The consumers of a resource claim: which are kept, and what is written when their pods have ended. Pure."""
+"""The consumers of a resource claim: those that stay, and the write when their pods have ended. Pure."""
 
 from __future__ import annotations
 

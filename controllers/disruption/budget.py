@@ -94,7 +94,7 @@ def _scale(pods: Sequence[core.Pod], scales: Mapping[str, Scale | None]) -> int:
     return sum(replicas.values())
 
 
-def unmanaged(budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod]) -> list[str]:
+def unmanaged_pods(budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod]) -> list[str]:
     """Return the names of pods without a controller, which a budget that needs scales cannot count."""
     spec = budget.spec
     if spec.HasField("maxUnavailable") or spec.minAvailable.type == 1:
@@ -245,7 +245,7 @@ def budget_events(budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod]) 
     events = []
     if not pods:
         events.append(PlannedEvent("NoPods", "No matching pods found"))
-    if unmanaged(budget, pods):
+    if unmanaged_pods(budget, pods):
         events.append(PlannedEvent("UnmanagedPods", _UNMANAGED, "Warning"))
     return events
 

@@ -38,7 +38,7 @@ class Writes:
 
 
 def endpoint_key(endpoint: discovery.Endpoint) -> EndpointKey:
-    """Return what makes two endpoints the same one: addresses, hostname and target."""
+    """Return the identity of an endpoint: addresses, hostname and target."""
     target = endpoint.targetRef
     return tuple(sorted(endpoint.addresses)), endpoint.hostname, target.namespace, target.name
 
@@ -49,7 +49,7 @@ def same_endpoint(one: discovery.Endpoint, other: discovery.Endpoint) -> bool:
 
 
 def ports_key(ports: Iterable[discovery.EndpointPort]) -> PortsKey:
-    """Return what makes two lists of ports the same, in whichever order."""
+    """Return the identity of a list of ports, in whichever order."""
     rows = [
         (
             port.name,

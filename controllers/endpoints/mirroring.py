@@ -20,7 +20,7 @@ from nominee.controllers.endpoints.filling import (
 )
 from nominee.controllers.endpoints.pods import TRIGGER_TIME, AddressType
 from nominee.controllers.endpoints.slices import MANAGED_BY_LABEL, SERVICE_LABEL, name_prefix, recycle
-from nominee.controllers.endpoints.subsets import repacked
+from nominee.controllers.endpoints.subsets import repack
 from nominee.controllers.planned_events import PlannedEvent
 from nominee.machinery.api.objects import is_terminating, owner_reference
 from nominee.machinery.api.pb import core, discovery
@@ -72,7 +72,7 @@ def plan(
 def _desired(endpoints: core.Endpoints) -> tuple[dict[_Group, _Desired], list[PlannedEvent]]:
     found: dict[_Group, _Desired] = {}
     invalid = skipped = 0
-    for subset in repacked(endpoints.subsets):
+    for subset in repack(endpoints.subsets):
         ports = [_port(port) for port in subset.ports]
         rows = [
             *((row, True) for row in subset.addresses),

@@ -27,7 +27,7 @@ class PendingWrites:
         self._deleted.setdefault(key, set()).add(obj.metadata.uid)
 
     def is_own(self, key: ObjectKey, obj: Object) -> bool:
-        """Report whether an object that the informer shows is what was written last."""
+        """Report whether an object that the informer shows is the last one written."""
         return resource_version_of(obj) in self._revisions.get(key, ())
 
     def is_own_deletion(self, key: ObjectKey, obj: Object) -> bool:

@@ -1,4 +1,4 @@
-"""What a pod contributes to the endpoints of a Service. Pure.
+"""A pod's endpoints of a Service. Pure.
 
 Source: Kubernetes 1.36, k8s.io/endpointslice/util (ShouldPodBeInEndpoints, podEndpointsChanged) and FindPort.
 """

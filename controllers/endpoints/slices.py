@@ -157,7 +157,7 @@ def _desired(
 
 
 def _ports(service: core.Service, numbers: Iterable[int | None]) -> list[discovery.EndpointPort]:
-    """Return the Service's ports with the numbers that they have in a pod; what it lacks is left out."""
+    """Return the Service's ports with their numbers in a pod; ports that it lacks are omitted."""
     ports = []
     for port, number in zip(service.spec.ports, numbers, strict=True):
         if number is None:

@@ -54,7 +54,7 @@ def desired_subsets(service: core.Service, pods: Iterable[core.Pod]) -> list[cor
             rows = subset.addresses if not_ready or is_ready(pod) else subset.notReadyAddresses
             rows.add().CopyFrom(row)
             found.append(subset)
-    return repacked(found)
+    return repack(found)
 
 
 def desired(
@@ -89,7 +89,7 @@ def desired(
     return new
 
 
-def repacked(subsets: Iterable[core.EndpointSubset]) -> list[core.EndpointSubset]:
+def repack(subsets: Iterable[core.EndpointSubset]) -> list[core.EndpointSubset]:
     """Return equivalent subsets of which no two have the same addresses, or the same port of one address.
 
     An address that is both ready and not ready counts as not ready.

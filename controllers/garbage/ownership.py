@@ -1,4 +1,4 @@
-"""What happens to an object when its owners are deleted. Pure.
+"""Deletion and orphaning of an object whose owners are deleted. Pure.
 
 Source: kube-controller-manager 1.36, pkg/controller/garbagecollector (attemptToDeleteItem,
 classifyReferences, processDeletingDependentsItem).

@@ -73,7 +73,7 @@ def on_nodes(pods: Sequence[core.Pod], gone: Iterable[str]) -> list[core.Pod]:
     return [pod for pod in pods if pod.spec.nodeName in names]
 
 
-def failed(pod: core.Pod, now: meta.Time, *, node_gone: bool) -> core.Pod | None:
+def fail(pod: core.Pod, now: meta.Time, *, node_gone: bool) -> core.Pod | None:
     """Return the pod as Failed, to be written before its deletion; None where it has ended already."""
     if has_ended(pod):
         return None

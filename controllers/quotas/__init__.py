@@ -1,4 +1,4 @@
-"""ResourceQuotas: what a namespace uses, counted from its objects.
+"""ResourceQuotas: the usage of a namespace, counted from its objects.
 
 `usage` counts and writes the status; `shell` has the controller, which decides when to count again.
 

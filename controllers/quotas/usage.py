@@ -1,4 +1,4 @@
-"""What a namespace uses of a ResourceQuota's resources. Pure.
+"""Usage of a ResourceQuota's resources in a namespace. Pure.
 
 Source: kube-controller-manager 1.36, resourcequota-controller.
 """
@@ -26,7 +26,9 @@ def measured_kinds(resource_quota: core.ResourceQuota) -> list[Kind[Message]]:
     return [kind for kind in countable if any(quota.is_measured(kind, name) for name in names)]
 
 
-def used(resource_quota: core.ResourceQuota, objects: Mapping[Kind[Message], Iterable[Message]]) -> Amounts:
+def usage_of(
+    resource_quota: core.ResourceQuota, objects: Mapping[Kind[Message], Iterable[Message]]
+) -> Amounts:
     """Return how much of each resource of the quota a namespace's objects use."""
     names = sorted(resource_quota.spec.hard)
     total = {
@@ -42,7 +44,7 @@ def used(resource_quota: core.ResourceQuota, objects: Mapping[Kind[Message], Ite
     return total
 
 
-def recounted(resource_quota: core.ResourceQuota, total: Amounts) -> core.ResourceQuota | None:
+def recount(resource_quota: core.ResourceQuota, total: Amounts) -> core.ResourceQuota | None:
     """Return the quota with its status updated, None where it needs no change."""
     hard = amounts.read(resource_quota.spec.hard)
     if amounts.read(resource_quota.status.hard) == hard and amounts.read(resource_quota.status.used) == total:

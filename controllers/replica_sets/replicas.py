@@ -132,7 +132,7 @@ def plan(
     siblings_on_node: Mapping[str, int],
     now_seconds: float,
 ) -> Plan:
-    """Return what brings the active pods to spec.replicas."""
+    """Return the creations and deletions that bring the active pods to spec.replicas."""
     if is_terminating(replica_set):
         return Plan()
     difference = len(active) - replica_set.spec.replicas

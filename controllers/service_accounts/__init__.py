@@ -1,4 +1,4 @@
-"""What every namespace has: a service account named default, and the authority to trust the API server by.
+"""Default objects of every namespace: the service account `default`, and the API server's authority.
 
 `objects` has what is written; `shell` has the two controllers.
 

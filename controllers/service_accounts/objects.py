@@ -27,7 +27,7 @@ def default_account(namespace: str) -> core.ServiceAccount:
     return account
 
 
-def published(live: core.ConfigMap | None, namespace: str, root_ca: str) -> core.ConfigMap | None:
+def publish(live: core.ConfigMap | None, namespace: str, root_ca: str) -> core.ConfigMap | None:
     """Return the ConfigMap to write, created where `live` is None; None where the live one is right.
 
     `root_ca` is the API server's authority (PEM), "" where it has none.

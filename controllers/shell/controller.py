@@ -162,7 +162,7 @@ class Runner(ABC):
         """Run until cancelled."""
 
     def record(self, regarding: Message, event: PlannedEvent | None) -> None:
-        """Record an event about an object or what an ObjectReference names; None is no event."""
+        """Record an event about an object or an ObjectReference; None is no event."""
         if event is not None:
             self.recorder.event(regarding, event.type, event.reason, action="", note=event.note)
 

@@ -118,7 +118,7 @@ ALIASES: dict[str, str] = {
 """Names from before 1.28, which kube-controller-manager still accepts."""
 
 
-def chosen(text: str) -> list[str]:
+def select_controllers(text: str) -> list[str]:
     """Return the names that `--controllers` selects: `*` is all, `-name` all but, `name` only.
 
     Raises: click.BadParameter for an unknown name. Source: kube-controller-manager's --controllers.
@@ -155,7 +155,7 @@ def _check_started(name: str, started: Set[str]) -> None:
 
 async def run_manager(process: Process, options: Options) -> None:
     """Run the chosen controllers until cancelled."""
-    names = chosen(options.controllers)
+    names = select_controllers(options.controllers)
     client = await process.client(user_agent=f"kube-controller-manager/v{process.version}")
     recorders = Recorders(client, process.clock)
     informers = InformerSet(client, process.clock, process.rng)

@@ -1,4 +1,4 @@
-"""Volumes: binding claims to them, the provisioner `delayed.nominee.dev`, protection of what is in use.
+"""Volumes: binding claims to them, the provisioner `delayed.nominee.dev`, protection of those in use.
 
 Start with `binding`, which yields the next step (`steps`) of a claim or a volume; `provisioning` decides what
 an external provisioner does, `protection` which claims are in use. `shell` has the controllers.

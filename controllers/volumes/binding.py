@@ -1,4 +1,4 @@
-"""What the persistent volume controller does next for a claim or a volume. Pure.
+"""The next step of the persistent volume controller for a claim or a volume. Pure.
 
 Source: kube-controller-manager 1.36, pkg/controller/volume/persistentvolume (syncClaim, syncVolume), and the
 order of its writes as recorded in the timelines: the volume's status, the claim with its bind annotations,
@@ -124,7 +124,7 @@ def _bind_claim(claim: core.PersistentVolumeClaim, volume: core.PersistentVolume
 
 
 def _set_bound_status(status: core.PersistentVolumeClaimStatus, volume: core.PersistentVolume) -> None:
-    """Set what a claim's status takes from its volume.
+    """Copy the volume's values into a claim's status.
 
     The capacity and the VolumeAttributesClass are set when the claim becomes bound; later they belong to
     who resizes or modifies the volume.
@@ -201,7 +201,7 @@ def _unbound_claim(view: ClaimView) -> Step | None:
 
 
 def _wait(claim: core.PersistentVolumeClaim, pods: Sequence[str]) -> Step:
-    """Return the event that says what a claim whose pod has no node waits for."""
+    """Return the event with the reason why a claim whose pod has no node waits."""
     if not pods:
         reason, note = "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
     else:

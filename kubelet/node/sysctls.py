@@ -12,7 +12,7 @@ from typing import Final
 
 from nominee.machinery.api.names import go_quote
 from nominee.machinery.api.pb import core
-from nominee.machinery.api.sysctls import dotted, namespace_of
+from nominee.machinery.api.sysctls import namespace_of, with_dots
 from nominee.machinery.features.gates import Version
 
 FORBIDDEN: Final = "SysctlForbidden"
@@ -59,7 +59,7 @@ class SysctlAllowlist:
             if len(pattern) > _LENGTH_MAX or not re.fullmatch(_PATTERN, pattern, re.ASCII):
                 limits = f"must have at most {_LENGTH_MAX} characters and match regex {_PATTERN}"
                 raise ValueError(f"sysctl {go_quote(pattern)} {limits}")
-            name = dotted(pattern)
+            name = with_dots(pattern)
             if not namespace_of(name.removesuffix("*")):
                 sort = "sysctls" if name.endswith("*") else "sysctl"
                 raise ValueError(f"the {sort} {go_quote(name)} are not known to be namespaced")
@@ -72,7 +72,7 @@ class SysctlAllowlist:
     def problem(self, pod: core.Pod) -> str:
         """Return why the pod may not have its sysctls, "" if it may."""
         for sysctl in pod.spec.securityContext.sysctls:
-            name = dotted(sysctl.name)
+            name = with_dots(sysctl.name)
             if name not in self.names and not name.startswith(self.prefixes):
                 return f"forbidden sysctl: {go_quote(name)} not allowlisted"
             namespace = namespace_of(name)

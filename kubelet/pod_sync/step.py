@@ -13,7 +13,7 @@ from nominee.kubelet.pods.record import PodRecord
 from nominee.kubelet.pods.states import Step, Trigger
 
 EARLY_SECONDS_MAX: Final = 1e-6
-"""So much too early is on time: a clock need not resolve more, and a wait of less might not move it."""
+"""A timer that fires up to this much early counts as due: a clock may not resolve a shorter wait."""
 
 
 @dataclass(slots=True)

@@ -197,7 +197,7 @@ class RandomRun:
         await retry_unavailable(call, clock=self._cluster.clock)
 
     async def _settle(self) -> str:
-        """Undo everything that disturbs, and wait for rest; return what is not at rest."""
+        """End all faults and wait until the cluster is idle; return the reason if it is not."""
         cluster = self._cluster
         for process in await cluster.processes():
             with suppress(ClusterError):

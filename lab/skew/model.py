@@ -43,7 +43,7 @@ class Setting:
             or self.versions.get(component_of(component))
             or self.versions.get("apiserver")
         )
-        return features.emulated(found) if found else features.DEFAULT
+        return features.parse_emulated_version(found) if found else features.DEFAULT
 
     def effective(self, component: str) -> features.Gates:
         """Return the gates of a component or process.

@@ -45,10 +45,6 @@ class Trace:
 
     samples: tuple[Sample, ...]
 
-    @property
-    def end_seconds(self) -> float:
-        return self.samples[-1].at_seconds
-
     def usage_at(self, elapsed_seconds: float) -> Mapping[str, Usage]:
         """Return each container's use at a time since the start; one without samples so far is absent."""
         return {

@@ -43,7 +43,7 @@ class EtcdPki:
         ]
 
     def health_check_context(self) -> ssl.SSLContext:
-        """Return what a health check connects with: it trusts the authority, and shows its certificate."""
+        """Return the TLS context of a health check: it trusts the authority, and shows its certificate."""
         context = ssl.create_default_context(cafile=str(self.ca))
         context.load_cert_chain(*self.pair("healthcheck-client"))
         return context

@@ -29,7 +29,7 @@ _RELAY: Final = "-relay.sock"
 
 
 class LinkError(Exception):
-    """A link cannot be cut or healed; the message says why, and what to do."""
+    """A link cannot be cut or healed; the message has the reason and the remedy."""
 
 
 def socket_path(directory: Path, name: str) -> Path:
@@ -52,7 +52,7 @@ def pids(directory: Path) -> Mapping[str, int]:
     return found
 
 
-def refused(directory: Path, name: str) -> frozenset[str]:
+def refused_members(directory: Path, name: str) -> frozenset[str]:
     """Return the members from which a member's relay accepts no connection."""
     return _ask(directory, name) or frozenset()
 
@@ -74,7 +74,7 @@ def _ask(directory: Path, name: str, **command: list[str]) -> frozenset[str] | N
 def links(directory: Path, member: str) -> list[tuple[str, str]]:
     """Return the links that are cut, of one member or of all ("etcd"). Raises: LinkError."""
     names = _chosen(directory, _known(directory), member, CUT)
-    return [(name, other) for name in names for other in sorted(refused(directory, name))]
+    return [(name, other) for name in names for other in sorted(refused_members(directory, name))]
 
 
 def states(directory: Path) -> dict[frozenset[str], bool]:

@@ -19,7 +19,7 @@ _DATA_OF_ONE = "member-data"
 
 
 class MembersError(RuntimeError):
-    """The data in the directory are those of another number of members; the message says what to do."""
+    """The data in the directory are those of another number of members; the message has the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def names(count: int) -> list[str]:
     return [f"etcd-{index}" for index in range(count)]
 
 
-def agreed(
+def agree_on_addresses(
     folder: Path, count: int, free_addresses: Callable[[int], list[str]]
 ) -> Mapping[str, EtcdAddresses]:
     """Return the addresses of all members by name; the first caller chooses them.

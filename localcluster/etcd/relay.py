@@ -57,7 +57,7 @@ class Relay:
         # What is cut stays cut when a member is started again.
         for other in etcd_links.running(self._directory):
             if other != self._name and self._name in await anyio.to_thread.run_sync(
-                etcd_links.refused, self._directory, other
+                etcd_links.refused_members, self._directory, other
             ):
                 self.cut.add(other)
         path = etcd_links.socket_path(self._directory, self._name)

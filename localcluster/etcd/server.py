@@ -53,7 +53,7 @@ VARIABLE = "NOMINEE_ETCD"
 
 
 class EtcdError(RuntimeError):
-    """There is no etcd binary, or etcd does not start; the message says what to do."""
+    """There is no etcd binary, or etcd does not start; the message has the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,7 +458,7 @@ def main(
 
 def _together(directory: Path, members: int) -> Mapping[str, EtcdAddresses]:
     """Return the addresses of the members; {} for a single etcd."""
-    return etcd_members.agreed(directory / "etcd", members, free_addresses) if members > 1 else {}
+    return etcd_members.agree_on_addresses(directory / "etcd", members, free_addresses) if members > 1 else {}
 
 
 def _behind_relay(members: Mapping[str, EtcdAddresses]) -> str:

@@ -21,7 +21,7 @@ ANNOUNCED = (
 def describe_process(
     process: ProcessState, component: str, pid: int | None, directory: StateDirectory
 ) -> JsonObject:
-    """Return a description of one process: its state, and what it announced in its run file."""
+    """Return a description of one process: its state, and the addresses in its run file."""
     description: JsonObject = {
         "name": process.name,
         "component": component,

@@ -300,26 +300,14 @@ def is_conflict(error: BaseException | None) -> TypeGuard[StatusError]:
     return _is(error, 409, "Conflict")
 
 
-def is_invalid(error: BaseException | None) -> TypeGuard[StatusError]:
-    return _is(error, 422, "Invalid")
-
-
 def is_gone(error: BaseException | None) -> TypeGuard[StatusError]:
-    """Gone or Expired: what was read is compacted, list again."""
+    """Return whether the error is Gone or Expired: a compacted revision, list again."""
     return _is(error, 410, "Gone", "Expired")
 
 
 def is_too_large_resource_version(error: StatusError) -> bool:
-    """Return whether the server's state is older than what was asked for: it lags, or etcd was restored."""
+    """Return whether the server's state is older than the requested revision: it lags, or etcd was reset."""
     return any(cause.reason == _RESOURCE_VERSION_TOO_LARGE for cause in error.causes)
-
-
-def is_too_many_requests(error: BaseException | None) -> TypeGuard[StatusError]:
-    return _is(error, 429, "TooManyRequests")
-
-
-def is_service_unavailable(error: BaseException | None) -> TypeGuard[StatusError]:
-    return _is(error, 503, "ServiceUnavailable")
 
 
 def is_timeout(error: BaseException | None) -> TypeGuard[StatusError]:

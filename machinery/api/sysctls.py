@@ -12,7 +12,7 @@ Namespace = Literal["ipc", "net", ""]
 _SWAPPED: Final = str.maketrans("./", "/.")
 
 
-def dotted(name: str) -> str:
+def with_dots(name: str) -> str:
     """Return a sysctl's name with dots between its parts; the first separator says which one it has."""
     first = min((place for place in (name.find("."), name.find("/")) if place >= 0), default=-1)
     return name if first < 0 or name[first] == "." else name.translate(_SWAPPED)

@@ -78,7 +78,7 @@ class _Variable:
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """Sizes of what a list or map that the expression makes has in it."""
+    """Sizes of the elements of a list or map that the expression makes."""
 
     is_list: bool
     key: Span

@@ -6,7 +6,7 @@ import re
 
 
 class CompileError(ValueError):
-    """The expression is not valid; the text begins with `compilation failed: ` or says what it must be."""
+    """The expression is not valid; the text begins with `compilation failed: ` or names the required type."""
 
 
 class CostError(CompileError):

@@ -126,7 +126,7 @@ def _equal(left: Any, right: Value) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One signature for the checker; the first parameter of a member is what it is called on."""
+    """One signature for the checker; the first parameter of a member is its receiver."""
 
     id: str
     returns: TypeName

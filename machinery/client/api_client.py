@@ -192,7 +192,7 @@ class Client:
     # Requests.
 
     async def get(self, kind: Kind[M], name: str, namespace: str = "", *, resource_version: str = "") -> M:
-        """Return one object; `resource_version` "" reads the newest, "0" what the server has cached."""
+        """Return one object; `resource_version` "" reads the newest, "0" the server's cached one."""
         request = api.GetRequest(
             target=messages.target_of(kind, namespace, name), resource_version=resource_version
         )
@@ -294,7 +294,7 @@ class Client:
             raise self._status(error, channel) from None
 
     async def create(self, obj: M, *, dry_run: bool = False) -> M:
-        """Create, and return what is stored; 409 AlreadyExists."""
+        """Create an object, and return the stored one; 409 AlreadyExists."""
         kind, key = kinds.of(obj), key_of(obj)
         request = api.CreateRequest(
             target=messages.target_of(kind, key.namespace, key.name),
@@ -326,7 +326,7 @@ class Client:
         field_manager: str = "",
         force: bool = False,
     ) -> M:
-        """Apply a patch, given as what its JSON says (a dict or list), as text, or as bytes.
+        """Apply a patch, given as the value of its JSON (a dict or list), as text, or as bytes.
 
         The subresource `scale` has a method of its own.
         """

@@ -27,7 +27,7 @@ DIRECTLY = ("grpc.enable_http_proxy", 0)
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A credential for a server that authenticates: its authority (PEM), and what each call sends."""
+    """A credential for a server that authenticates: its authority (PEM), and the headers of each call."""
 
     authority: bytes
     metadata: Metadata = field(default=(), repr=False)
@@ -36,7 +36,7 @@ class Credential:
 
 
 class NoCredential(Exception):
-    """The API server wants to know who asks, and there is nothing to show; the text says what is missing."""
+    """The API server authenticates clients, and there is no credential; the text names the missing file."""
 
 
 def find(run_file: RunFile | None, directory: Path | str | None, name: str) -> Credential | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def endpoints(text: str) -> list[str]:
-    """`http://a:2379,http://b:2379` (or without the scheme) as `host:port`s; ValueError: what is wrong."""
+    """Parse `http://a:2379,http://b:2379` (or without the scheme) to `host:port`s. Raises: ValueError."""
     return [_endpoint(part.strip()) for part in text.split(",") if part.strip()]
 
 

@@ -60,15 +60,15 @@ def call_unary(
     """
     if FAULTS.rules:
         return task_faults.current().call(
-            covered(to, request),
+            call_of(to, request),
             lambda seconds: await_call(send(request, timeout=seconds, metadata=metadata)),
             seconds_max,
         )
     return await_call(send(request, timeout=seconds_max, metadata=metadata))
 
 
-def covered(to: str, request: Message) -> Call:
-    """Return what a rule compares: the method `Get` for a GetRequest, and the resource of its target."""
+def call_of(to: str, request: Message) -> Call:
+    """Return the call that rules match: the method `Get` of a GetRequest, and its target's resource."""
     method = type(request).__name__.removesuffix("Request")
     target = getattr(request, "target", None)
     if target is None:

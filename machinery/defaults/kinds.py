@@ -165,7 +165,7 @@ _TABLE: dict[AnyKind, Default] = {
 
 
 def apply(kind: AnyKind, obj: Any, gates: Gates) -> None:
-    """Fill in what the client left out.
+    """Set the defaults of the fields that the client omitted.
 
     Raises:
         StatusError: 400 for a text that is not a quantity.

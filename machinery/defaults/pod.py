@@ -103,7 +103,7 @@ def pod_template(template: core.PodTemplateSpec) -> None:
 
 
 def pod_spec(spec: core.PodSpec) -> None:
-    """Fill in what pods and pod templates have in common."""
+    """Set the defaults that pods and pod templates have in common."""
     if spec.serviceAccount != spec.serviceAccountName:
         # The field's first name, which still counts where the other is missing.
         spec.serviceAccountName = spec.serviceAccountName or spec.serviceAccount
@@ -267,7 +267,7 @@ def _requests_from_limits(container: core.Container) -> None:
 
 
 def _pod_level_requests(spec: core.PodSpec) -> None:
-    """Where the pod itself has limits: its requests are what its containers request, else the limits."""
+    """Default the pod-level requests to the sum of its containers' requests, else to the pod-level limits."""
     limits, requests = spec.resources.limits, spec.resources.requests
     if limits or requests:
         _huge_page_limits(spec)
@@ -285,7 +285,7 @@ def _pod_level_requests(spec: core.PodSpec) -> None:
 
 
 def _huge_page_limits(spec: core.PodSpec) -> None:
-    """Of huge pages the pod has what its containers have, where it does not say itself."""
+    """Default the pod-level limits of huge pages to the containers' limits, where the pod sets none."""
     limits, requests = spec.resources.limits, spec.resources.requests
     found = {
         name

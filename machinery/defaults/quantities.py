@@ -26,7 +26,7 @@ def _canonical(text: str) -> str:
 
 
 def resource_list(values: Mapping[str, resource.Quantity]) -> None:
-    """Canonical texts, in place; StatusError 400 for what is no quantity."""
+    """Write the quantities in canonical form, in place; StatusError 400 for an invalid quantity."""
     for quantity in values.values():
         text = quantity.string
         try:

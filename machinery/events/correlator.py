@@ -89,7 +89,7 @@ class EventCorrelator:
         self._buckets: LRUCache[Hashable, TokenBucket] = LRUCache(size)
 
     def correlate(self, event: core.Event, now_seconds: float) -> Correlated | None:
-        """Return what to send for this event, a new one of count 1; None when its source has sent too many.
+        """Return the event to send, a new one with count 1; None if its source has exceeded its rate.
 
         An event that is not sent is counted nevertheless.
         """

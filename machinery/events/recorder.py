@@ -137,7 +137,7 @@ class EventRecorder(ABC):
             await self._wake.wait()
 
     async def flush(self) -> None:
-        """Send what is queued now, at once; for a clean end."""
+        """Send the queued events at once, for a clean end."""
         while self._queue:
             await self._send(self._queue.popleft())
 

@@ -76,7 +76,7 @@ class EventSeriesCache:
         self._series: OrderedDict[EventKey, _Series] = OrderedDict()
 
     def record(self, event: events.Event) -> events.Event | None:
-        """Return what to send: the event, or a series that begins with this event, or None."""
+        """Return the event to send, or the series that begins with this event, or None."""
         key = key_of_event(event)
         now = from_time(event.eventTime)
         known = self._series.get(key)
@@ -104,7 +104,7 @@ class EventSeriesCache:
         return [self._sent(known) for known in self._series.values() if known.unsent]
 
     def finish(self, now: float) -> list[events.Event]:
-        """Drop what was not recorded again for SERIES_SECONDS; return the series whose count is unsent."""
+        """Drop the series that did not recur for SERIES_SECONDS; return those whose count is unsent."""
         last: list[events.Event] = []
         for key, known in list(self._series.items()):
             if now - known.last_seconds < SERIES_SECONDS:

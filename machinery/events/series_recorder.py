@@ -1,4 +1,4 @@
-"""The recorder of events.k8s.io/v1 events: what repeats becomes a series of one event.
+"""The recorder of events.k8s.io/v1 events: repeated events become a series of one event.
 
 Source: client-go 1.36, tools/events; kube-scheduler uses it.
 """

@@ -1,4 +1,4 @@
-"""What each feature gate does here, in one sentence; only gates that a component reads have one."""
+"""The effect of each feature gate here, in one sentence; only gates that a component reads have one."""
 
 from __future__ import annotations
 

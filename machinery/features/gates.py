@@ -51,7 +51,7 @@ NEWEST = Version(1, 38)
 DEFAULT = Version(1, 37)
 
 
-def emulated(text: str) -> Version:
+def parse_emulated_version(text: str) -> Version:
     """Return the version of `--emulated-version`.
 
     Raises:
@@ -333,7 +333,7 @@ class Gates:
         return Gates(self.component, self.version, self.overrides | overrides)
 
     def __str__(self) -> str:
-        """`A=true,B=false`: what `parse_gates` reads."""
+        """Format the gates as `A=true,B=false`, the form that `parse_gates` reads."""
         return ",".join(f"{name}={_go_bool(value)}" for name, value in self.all().items())
 
     def __repr__(self) -> str:

@@ -106,7 +106,7 @@ def _diff_list_field(key: str, old: _List, new: _List, patch: _Map, shape: Shape
 
 
 def _diff_elements(old: _List, new: _List, merge_key: str, shape: Shape, retain_keys: bool) -> _List:
-    """Changed and new elements in the new order, then what to delete, in the order of keys."""
+    """Changed and new elements in the new order, then the deleted ones, in the order of keys."""
 
     def key(element: Json) -> str:
         if not isinstance(element, dict):

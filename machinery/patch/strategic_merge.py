@@ -115,7 +115,7 @@ def _without_directives(value: Json) -> tuple[bool, Json]:
 
 
 def _retain_keys(result: _Map, patch: _Map) -> None:
-    """`$retainKeys`: whatever is not named goes (a union: the other member)."""
+    """Apply `$retainKeys`: remove all other keys (of a union: the other member)."""
     if RETAIN_KEYS not in patch:
         return
     retained = patch.pop(RETAIN_KEYS)

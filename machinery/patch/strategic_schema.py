@@ -235,7 +235,7 @@ class Positions:
 
 
 def identity(value: Json) -> tuple[str, Json]:
-    """Return what is equal for two values exactly where `same` holds, and can be a dictionary's key."""
+    """Return a hashable value that is equal for two values exactly where `same` holds."""
     if type(value) is str:  # as most keys are
         return "string", value
     if isinstance(value, dict | list):

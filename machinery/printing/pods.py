@@ -59,7 +59,7 @@ class _InitContainers:
 
 
 def pod_status(pod: core.Pod) -> str:
-    """Return kubectl's STATUS of a pod: the phase, or what says more about it."""
+    """Return kubectl's STATUS of a pod: the phase, or a more specific reason."""
     return pod_summary(pod).status
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Return lines with aligned columns, the header first; without trailing spaces."""
-    return aligned([header, *rows])[0]
+    return align([header, *rows])[0]
 
 
-def aligned(
+def align(
     rows: Sequence[Sequence[str]], widths: Sequence[int] | None = None
 ) -> tuple[list[str], Sequence[int]]:
     """Return lines, and the widths of their columns: at least `widths`, so that later rows stay aligned."""

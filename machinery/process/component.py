@@ -53,7 +53,7 @@ Body = Callable[[], Awaitable[None]]
 
 
 class Fatal(Exception):  # a verdict, not a bug
-    """The process cannot go on; the text says why and what to do. Logged without a traceback, status 1."""
+    """The process cannot go on; the text has reason and remedy. Logged without a traceback, status 1."""
 
     status = EXIT_FAILED
 
@@ -330,7 +330,7 @@ class Process:
                 self._stop_asked.set()
 
     def _report(self, failed: BaseException) -> int:
-        """Log why the process ends; the exit status, of several errors that of any which may go away."""
+        """Log the errors that end the process, and return its exit status: of several, the lowest."""
         statuses = []
         for error in _leaves(failed):
             if isinstance(error, Fatal):
@@ -355,7 +355,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 
 def _exit_after(seconds: float) -> None:
-    """End the process without more ado if it is still there then: a stop has a limit, whatever hangs."""
+    """Kill the process after this many seconds if its shutdown has not ended by then."""
     watchdog = threading.Timer(seconds, os._exit, (EXIT_FAILED,))
     watchdog.daemon = True
     watchdog.start()
@@ -444,7 +444,7 @@ def _common_options(component: str) -> list[Callable[[Any], Any]]:
             "--emulated-version",
             default=str(versions.DEFAULT),
             metavar="1.NN",
-            callback=option_types.reading(versions.emulated),
+            callback=option_types.reading(versions.parse_emulated_version),
             help="The Kubernetes version to emulate.",
         ),
         click.option(

@@ -17,7 +17,7 @@ _FOLDED = re.compile(rb"\r\n[ \t]")
 
 
 def head_problem(received: bytes) -> str:
-    """Return what is wrong with the bytes of a request's head, as far as they have come, or ""."""
+    """Return the problem of the bytes of a request's head that have arrived, or ""."""
     end = received.find(_END)
     stop = len(received) if end < 0 else end + len(_END)
     if _BARE_LINE_FEED.search(received, 0, stop):

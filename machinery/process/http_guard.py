@@ -39,7 +39,7 @@ def foreign(headers: Headers) -> str:
 
 
 def _netloc(origin: str) -> str | None:
-    """Return the host and port of an origin; None for what cannot be read."""
+    """Return the host and port of an origin; None if it cannot be parsed."""
     try:
         return urlsplit(origin).netloc
     except ValueError:

@@ -1,4 +1,4 @@
-"""A process's HTTP port: health, metrics, failpoints, and what the component adds.
+"""A process's HTTP port: health, metrics, failpoints, and the component's own paths.
 
 `/healthz`, `/livez`, `/readyz` and `/metrics/slis` (machinery.process.health), `/metrics` (Prometheus),
 failpoints, faults and the clock (machinery.process.fault_endpoints); `add_route` for `/debug/...`. Starlette,

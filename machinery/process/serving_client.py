@@ -29,7 +29,7 @@ class HttpAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ServingPort:
-    """A process's serving port, and the token that it wants; "" for what is open to all."""
+    """A process's serving port, and the token that it requires; "" for the open paths."""
 
     address: str
     token: str = field(default="", repr=False)

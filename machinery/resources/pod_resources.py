@@ -50,7 +50,7 @@ def from_list(resource_list: _ResourceList) -> Resources:
 
 
 def node_allocatable(node: core.Node) -> Resources:
-    """Return what a node has for pods: cpu in milli-units, memory in bytes, `pods` as a count."""
+    """Return a node's allocatable: cpu in milli-units, memory in bytes, `pods` as a count."""
     return from_list(node.status.allocatable)
 
 
@@ -136,7 +136,7 @@ _Effective = Callable[[core.Container, core.ContainerStatus | None], _Sum]
 
 
 def _aggregate(pod: core.Pod, effective: _Effective, use_status: bool) -> _Sum:
-    """Return the sum of containers and sidecars, or the most of the init phase, whichever is more.
+    """Return the maximum of the sum of containers and sidecars and the peak of the init phase.
 
     While the i-th init container runs, so do the sidecars before it. The status of an ordinary init
     container never counts.
@@ -210,7 +210,7 @@ def pod_requests(
     overhead: bool = True,
     missing: Mapping[str, int] = _NOTHING_MISSING,
 ) -> Resources:
-    """Return what the pod counts for on a node.
+    """Return the requests that a node counts for the pod.
 
     `use_status` (InPlacePodVerticalScaling): a container whose status has `resources` counts for the most
     of desired, allocated and actual; a desire that is Infeasible does not count, and none does without

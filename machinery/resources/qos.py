@@ -58,5 +58,5 @@ def qos_class(pod: core.Pod, *, pod_level: bool = True) -> str:
 
 
 def recorded_qos_class(pod: core.Pod, *, pod_level: bool = True) -> str:
-    """`status.qosClass`, which never changes, or what follows from the spec before it is written."""
+    """Return `status.qosClass`, which never changes, or the spec's class before it is written."""
     return pod.status.qosClass or qos_class(pod, pod_level=pod_level)

@@ -83,7 +83,7 @@ def counts(quota: core.ResourceQuota, kind: AnyKind, obj: Obj) -> bool:
 
 
 def may_recount(kind: AnyKind, old: Obj, new: Obj) -> bool:
-    """Report whether an update of an object may change what quotas count.
+    """Report whether an update of an object may change the usage that quotas count.
 
     Source: Kubernetes 1.36, Handles and RequiresQuotaReplenish of the evaluators of pods and claims.
     """
@@ -94,8 +94,8 @@ def may_recount(kind: AnyKind, old: Obj, new: Obj) -> bool:
     return usage(kind, old) != usage(kind, new)
 
 
-def unspecified(pod: core.Pod, names: Iterable[str]) -> str:
-    """Return what a pod must specify since a quota limits it: `cpu for: c1,c2; memory for: c1`, or ""."""
+def missing_resources(pod: core.Pod, names: Iterable[str]) -> str:
+    """Return the resources that quotas require a pod to specify: `cpu for: c1,c2; memory for: c1`, or ""."""
     required = [name for name in names if name in _REQUIRED]
     if not required:
         return ""

@@ -58,7 +58,7 @@ def only(found: Mapping[str, Quantity], names: Iterable[str]) -> Amounts:
 
 
 def of_pod(pod: core.Pod, side: Side, *, pod_level: bool = True, overhead: bool = False) -> Amounts:
-    """Return what the pod's spec requests: the containers together, or the greatest need of the start.
+    """Return the requests of the pod's spec: the containers' sum, or the peak of the init containers.
 
     Limits count the overhead only where there is a limit to add it to.
     """

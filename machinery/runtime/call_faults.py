@@ -238,7 +238,7 @@ class Faults:
         return methods
 
     def _keep(self, rules: list[Rule]) -> None:
-        """Replace the rules; what waits for one that is removed continues."""
+        """Replace the rules; calls that wait for a removed rule continue."""
         removed = [rule for rule in self.rules if rule not in rules]
         self.rules = tuple(rules)
         for rule in removed:
@@ -362,7 +362,7 @@ def _near(name: str, names: Iterable[str]) -> str:
 
 
 async def _ignoring_errors(sent: Awaitable[object]) -> None:
-    """Await a call of which no answer arrives, be it an error."""
+    """Await a call and drop its answer or error."""
     import grpc.aio
 
     from nominee.machinery.api.errors import StatusError

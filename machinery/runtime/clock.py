@@ -110,11 +110,6 @@ class FakeClock:
         """How many tasks sleep on this clock."""
         return len(self._waiting)
 
-    @property
-    def next_wake(self) -> float | None:
-        """When the first sleeper wakes (seconds since the epoch), or None."""
-        return self._waiting[0][0] if self._waiting else None
-
     async def sleep(self, seconds: float) -> None:
         """Wait until the clock has been moved by so many seconds."""
         if seconds <= 0:

@@ -1,4 +1,4 @@
-"""The failpoints of one process, and what they do when they are armed.
+"""The failpoints of one process, and their actions when they are armed.
 
 An action is a chain of terms joined by `->`: `[P%][N*]ACTION[(ARGUMENT)]`. The first term that still has
 counts left (`N*`) and whose dice fall right (`P%`) acts; ACTION is `off`, `crash` (SIGKILL to this process),

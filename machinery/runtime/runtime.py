@@ -1,4 +1,4 @@
-"""What a process runs on. The simulation, with many processes in one interpreter, gives each its own Runtime.
+"""The runtime of a process. A simulation, with many processes in one interpreter, gives each its own.
 
 A process that has its interpreter for itself has none: it runs on the machine (`host`) and on gRPC
 (`machinery.client.transport`), and has the interpreter's failpoints and call faults. The supervisor, which

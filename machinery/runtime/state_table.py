@@ -21,12 +21,12 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class InvalidTransitionError(Exception):
-    """A trigger that a table does not allow in a state; the text has what happened before."""
+    """A trigger that a table does not allow in a state; the text has the transitions before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transition(Generic[S, E]):
-    """The next state, and what is done on the way, in order."""
+    """The next state, and the actions of the transition, in order."""
 
     to: S
     effects: tuple[E, ...] = ()

@@ -36,7 +36,7 @@ class NodeTerm:
 
     @classmethod
     def read(cls, term: core.NodeSelectorTerm, path: str = "") -> NodeTerm:
-        """Return a term of the API, with the errors of what cannot be read."""
+        """Return a term of the API, with the errors of its invalid parts."""
         errors: list[str] = []
         labels, fields = [], []
         for index, expression in enumerate(term.matchExpressions):

@@ -11,7 +11,7 @@ _ZONE = re.compile(r"[+-](\d\d):(\d\d)")
 _LEAP_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return a text as package time quotes it: backslash and quote escaped, other than ASCII by bytes."""
     made = []
     for character in text:
@@ -29,11 +29,11 @@ def problem(text: str) -> str:
     rest = text
 
     def cannot(element: str) -> str:
-        how = f"cannot parse {quoted(rest)} as {quoted(element)}"
-        return f"parsing time {quoted(text)} as {quoted(LAYOUT)}: {how}"
+        how = f"cannot parse {quote(rest)} as {quote(element)}"
+        return f"parsing time {quote(text)} as {quote(LAYOUT)}: {how}"
 
     def outside(what: str) -> str:
-        return f"parsing time {quoted(text)}: {what} out of range"
+        return f"parsing time {quote(text)}: {what} out of range"
 
     numbers: dict[str, int] = {}
     steps: tuple[tuple[str, str, Callable[[int], bool]], ...] = (
@@ -69,7 +69,7 @@ def problem(text: str) -> str:
     else:
         rest = rest[zone.end() :]
     if rest:
-        return f"parsing time {quoted(text)}: extra text: {quoted(rest)}"
+        return f"parsing time {quote(text)}: extra text: {quote(rest)}"
     year, month, day = numbers["year"], numbers["month"], numbers["day"]
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     longest = 28 if month == 2 and not leap else _LEAP_DAYS[month - 1]

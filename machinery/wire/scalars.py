@@ -23,7 +23,7 @@ Value = Any
 
 
 class DecodeError(ValueError):
-    """JSON that is no such object: `path` is the field, `message` what is wrong with it."""
+    """JSON that does not decode to the message: `path` is the field, `message` the problem."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}" if path else message)
@@ -186,7 +186,7 @@ def _parsed(text: str) -> tuple[int, int]:
             return int((moment - _EPOCH).total_seconds()), int(digits)
         except ValueError:
             pass
-    raise ValueError(go_time.problem(text) or f"parsing time {go_time.quoted(text)}: not supported")
+    raise ValueError(go_time.problem(text) or f"parsing time {go_time.quote(text)}: not supported")
 
 
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
@@ -248,7 +248,7 @@ def parse_duration(text: str) -> int:
     Raises:
         ValueError: the text is not a duration; in Go's words.
     """
-    shown = go_time.quoted(text)
+    shown = go_time.quote(text)
     rest = text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
         return 0
@@ -263,7 +263,7 @@ def parse_duration(text: str) -> int:
             raise ValueError(f"time: missing unit in duration {shown}")
         size = _DURATION_UNITS.get(unit)
         if size is None:
-            raise ValueError(f"time: unknown unit {go_time.quoted(unit)} in duration {shown}")
+            raise ValueError(f"time: unknown unit {go_time.quote(unit)} in duration {shown}")
         whole = whole.lstrip("0")
         if len(whole) > _DURATION_DIGITS:
             raise ValueError(f"time: invalid duration {shown}")

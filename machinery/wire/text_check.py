@@ -30,7 +30,7 @@ _RAW = {
 
 
 def unreadable(message: Message) -> str:
-    """Return the path and the problem of what cannot be read in a message, or ""."""
+    """Return the path and the problem of a message's first unreadable text, or ""."""
     try:
         return next(_problems(message), "") if _suspicious(str(message)) else ""
     except UnicodeDecodeError:

@@ -73,6 +73,7 @@ def scheduling(
     The pods scheduled per second are measured as scheduler_perf measures them. The command starts etcd,
     API server and scheduler in a directory of their own, and stops them at the end.
     """
+    # 160 ms that --help and completion would pay.
     from nominee.lab.bench.processes import BenchError
     from nominee.lab.bench.scheduling import Settings, run
     from nominee.lab.bench.workloads import WORKLOADS
@@ -139,6 +140,7 @@ def watch(
     The command measures lists of many pods, and how long changes take to reach many watchers. It starts
     etcd and API server in a directory of their own, and stops them at the end.
     """
+    # 160 ms that --help and completion would pay.
     from nominee.lab.bench.processes import BenchError
     from nominee.lab.bench.watch import Settings, run
     from nominee.localcluster.own_cluster import ClusterStartError

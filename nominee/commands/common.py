@@ -91,7 +91,7 @@ def echo_json(document: object) -> None:
 
 
 def end_as_by_ctrl_c() -> None:
-    """Let SIGTERM and SIGHUP end this command as Ctrl-C does, so that it removes what it has started.
+    """Let SIGTERM and SIGHUP end this command as Ctrl-C does, so that it removes its processes and files.
 
     Only the first signal counts: a closed terminal sends SIGHUP twice, and the second must not interrupt
     the clean-up.
@@ -114,6 +114,7 @@ def ask_supervisor(
     Raises:
         click.ClickException: the supervisor refused or does not run; the message says what to do.
     """
+    # 60 ms that --help and completion would pay.
     from nominee.localcluster.plan import directory_hint
 
     hint = directory_hint(directory)
@@ -134,6 +135,7 @@ def serving_ports(directory: Path, component: str, *, allows_paused: bool = Fals
         click.ClickException: the process does not run, or has no serving port, or is paused: it would not
             answer.
     """
+    # 50 ms that --help and completion would pay.
     from nominee.localcluster.options import OptionError, target
     from nominee.localcluster.plan import directory_hint
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import get_completion_class
+
+from nominee.completion import shells
 
 
 @click.command()
@@ -17,11 +20,9 @@ def completion(shell: str) -> None:
     zsh:   echo 'source <(nominee completion zsh)' >> ~/.zshrc
     fish:  nominee completion fish > ~/.config/fish/completions/nominee.fish
     """
-    from click.shell_completion import get_completion_class
-
+    # A cycle: the command group imports this module.
     from nominee.cli import COMPLETE_VARIABLE
     from nominee.command_group import nominee
-    from nominee.completion import shells
 
     shells.register()
     found = get_completion_class(shell)

@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from nominee import scenarios
 from nominee.commands.common import end_as_by_ctrl_c
 
 STORIES: Final = {
@@ -37,7 +38,7 @@ def demo(chosen: tuple[str, ...], keep: bool) -> None:
     They are scenarios, and each step is checked. The cluster is in a temporary directory, which is removed at
     the end. If a check fails, the logs are kept.
     """
-    from nominee import scenarios
+    # 430 ms that --help and completion would pay.
     from nominee.lab.scenario.format.reading import read_files
     from nominee.lab.scenario.play.report import summary
     from nominee.lab.scenario.play.running import Settings, run_on_one_cluster

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nominee.commands.common import directory_option, output_option
+from nominee.explain.live import explain_running
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -94,6 +95,7 @@ def explain(
       nominee explain -f cluster.yaml -o jsonl | jq .selectedNodes
     """
     if schema:
+        # 5 ms that --help and completion would pay.
         from nominee.explain.schema import SCHEMA_FILE
 
         click.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
@@ -101,8 +103,6 @@ def explain(
     if bool(subject) == bool(file):
         raise click.UsageError("give a pod of the running cluster (`pod NS/NAME`), or manifests with -f FILE")
     if subject:
-        from nominee.explain.live import explain_running
-
         key = _key(subject, namespace)
         document = explain_running(key, directory=directory, scheduler=scheduler, nodes=nodes)
         _show_live(document, output)
@@ -138,6 +138,7 @@ def _explain_file(
     changes: Sequence[str],
 ) -> Iterator[PodExplanation]:
     """Yield the explanations; every mistake in the input is an error of the command."""
+    # 470 ms that --help and completion would pay.
     from nominee.explain.explainer import PodError, explain_pods
     from nominee.explain.files import read_clusters
     from nominee.explain.what_if import ChangeError
@@ -171,6 +172,7 @@ def _explain_file(
 
 
 def _version(text: str) -> Version:
+    # 6 ms that --help and completion would pay.
     from nominee.machinery.features.gates import DEFAULT, Version
 
     if not text:
@@ -185,12 +187,14 @@ def _setup(
     version: Version, gates: str, config: str, plugins: Sequence[str], changes: Sequence[str]
 ) -> Setup:
     """Return the setup; the configuration is read as the scheduler reads it."""
+    # 440 ms that --help and completion would pay.
     from nominee.explain.explainer import Setup
     from nominee.machinery.features.gates import parse_gates
     from nominee.machinery.process.component import BadConfiguration
 
     if not config and not plugins:
         return Setup(version=version, gates=parse_gates(gates), changes=changes)
+    # 470 ms that --help and completion would pay.
     from nominee.scheduler.config_reading import plugin_folders, read_config, read_profiles
     from nominee.scheduler.plugin_loader import search_also
 
@@ -219,12 +223,14 @@ def _read(file: str) -> str:
 def _show(explanations: Iterator[PodExplanation], output: str, *, has_pod: bool) -> None:
     """Print tables and lines one by one; JSON as one document, a list unless the caller named the pod."""
     if output == "json":
+        # 410 ms that --help and completion would pay.
         from nominee.scheduler.explanation.document import explanation_list
 
         documents = list(explanations)
         is_one = has_pod and len(documents) == 1
         click.echo(json.dumps(documents[0] if is_one else explanation_list(documents), indent=2))
         return
+    # 30 ms that --help and completion would pay.
     from nominee.explain.tables import render
 
     for explanation in explanations:
@@ -235,6 +241,7 @@ def _show(explanations: Iterator[PodExplanation], output: str, *, has_pod: bool)
 
 
 def _show_live(document: LivePodExplanation, output: str) -> None:
+    # 20 ms that --help and completion would pay.
     from nominee.explain.tables import render_live
 
     if output == "table":
@@ -245,6 +252,7 @@ def _show_live(document: LivePodExplanation, output: str) -> None:
 
 def _print(heading: str, page: RenderableType) -> None:
     """Print a page, in colour where the terminal has colours."""
+    # 20 ms that --help and completion would pay.
     from rich.console import Console
 
     console = Console(highlight=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -13,6 +14,7 @@ import click
 from nominee.commands.common import directory_option, echo_json, output_option, serving_ports
 from nominee.completion.candidates import ACTIONS, completing, failpoints_of_argument, process_names
 from nominee.failpoint_sentences import SENTENCES
+from nominee.localcluster.components import UnknownComponentError, find_process
 from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.machinery.printing.tables import table
 from nominee.machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
@@ -76,8 +78,6 @@ def _find(component: str) -> tuple[Component, str]:
     Raises:
         click.UsageError: there is no such component.
     """
-    from nominee.localcluster.components import UnknownComponentError, find_process
-
     try:
         return find_process(component)
     except UnknownComponentError as error:
@@ -112,8 +112,6 @@ def _named(
 
 
 def _near(name: str, names: Iterable[str]) -> str:
-    from difflib import get_close_matches
-
     names = sorted(names)
     return ", ".join(get_close_matches(name, names, n=3) or names) or "none"
 

@@ -20,7 +20,7 @@ ALL = "*"
 
 
 def ask(directory: Path, component: str, path: str, document: object = None) -> dict[str, JsonObject]:
-    """Return what each process of a component answers to GET, or to PUT of a document, by its name.
+    """Return the answer of each process of a component to GET, or to PUT of a document, by its name.
 
     Raises:
         click.ClickException: no such process runs, or one refused.
@@ -111,7 +111,7 @@ def _refusing() -> Iterator[None]:
 
 
 def _list(answers: Mapping[str, JsonObject], selection: Mapping[str, str], output: str) -> None:
-    """Print the selected faults, and what each process calls."""
+    """Print the selected faults, and the calls of each process."""
     rows = [
         {"process": name, **rule}
         for name, answer in answers.items()
@@ -160,6 +160,7 @@ def clock(component: str, offset: str | None, directory: Path, output: str) -> N
 
 def _seconds(text: str) -> float:
     """Read `+30`, `-1.5` or `+1h30m`."""
+    # 9 ms that --help and completion would pay.
     from nominee.machinery.wire.scalars import parse_seconds
 
     try:

@@ -12,6 +12,7 @@ import click
 
 from nominee.commands.common import directory_option, output_option
 from nominee.completion.candidates import completing, kind_names
+from nominee.machinery.printing.tables import align
 
 if TYPE_CHECKING:
     from nominee.machinery.client.api_client import Client
@@ -36,6 +37,7 @@ def get(kind: str, name: str | None, **options: Any) -> None:
     nominee get node node-0 -o yaml
     nominee get po -A -o wide -w
     """
+    # 140 ms that --help and completion would pay.
     from nominee.session import find_kind
 
     kind, slash, after = kind.partition("/")
@@ -58,6 +60,7 @@ class _Get:
         self.namespace = "" if self.everywhere or not kind.namespaced else options["namespace"]
 
     def run(self) -> None:
+        # 150 ms that --help and completion would pay.
         from nominee.session import converse
 
         if self.options["watch"]:
@@ -115,6 +118,7 @@ class _Get:
         return None
 
     def _show_documents(self, items: Sequence[Any], *, single: bool, stream: bool) -> None:
+        # 60 ms that --help and completion would pay.
         from nominee.machinery.wire import codec
 
         documents = [codec.to_json(obj) for obj in items]
@@ -124,12 +128,13 @@ class _Get:
             if self.output == "json":
                 click.echo(json.dumps(document, indent=4, sort_keys=True))
             else:
+                # 70 ms that --help and completion would pay.
                 from nominee.machinery.wire.manifests import dump_yaml
 
                 click.echo(("---\n" if stream else "") + dump_yaml(document), nl=False)
 
     def _show_table(self, items: Sequence[Any], widths: Sequence[int] | None) -> Sequence[int]:
-        from nominee.machinery.printing.tables import aligned
+        # 70 ms that --help and completion would pay.
         from nominee.machinery.runtime.clock import SystemClock
         from nominee.printing import columns
 
@@ -138,7 +143,7 @@ class _Get:
         rows = [columns.row(self.kind, obj, now, **how) for obj in items]
         if widths is None and not self.options["no_headers"]:
             rows.insert(0, columns.header(self.kind, **how))
-        lines, widths = aligned(rows, widths)
+        lines, widths = align(rows, widths)
         for line in lines:
             click.echo(line)
         return widths

@@ -41,6 +41,7 @@ def leading_port(directory: Path, component: str) -> tuple[str, ServingPort]:
 
 def _leads(port: ServingPort) -> bool | None:
     """Return whether a process has the lease of leader election; None if it does not answer."""
+    # 200 ms that --help and completion would pay.
     from prometheus_client.parser import text_string_to_metric_families
 
     from nominee.machinery.process.leading import MASTER_STATUS

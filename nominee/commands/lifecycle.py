@@ -10,11 +10,14 @@ import click
 
 from nominee.commands.common import F, Seconds, ask_supervisor, directory_option
 from nominee.completion.candidates import completing, own_gates, own_versions, process_names
+from nominee.localcluster import version_skew
+from nominee.localcluster.components import UnknownComponentError, find_process
 from nominee.localcluster.credentials.identities import tokens
 from nominee.localcluster.credentials.pki import Pki
 from nominee.localcluster.options import OptionError, target
 from nominee.localcluster.supervisor.directory import StateDirectory, read_json
 from nominee.localcluster.supervisor.spec import ClusterSpec
+from nominee.machinery.features import gates as features
 
 _component = click.argument("component", shell_complete=process_names)
 _kill = click.option("--kill", is_flag=True, help="Send SIGKILL instead of SIGTERM.")
@@ -61,8 +64,6 @@ def _added(
     """
     if not emulated_version and not feature_gates:
         return arguments
-    from nominee.localcluster.components import UnknownComponentError, find_process
-    from nominee.machinery.features import gates as features
 
     added = []
     try:
@@ -70,7 +71,7 @@ def _added(
         if not known.versioned:
             raise click.UsageError(f"{known.name} has no emulated version and no feature gates")
         if emulated_version:
-            added.append(f"--emulated-version={features.emulated(emulated_version)}")
+            added.append(f"--emulated-version={features.parse_emulated_version(emulated_version)}")
         for text in feature_gates:
             for gate in features.parse_gates(text):
                 if warning := features.no_effect(known.name, gate):
@@ -85,9 +86,6 @@ def _warn_of_skew(directory: Path, component: str, emulated_version: str) -> Non
     """Warn of the components that this version leaves outside Kubernetes' version skew policy."""
     if not emulated_version:
         return
-    from nominee.localcluster import version_skew
-    from nominee.localcluster.components import find_process
-    from nominee.machinery.features import gates as features
 
     known, process = find_process(component)
     emulated = {
@@ -99,7 +97,7 @@ def _warn_of_skew(directory: Path, component: str, emulated_version: str) -> Non
     named = [process] if process != known.name and process else []
     changed = named or [name for name, (each, _) in emulated.items() if each == known.name] or [known.name]
     for name in changed:
-        emulated[name] = (known.name, features.emulated(emulated_version))
+        emulated[name] = (known.name, features.parse_emulated_version(emulated_version))
     for problem in version_skew.problems(emulated):
         click.echo(f"warning: {problem}", err=True)
 

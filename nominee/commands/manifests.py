@@ -12,6 +12,7 @@ import click
 
 from nominee.commands.common import directory_option
 from nominee.completion.candidates import completing, kind_names
+from nominee.machinery.patch.patch_type import PatchType
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -47,6 +48,7 @@ def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) 
 
     With `strict` an unknown field is an error, as in kubectl: the server would drop it.
     """
+    # 70 ms that --help and completion would pay.
     from nominee.machinery.api import kinds
     from nominee.machinery.wire.manifest_lines import line_of
     from nominee.machinery.wire.manifests import NoObjectError, manifest_documents
@@ -79,6 +81,7 @@ def _object(file: str, text: str, place: Place, document: Mapping[str, object], 
         click.ClickException: a value does not fit its field; names the file, the line, the object and the
             field.
     """
+    # 80 ms that --help and completion would pay.
     from nominee.machinery.wire.manifest_lines import line_of
     from nominee.machinery.wire.manifests import parse_object
     from nominee.machinery.wire.scalars import DecodeError
@@ -100,6 +103,7 @@ def _title(document: Mapping[str, object]) -> str:
 
 
 def _said(obj: Any, what: str) -> None:
+    # 50 ms that --help and completion would pay.
     from nominee.machinery.api import kinds
 
     kind = kinds.of(obj)
@@ -115,6 +119,7 @@ def _said(obj: Any, what: str) -> None:
 @_validate
 def create(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool, validate: str) -> None:
     """Create the objects of manifests."""
+    # 170 ms that --help and completion would pay.
     from nominee.session import converse, each
 
     documents = _documents(files, namespace, strict=validate == "strict")
@@ -140,6 +145,7 @@ def apply(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool
     An object that exists is merged with its manifest (strategic merge). Fields that a manifest no longer
     names stay unchanged.
     """
+    # 220 ms that --help and completion would pay.
     from nominee.session import converse, each
 
     documents = _documents(files, namespace, strict=validate == "strict")
@@ -151,6 +157,7 @@ def apply(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool
 
 
 async def _apply(client: Client, obj: Any, document: Mapping[str, Any], *, dry_run: bool) -> None:
+    # 50 ms that --help and completion would pay.
     from nominee.machinery.api import errors, kinds
 
     kind, metadata = kinds.of(obj), obj.metadata
@@ -196,6 +203,7 @@ def delete(
 
     Give KIND and NAME..., KIND and a selector or --all, or manifests with -f.
     """
+    # 150 ms that --help and completion would pay.
     from nominee.machinery.api import errors, kinds
     from nominee.session import converse, each, find_kind
 
@@ -286,9 +294,9 @@ def patch(
     \b
     nominee patch pod web -p '{"metadata": {"labels": {"tier": "front"}}}'
     """
+    # 160 ms that --help and completion would pay.
     import yaml
 
-    from nominee.machinery.patch.patch_type import PatchType
     from nominee.session import converse, find_kind
 
     found = find_kind(kind)

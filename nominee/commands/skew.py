@@ -87,6 +87,7 @@ def run(
     if dry_run:
         _print_plan(plan)
         return
+    # 400 ms that --help and completion would pay.
     from nominee.lab.skew.store import Store, StoreError
 
     store = Store(directory)
@@ -100,6 +101,7 @@ def run(
 
 
 def _run(plan: Plan, store: Store, executor: Executor) -> int:
+    # 440 ms that --help and completion would pay.
     from nominee.lab.jobs.job import ExecutorError
     from nominee.lab.skew import run as running
     from nominee.lab.skew.progress import TerminalProgress
@@ -140,6 +142,7 @@ def _executor(scheduler_address: str, jobs: int) -> Executor:
 
 
 def _plan(matrix: Path, *, full: bool, only: str, real: bool, simulate: bool) -> Plan:
+    # 230 ms that --help and completion would pay.
     from nominee.lab.scenario.format.documents import InvalidScenarioError
     from nominee.lab.skew.model import Simulate
     from nominee.lab.skew.planning import plan
@@ -170,6 +173,7 @@ def _print_plan(plan: Plan) -> None:
 
 
 def _print_summary(report: Report, directory: Path, names: tuple[str, ...]) -> None:
+    # 350 ms that --help and completion would pay.
     from nominee.lab.skew.report import Verdict
 
     click.echo(f"{report.summary} in {report.seconds:.0f} s")
@@ -187,6 +191,7 @@ def _print_summary(report: Report, directory: Path, names: tuple[str, ...]) -> N
 @click.option("--kep", type=click.IntRange(1), help="Print the page of this KEP.")
 def report(directory: Path, kep: int | None) -> None:
     """Print the Markdown of a report: for a KEP's production-readiness section, or the page of a KEP."""
+    # 310 ms that --help and completion would pay.
     from nominee.lab.skew import report as reports
     from nominee.lab.skew.kep_page import UnknownKEPError, kep_page
     from nominee.lab.skew.markdown import as_markdown
@@ -215,6 +220,7 @@ def report(directory: Path, kep: int | None) -> None:
 @skew.command()
 def schema() -> None:
     """Print the JSON Schema of matrix files."""
+    # 250 ms that --help and completion would pay.
     from nominee.lab.skew.reading import SCHEMA_FILE
 
     click.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)

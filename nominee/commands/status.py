@@ -73,6 +73,7 @@ def _gates(component: JsonObject) -> str:
 
     The JSON output has all gates that the component reads.
     """
+    # 7 ms that --help and completion would pay.
     from nominee.machinery.features import gates as versions
 
     effective = component.get("featureGates")
@@ -119,6 +120,7 @@ def _add_health(cluster: JsonObject, state: StateDirectory) -> None:
 
 
 def _is_healthy(component: JsonObject, state: StateDirectory) -> bool | None:
+    # 80 ms that --help and completion would pay.
     from nominee.localcluster.etcd import server as etcd
 
     known = BY_NAME.get(component["component"])

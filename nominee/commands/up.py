@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -223,7 +224,6 @@ def _make_credentials(directory: Path, plan: Plan) -> None:
     """Create the certificates and tokens in D/pki, if the API server is secure."""
     if not plan.secure:
         return
-    from datetime import UTC, datetime
 
     clock = SystemClock()
     try:
@@ -320,7 +320,7 @@ def _print_plan(plan: Plan, output: str) -> None:
 
 
 def _claim(state: StateDirectory, plan: Plan) -> tuple[int, Plan]:
-    """Take the lock and remove what a killed cluster left.
+    """Take the lock and remove the processes and files that a killed cluster left.
 
     Returns the lock's descriptor, and the plan with the nodes of earlier kubelets of the directory.
     """

@@ -11,6 +11,7 @@ from nominee.commands.common import echo_json, output_option
 @output_option("text", "json")
 def version(output: str) -> None:
     """Print our version and the emulated ones."""
+    # 20 ms that --help and completion would pay.
     from importlib.metadata import version as installed
 
     from nominee.machinery.features import gates as versions

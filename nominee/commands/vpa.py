@@ -100,6 +100,7 @@ def vpa(
     its timeout. The trace is a list of samples with `at` (a duration), `container` (optional), `cpu` and
     `memory`; a sample holds until the next one. With -o json each step is a line. See docs/vpa.md.
     """
+    # 20 ms that --help and completion would pay.
     from nominee.lab.vpa.trace import TraceError, parse_trace
 
     try:
@@ -127,6 +128,7 @@ def _run(
     duration: float | None,
     output: str,
 ) -> None:
+    # 200 ms that --help and completion would pay.
     from nominee.lab.vpa.shell import Shell
     from nominee.lab.vpa.updater import Updater
     from nominee.machinery.runtime.clock import SystemClock

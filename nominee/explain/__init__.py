@@ -1,4 +1,4 @@
-"""`nominee explain`: what the scheduler decides about a pod, and why.
+"""`nominee explain`: the scheduler's decision about a pod, and its reasons.
 
 The decision is the scheduler's own (`nominee.scheduler.explanation`, which also defines the output format).
 Start with `explainer`: it explains the pods of a cluster that is a file. `files` reads the file, `what_if`

@@ -1,4 +1,4 @@
-"""Render explanations for a terminal: what happens to the pod, each node and why, what would change it."""
+"""Render explanations for a terminal: the pod's result, each node's reason, changes that would help."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def render(explanation: PodExplanation) -> RenderableType:
 
 
 def render_live(document: LivePodExplanation) -> RenderableType:
-    """Return the page of a running cluster's pod: its state, its last attempts, what would be decided now."""
+    """Return the page of a running cluster's pod: its state, its last attempts, the decision of now."""
     parts: list[RenderableType] = [Text.assemble((document["pod"], "bold"), "  ", (_state(document), "cyan"))]
     if document["attempts"]:
         parts += ["", Text("LAST ATTEMPTS", "bold"), _attempts(document["attempts"])]

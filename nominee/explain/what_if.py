@@ -1,4 +1,4 @@
-"""Change the manifests of a cluster, as `--what-if` says.
+"""Change the manifests of a cluster, by the rules of `--what-if`.
 
 node n3 +4cpu -1Gi memory       add node n9 like n3         pod ns/name on n3
 remove node n3                  remove pod ns/name
@@ -136,7 +136,7 @@ def _remove_node(documents: Documents, name: str) -> Documents:
 
 
 def _remove_pod(documents: Documents, key: str) -> Documents:
-    """Remove the pod, and what controllers then release: its own claims, and its reservations of others."""
+    """Remove the pod, its own claims, and its reservations of others, as the controllers would."""
     index = _find(documents, lambda d: _is_pod(d, key), f"pod {key}")
     metadata = documents[index].get("metadata", {})
     rest = [*documents[:index], *documents[index + 1 :]]

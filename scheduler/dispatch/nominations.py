@@ -58,7 +58,7 @@ class PendingNominations:
         self._by_uid.pop(uid, None)
 
     def apply(self, pod: core.Pod) -> core.Pod:
-        """Return the pod that the watch shows with the nomination that counts: a copy only if they differ."""
+        """Return the watched pod with its pending nomination; copy it only if the nominations differ."""
         pending = self._by_uid.get(pod.metadata.uid)
         if pending is None:
             return pod

@@ -36,7 +36,6 @@ from nominee.scheduler.framework.types import NodeInfo, PodInfo, Taint
 from nominee.scheduler.plugins.normalize import normalize_by_max
 
 _STATE = "PreScoreTaintToleration"
-_NO_TAINTS: tuple[Taint, ...] = ()
 
 
 def _taint_column(snapshot: Snapshot) -> Column:

@@ -47,7 +47,7 @@ class FutureRevisionError(Exception):
 
 
 class Store:
-    """The data of one etcd. It is what survives when the process is killed."""
+    """The data of one etcd. It survives when the process is killed."""
 
     def __init__(self) -> None:
         self.revision = 1

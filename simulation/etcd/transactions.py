@@ -93,7 +93,7 @@ def _holds(store: Store, compare: rpc.Compare) -> bool:
 
 
 def _operation(store: Store, operation: rpc.RequestOp, writes: Writes) -> rpc.ResponseOp:
-    """Do one operation; what it writes is added to `writes`."""
+    """Do one operation; its writes are added to `writes`."""
     kind = operation.WhichOneof("request")
     if kind == "request_range":
         return rpc.ResponseOp(response_range=read(store, operation.request_range))

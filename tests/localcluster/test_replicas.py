@@ -120,14 +120,18 @@ def free_addresses(count: int) -> list[str]:
 
 def test_members_that_start_together_agree(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: etcd_members.agreed(tmp_path / "etcd", 3, free_addresses), range(16)))
+        found = list(
+            pool.map(
+                lambda _: etcd_members.agree_on_addresses(tmp_path / "etcd", 3, free_addresses), range(16)
+            )
+        )
     assert all(each == found[0] for each in found)
     assert list(found[0]) == ["etcd-0", "etcd-1", "etcd-2"]
     assert len({address for at in found[0].values() for address in (at.client, at.peer)}) == 6
 
 
 def test_data_of_another_number_of_members_is_refused(tmp_path: Path) -> None:
-    etcd_members.agreed(tmp_path / "three", 3, free_addresses)
+    etcd_members.agree_on_addresses(tmp_path / "three", 3, free_addresses)
     with pytest.raises(
         etcd_members.MembersError, match="are of 3 etcd members, not of 1: use --replicas etcd=3"
     ):
@@ -135,4 +139,4 @@ def test_data_of_another_number_of_members_is_refused(tmp_path: Path) -> None:
     (tmp_path / "one" / "member-data").mkdir(parents=True)
     etcd_members.check(tmp_path / "one", 1)
     with pytest.raises(etcd_members.MembersError, match="are of 1 etcd member, not of 3"):
-        etcd_members.agreed(tmp_path / "one", 3, free_addresses)
+        etcd_members.agree_on_addresses(tmp_path / "one", 3, free_addresses)

@@ -85,7 +85,6 @@ def test_no_such_revision_has_a_cause_and_a_wait() -> None:
         (errors.is_already_exists, errors.already_exists(POD, "a"), errors.conflict(POD, "a")),
         (errors.is_gone, errors.expired("x"), errors.not_found(POD, "a")),
         (errors.is_gone, errors.gone("x"), errors.internal("x")),
-        (errors.is_too_many_requests, errors.too_many_requests("x", 1), errors.internal("x")),
         (errors.is_retryable, errors.service_unavailable("x"), errors.bad_request("x")),
         (errors.is_not_found, StatusError(404, "", "x"), ValueError("x")),
     ],

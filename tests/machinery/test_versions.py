@@ -17,11 +17,11 @@ def gates_at(text: str, **overrides: bool) -> Gates:
 def test_versions_are_ordered_and_printed() -> None:
     assert Version.parse("v1.9") < Version.parse("1.10.3")
     assert str(versions.DEFAULT) == "1.37"
-    assert versions.emulated("1.38") == versions.NEWEST
+    assert versions.parse_emulated_version("1.38") == versions.NEWEST
     with pytest.raises(ValueError, match='could not parse "1" as version'):
         Version.parse("1")
     with pytest.raises(ValueError, match=r"emulation version 1\.31 is not between \[1\.32, 1\.38\]"):
-        versions.emulated("1.31")
+        versions.parse_emulated_version("1.31")
 
 
 @pytest.mark.parametrize(

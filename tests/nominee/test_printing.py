@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nominee.machinery.api.kinds import NODE, POD
 from nominee.machinery.api.pb import core
-from nominee.machinery.printing.tables import aligned, table
+from nominee.machinery.printing.tables import align, table
 from nominee.printing import columns
 
 NOW = 1_700_000_000.0
@@ -16,9 +16,9 @@ def test_columns_are_aligned_without_trailing_spaces() -> None:
         "a-long-name   5s",
         "b             10m",
     ]
-    _, widths = aligned([["abc", "d"]])
-    assert aligned([["a", "longer"]], widths) == (["a     longer"], [3, 6])
-    assert aligned([]) == ([], [])
+    _, widths = align([["abc", "d"]])
+    assert align([["a", "longer"]], widths) == (["a     longer"], [3, 6])
+    assert align([]) == ([], [])
 
 
 def pod(**status: object) -> core.Pod:

@@ -118,7 +118,7 @@ def test_ctrl_c_interrupts_the_program_and_no_simulated_process(begins: bool) ->
         loop.create_task(process())
         await anyio.sleep(1.0)
 
-    with pytest.raises(KeyboardInterrupt), interrupts.deferred(loop.interrupts):
+    with pytest.raises(KeyboardInterrupt), interrupts.defer_signals(loop.interrupts):
         loop.run_until_complete(main())
     assert ends == ["goes on"]
     ended(loop)
@@ -145,7 +145,7 @@ def test_ctrl_c_at_the_end_lets_the_tasks_end_first() -> None:
     started: list[asyncio.Task[None]] = []
 
     def run() -> None:
-        with interrupts.deferred(loop.interrupts):
+        with interrupts.defer_signals(loop.interrupts):
             loop.run_until_complete(main())
             ended(loop)
 

@@ -53,7 +53,7 @@ def contexts() -> Iterator[tuple[Context, Context]]:
     made = Context(), Context()
     for pid, context in enumerate(made):
         context.run(RUNTIME.set, runtime_of(loop, Owner(f"kubelet-{pid}", pid)))
-    with per_process.installed():
+    with per_process.install():
         yield made
 
 

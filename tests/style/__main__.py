@@ -24,7 +24,7 @@ def main() -> int:
     found = all_findings()
     limits = ceilings.read_ceilings()
     if options.lower:
-        ceilings.CEILINGS_FILE.write_text(ceilings.lowered(found, limits))
+        ceilings.CEILINGS_FILE.write_text(ceilings.lower(found, limits))
     over = ceilings.over_ceilings(found, limits)
     if options.paths:
         shown = [each for each in found if each.path.startswith(tuple(options.paths))]

@@ -32,8 +32,8 @@ def over_ceilings(findings: Iterable[Finding], ceilings: Ceilings) -> list[Findi
     return sorted(each for each in found if (each.rule, each.package) in over)
 
 
-def lowered(findings: Iterable[Finding], ceilings: Ceilings) -> str:
-    """Return the text of the ceilings file with each number lowered to what was found."""
+def lower(findings: Iterable[Finding], ceilings: Ceilings) -> str:
+    """Return the text of the ceilings file with each number lowered to the number of findings."""
     counts = Counter((each.rule, each.package) for each in findings)
     lines = [HEAD]
     for rule, packages in sorted(ceilings.items()):

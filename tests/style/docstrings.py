@@ -62,7 +62,7 @@ def _body_lines(node: Definition) -> int:
 
 
 def _fault(node: Definition, docstring: str) -> str:
-    """Return what is wrong with a docstring's first line, or ""."""
+    """Return the fault of a docstring's first line, or ""."""
     summary = docstring.split("\n\n")[0]
     first_line = docstring.split("\n")[0]
     if "\n" in summary:

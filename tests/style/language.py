@@ -23,7 +23,7 @@ class BannedWords:
     """
 
     pattern: re.Pattern[str]
-    allowed: re.Pattern[str]
+    terms: re.Pattern[str]
     replacements: dict[str, str]
     exact: frozenset[str]
 
@@ -37,7 +37,7 @@ class BannedWords:
             word = self._word(match.group())
             if word in self.exact and text[start:end] != match.group():
                 continue
-            spans = (allowed.span() for allowed in self.allowed.finditer(lower))
+            spans = (term.span() for term in self.terms.finditer(lower))
             if any(first <= start and end <= last for first, last in spans):
                 continue
             line = text.count("\n", 0, start) + 1

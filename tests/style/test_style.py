@@ -1,4 +1,4 @@
-"""The checks of the project's style find what they should, and the project passes them."""
+"""Each check of the project's style finds its faults, and the project passes them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import pytest
 
 from tests.style import cache, report
 from tests.style.any_type import find_any
-from tests.style.ceilings import lowered, over_ceilings, read_ceilings
+from tests.style.ceilings import lower, over_ceilings, read_ceilings
+from tests.style.clauses import find_what_clauses
 from tests.style.docstrings import find_docstring_faults
 from tests.style.findings import Finding
 from tests.style.language import BannedWords, read_banned_words
+from tests.style.names import find_participle_names
 from tests.style.report import all_findings, findings_in, project_files
 from tests.style.sizes import FILE_LINES_MAX, FUNCTION_LINES_MAX, find_long_file, find_long_functions
 
@@ -26,7 +28,7 @@ def test_the_project_is_below_its_ceilings() -> None:
 
 def test_the_checks_read_code_and_documentation_but_no_recordings() -> None:
     files = project_files()
-    assert {"README.md", "machinery/api/kinds.py", "tests/style/test_style.py"} <= set(files)
+    assert {"README.md", "Makefile", "machinery/api/kinds.py", "tests/style/test_style.py"} <= set(files)
     assert not [path for path in files if path.startswith("tests/golden/")]
 
 
@@ -114,6 +116,64 @@ def test_a_property_and_a_class_are_described_by_a_noun() -> None:
     assert list(find_docstring_faults("a.py", ast.parse(source))) == []
 
 
+@pytest.mark.parametrize(
+    ("docstring", "good"),
+    [
+        ("Return the objects to write.", True),
+        ("Return what is to be written.", False),
+        ("What a handler returns.", False),
+        ("Change a cluster, as `--what-if` says.", True),
+        ("Return the objects.\\n\\n    It also does what upstream does.", True),
+    ],
+)
+@pytest.mark.parametrize("definition", ["def _f():", "class C:", "async def f(self):"])
+def test_a_clause_with_what_stands_for_no_object(definition: str, docstring: str, good: bool) -> None:
+    source = f'{definition}\n    """{docstring}"""'.replace("\\n", "\n")
+    assert bool(list(find_what_clauses("a.py", ast.parse(source)))) is not good
+    assert (
+        bool(list(find_what_clauses("a.py", ast.parse(f'"""{docstring.split(chr(92))[0]}"""')))) is not good
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def found(): ...",
+        "wanted = 1",
+        "asked: list[str] = []",
+        "class C:\n    chosen: str | None",
+        "class C:\n    def __init__(self):\n        self.known, self.x = {}, 1",
+    ],
+)
+def test_a_public_name_that_is_a_participle_is_found(source: str) -> None:
+    assert len(list(find_participle_names("a.py", ast.parse(source)))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def find(): ...",
+        "def _found(): ...",
+        "def found_pods(): ...",
+        "def bound(pod) -> bool: ...",
+        "class C:\n    paused: bool = False",
+        "class C:\n    def __init__(self):\n        self.closed = False\n        self._known = {}",
+        "def f():\n    found = 1",
+        "desired = 1\nseed = 2",
+        "simulated = False",
+    ],
+)
+def test_nouns_verbs_truth_values_and_local_variables_are_no_participles(source: str) -> None:
+    assert not list(find_participle_names("a.py", ast.parse(source)))
+
+
+def test_only_the_comments_of_the_makefile_are_read() -> None:
+    word = "a" + "new"
+    text = f"{word}:\n\techo {word}\n# compile all {word}\n"
+    (finding,) = findings_in("Makefile", text, read_banned_words())
+    assert finding.line == 3
+
+
 def test_any_is_counted_outside_imports() -> None:
     text = "from typing import Any, cast\n# Any\ndef f(x: Any) -> list[Any]: ...\n"
     assert [found.line for found in find_any("a.py", text)] == [3, 3]
@@ -125,9 +185,9 @@ def test_ceilings_only_fall(tmp_path: Path) -> None:
     assert over_ceilings(found, ceilings) == found
     assert over_ceilings(found[:2], ceilings) == []
     file = tmp_path / "ceilings.toml"
-    file.write_text(lowered(found, ceilings))
+    file.write_text(lower(found, ceilings))
     assert read_ceilings(file) == {"word": {"apiserver": 2}}
-    file.write_text(lowered(found[:1], ceilings))
+    file.write_text(lower(found[:1], ceilings))
     assert read_ceilings(file) == {"word": {"apiserver": 1}}
 
 

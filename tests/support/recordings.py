@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 Case = dict[str, Any]
+EXCHANGES = Path(__file__).parents[1] / "golden" / "exchanges"
+"""Whole exchanges of real components with the real API server; NOMINEE_GOLDEN does not change them."""
 
 
 def folder() -> Path:

@@ -1,4 +1,4 @@
-"""The Node authorizer: a kubelet reads what its own pods need and nothing else.
+"""The Node authorizer: a kubelet reads only the objects that its own pods need.
 
 One difference: a credential for many nodes (see `identity.py`) may list and watch all pods and nodes, as
 every kubelet could before authorization with selectors, since one field selector cannot name a hundred nodes.
@@ -188,7 +188,7 @@ def _node(node: NodeIdentity, attributes: Attributes) -> Decision:
 
 
 def node_rules() -> tuple[Rule, ...]:
-    """Return the rules of the role system:node: what every node may do without regard to its pods."""
+    """Return the rules of the role system:node: the requests that every node may make, whatever its pods."""
     role = next(role for role in load().cluster_roles if role.metadata.name == _ROLE)
     # Our kubelets record their events as events.k8s.io; upstream's as core ones.
     own = Rule(("create", "patch", "update"), ("events.k8s.io",), ("events",))

@@ -28,7 +28,7 @@ _ROUNDS_MAX = 8
 """Aggregated roles may be aggregated; `admin` is the third level upstream."""
 
 
-def aggregated(role: Any, roles: Iterable[Any]) -> list[Any]:
+def aggregate(role: Any, roles: Iterable[Any]) -> list[Any]:
     """Return the rules of the roles that a role's selectors match, by the roles' names, each rule once."""
     found: list[Any] = []
     ordered = sorted(roles, key=lambda each: str(each.metadata.name))
@@ -51,7 +51,7 @@ def settle(roles: Sequence[Any]) -> None:
     for _ in range(_ROUNDS_MAX):
         changed = False
         for role in gathering:
-            rules = aggregated(role, roles)
+            rules = aggregate(role, roles)
             if rules != list(role.rules):
                 del role.rules[:]
                 role.rules.extend(rules)
@@ -77,7 +77,7 @@ async def _write(registry: RegistryAPI, roles: Sequence[Any]) -> None:
     for role in roles:
         if not role.HasField("aggregationRule"):
             continue
-        rules = aggregated(role, roles)
+        rules = aggregate(role, roles)
         if rules == list(role.rules):
             continue
         patch = json.dumps({"rules": [to_json(rule) for rule in rules]}).encode()

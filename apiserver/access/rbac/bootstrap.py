@@ -14,7 +14,7 @@ import anyio
 
 from nominee.apiserver.access.rbac import aggregation
 from nominee.apiserver.access.rbac.bootstrap_policy import AUTOUPDATE, load
-from nominee.apiserver.access.rbac.rules import Rule, uncovered
+from nominee.apiserver.access.rbac.rules import Rule, uncovered_rules
 from nominee.apiserver.objects.requests import Create, Update
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
@@ -45,12 +45,12 @@ async def bootstrap(registry: RegistryAPI, cache: WatchCache) -> None:
                 if found is None:
                     group.start_soon(_create, registry, kind, obj)
                 elif found.message.metadata.annotations.get(AUTOUPDATE) == "true":
-                    changed = reconciled(found.message, obj)
+                    changed = reconcile(found.message, obj)
                     if changed is not None:
                         group.start_soon(_update, registry, kind, changed)
 
 
-def reconciled(stored: Any, default: Any) -> Any | None:
+def reconcile(stored: Any, default: Any) -> Any | None:
     """Return a role or binding with the rules or subjects that it lacks, or None when it lacks nothing."""
     changed = type(stored)()
     changed.CopyFrom(stored)
@@ -66,7 +66,7 @@ def reconciled(stored: Any, default: Any) -> Any | None:
         # Its rules come from other roles.
         return None
     held = [Rule.of(rule) for rule in stored.rules]
-    lacking = [rule for rule in default.rules if uncovered(held, [Rule.of(rule)])]
+    lacking = [rule for rule in default.rules if uncovered_rules(held, [Rule.of(rule)])]
     changed.rules.extend(lacking)
     return changed if lacking else None
 

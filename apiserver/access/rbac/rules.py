@@ -72,7 +72,7 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def quoted(texts: Iterable[str]) -> str:
+def quote(texts: Iterable[str]) -> str:
     """Return a list of strings as Go's %q prints it."""
     return f"[{' '.join(_quoted(text) for text in texts)}]"
 
@@ -108,7 +108,7 @@ def simple(rules: Iterable[Rule]) -> list[Rule]:
     return found
 
 
-def uncovered(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+def uncovered_rules(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
     """Return the simple rules of `wanted` that no rule of `held` covers."""
     return [rule for rule in simple(wanted) if not any(_covers(own, rule) for own in held)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nominee.apiserver.access.access import named
+from nominee.apiserver.access.access import selected_name
 from nominee.apiserver.flow_control.controller import FlowControl
 from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.list_options import EXACT
@@ -27,7 +27,7 @@ def attributes(verb: str, request: Any, kind: AnyKind | None) -> Attributes:
     if verb in COLLECTION_VERBS:
         # The response has what the selector selects: a name in the target must not allow access to the rest.
         fields = getattr(request, "list", request).field_selector
-        name, subresource = named(fields), ""
+        name, subresource = selected_name(fields), ""
     else:
         if kind is kinds.NAMESPACE:
             namespace = name

@@ -89,7 +89,7 @@ class GrpcRequest(ApiRequest):
         return Credentials(authorization=found[0][1] if found else "")
 
     def impersonation(self) -> Headers:
-        """Return what metadata says; nothing on a plain port, where no client is authenticated."""
+        """Return the impersonated user of the metadata; none on a plain port, without authentication."""
         return () if self._server.access.authenticator is None else self._metadata(IMPERSONATE)
 
     def _metadata(self, prefix: str) -> list[tuple[str, str]]:

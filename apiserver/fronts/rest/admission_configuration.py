@@ -1,4 +1,4 @@
-"""Admission webhooks and policies: empty lists, and a clear refusal of what would create one.
+"""Admission webhooks and policies: empty lists, and a clear refusal of requests that create one.
 
 Nominee calls no webhook and evaluates no policy, so no object of these kinds is stored.
 """

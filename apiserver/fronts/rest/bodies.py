@@ -61,7 +61,7 @@ class Body:
 _ALIASES = {"Eviction": frozenset({"policy/v1beta1"})}
 
 
-def expected(kind: AnyKind) -> Expected:
+def expected_body(kind: AnyKind) -> Expected:
     """Return the type of bodies of this kind."""
     return Expected(kind.api_version, kind.kind, kind.message, _ALIASES.get(kind.kind, frozenset()))
 
@@ -96,17 +96,17 @@ def parse(data: bytes, form: str, kind: str) -> Document:
     try:
         document = parse_yaml(text) if form == YAML else parse_json(text)
     except SyntaxProblem as problem:
-        raise unrecognized(kind, f"json parse error: {problem}", data) from None
+        raise unrecognized_body(kind, f"json parse error: {problem}", data) from None
     if document.value is None:
         document.value = {}
     if not isinstance(document.value, dict):
         found = json_type(document.value)
         text = f"json: cannot unmarshal {found} into Go value of type {_TYPE_META}"
-        raise unrecognized(kind, f"json parse error: {text}", data)
+        raise unrecognized_body(kind, f"json parse error: {text}", data)
     return document
 
 
-def unrecognized(kind: str, problem: str, data: bytes) -> StatusError:
+def unrecognized_body(kind: str, problem: str, data: bytes) -> StatusError:
     """Return the 400 of a body whose kind cannot be determined."""
     return errors.bad_request(
         f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind;"
@@ -134,9 +134,9 @@ def _check_type(document: Mapping[str, Any], wanted: Expected, data: bytes) -> N
 
     Raises: StatusError 400.
     """
-    problem = body_type.malformed(document)
+    problem = body_type.type_problem(document)
     if problem:
-        raise unrecognized(wanted.kind, problem, data)
+        raise unrecognized_body(wanted.kind, problem, data)
     version = str(document.get("apiVersion") or "")
     if version.count("/") > 1:
         raise errors.bad_request(

@@ -15,7 +15,7 @@ from nominee.apiserver.fronts.rest.media import OBJECTS, PARTIAL, PARTIAL_LIST, 
 from nominee.apiserver.fronts.rest.responses import Encoder
 from nominee.apiserver.fronts.rest.target import Target
 from nominee.apiserver.kinds.core.component_statuses import COMPONENT_STATUS, HEALTHY
-from nominee.apiserver.objects.cached_object import CachedObject, unstored
+from nominee.apiserver.objects.cached_object import CachedObject, never_stored
 from nominee.apiserver.objects.list_options import parse_selectors, predicate_of
 from nominee.apiserver.objects.requests import ListPage
 from nominee.apiserver.objects.selectable_fields import METADATA
@@ -37,13 +37,13 @@ async def answer(request: Request, target: Target, source: ComponentSource, now:
     if media is None:
         raise problems.not_acceptable(OBJECTS if target.name else STREAMS)
     if media.shown_as == TABLE:
-        tables.check(request.asked("includeObject"))
+        tables.check(request.query_value("includeObject"))
     encoder = Encoder(request, media, now)
     if target.name:
         if target.name not in NAMES:
             raise StatusError(500, "", f"Component not found: {target.name}")
         return encoder.object(await _status(source, target.name))
-    selectors = parse_selectors(request.asked("labelSelector"), request.asked("fieldSelector"))
+    selectors = parse_selectors(request.query_value("labelSelector"), request.query_value("fieldSelector"))
     selects = predicate_of(selectors, METADATA)
     found: dict[str, CachedObject] = {}
 
@@ -67,4 +67,4 @@ async def _status(source: ComponentSource, name: str) -> CachedObject:
         message=checked.message,
         error=checked.error,
     )
-    return unstored(COMPONENT_STATUS, made, name=name)
+    return never_stored(COMPONENT_STATUS, made, name=name)

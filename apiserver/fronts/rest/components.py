@@ -27,7 +27,7 @@ ASKED_AT_ONCE_MAX: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The result of a check: what the component answered, or the error of asking."""
+    """The result of a check: the component's answer, or the error of asking."""
 
     healthy: bool
     message: str = ""

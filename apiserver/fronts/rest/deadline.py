@@ -20,7 +20,7 @@ _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 def seconds_of(request: Request) -> float:
     """Return the time from a request's arrival to the beginning of its response. Raises: StatusError 400."""
     most = WRITE_SECONDS_MAX if request.method in _WRITES else REQUEST_SECONDS_MAX
-    if b"timeout" not in request.scope["query_string"] or not (text := request.asked("timeout")):
+    if b"timeout" not in request.scope["query_string"] or not (text := request.query_value("timeout")):
         return most
     try:
         wanted = parse_seconds(text)

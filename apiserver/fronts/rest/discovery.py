@@ -225,7 +225,7 @@ def _hash(named: bytes) -> str:
 # Aggregated discovery.
 
 
-def aggregated(*, core: bool) -> dict[str, Any]:
+def aggregated_discovery(*, core: bool) -> dict[str, Any]:
     """Return the APIGroupDiscoveryList of /api (`core`) or /apis."""
     found = {"": ["v1"]} if core else groups()
     items = []

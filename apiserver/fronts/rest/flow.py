@@ -23,7 +23,7 @@ def headers(ticket: Ticket | None) -> dict[str, str]:
     return {name: uid for name, uid in found.items() if uid}
 
 
-def refused(error: TooManyRequests) -> Answer:
+def too_many_requests(error: TooManyRequests) -> Answer:
     """Return the 429 as upstream's filter writes it: plain text, no Status."""
     headers = {"retry-after": str(error.retry_after_seconds), "x-content-type-options": "nosniff"}
     return Answer(f"{TOO_MANY}\n".encode(), 429, "text/plain; charset=utf-8", headers=headers)
@@ -34,17 +34,17 @@ def width(control: FlowControl, request: Request, asked: Attributes) -> Width | 
     watch = asked.verb == "watch"
     if not (asked.verb in _LISTS or (watch and request.flag("sendInitialEvents"))):
         return None
-    selector = request.asked("fieldSelector")
+    selector = request.query_value("fieldSelector")
     if selector.startswith("metadata.name="):
         return None
     limit = 0
-    if request.asked("limit").isdecimal():
-        limit = int(request.asked("limit")[:9])
-    version = request.asked("resourceVersion")
-    exact = request.asked("resourceVersionMatch") == EXACT or (limit and version not in ("", "0"))
+    if request.query_value("limit").isdecimal():
+        limit = int(request.query_value("limit")[:9])
+    version = request.query_value("resourceVersion")
+    exact = request.query_value("resourceVersionMatch") == EXACT or (limit and version not in ("", "0"))
     return control.list_seats(
         asked,
         limit=limit,
-        from_cache=watch or not (exact or request.asked("continue")),
-        selects=bool(selector or request.asked("labelSelector")),
+        from_cache=watch or not (exact or request.query_value("continue")),
+        selects=bool(selector or request.query_value("labelSelector")),
     )

@@ -73,14 +73,14 @@ class Request:
         """Whether each % of the path begins an escape; the path itself is already decoded."""
         return _BROKEN_ESCAPE.search(self.scope.get("raw_path") or b"") is None
 
-    def asked(self, name: str) -> str:
+    def query_value(self, name: str) -> str:
         """Return a query parameter's first value, or ""."""
         values = self.query.get(name)
         return values[0] if values else ""
 
     def flag(self, name: str) -> bool:
         """Report whether a query parameter is present and not false; an empty value counts as true."""
-        return bool(self.query.get(name)) and self.asked(name).lower() not in ("0", "false")
+        return bool(self.query.get(name)) and self.query_value(name).lower() not in ("0", "false")
 
     def header(self, name: str) -> str:
         return self.headers.get(name, "")
@@ -88,7 +88,7 @@ class Request:
     @cached_property
     def pretty(self) -> bool:
         """Whether a person reads the response, as with curl."""
-        asked = self.asked("pretty")
+        asked = self.query_value("pretty")
         if asked:
             return asked in _TRUE
         return self.header("user-agent").startswith(("curl", "Wget", "Mozilla/5.0"))

@@ -84,7 +84,7 @@ def negotiate(accept: str, *, shown: frozenset[str] = frozenset()) -> Media | No
     return None
 
 
-def accepted(accept: str) -> list[str]:
+def accepted_media_types(accept: str) -> list[str]:
     """Return the media types of an Accept header by preference; `*/*` without a header."""
     return [name for name, _ in _clauses(accept)] or ["*/*"]
 

@@ -135,7 +135,7 @@ class MetaPaths:
                 request, discovery.api_versions(self._address()) if core else discovery.group_list()
             )
         if core not in self._aggregated:
-            document = discovery.aggregated(core=core)
+            document = discovery.aggregated_discovery(core=core)
             self._aggregated[core] = (text.dump_bytes(document), discovery.etag(document))
         body, etag = self._aggregated[core]
         kind = f"{JSON};g=apidiscovery.k8s.io;v=v2;as={DISCOVERY}"

@@ -15,7 +15,7 @@ from typing import Any
 from nominee.apiserver.chain import problems
 from nominee.apiserver.fronts.rest import discovery, openapi_protobuf
 from nominee.apiserver.fronts.rest.http import Answer, Request
-from nominee.apiserver.fronts.rest.media import JSON, accepted
+from nominee.apiserver.fronts.rest.media import JSON, accepted_media_types
 from nominee.apiserver.schema import schema_files as schemas
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
@@ -41,7 +41,7 @@ def answer(request: Request, version: Version) -> Answer | None:
 
 def _v2(request: Request, version: Version) -> Answer:
     """Return OpenAPI v2 in the preferred form: JSON, or gnostic's protobuf."""
-    for name in accepted(request.header("accept")):
+    for name in accepted_media_types(request.header("accept")):
         if name in openapi_protobuf.ACCEPTED:
             return _tagged(request, _whole_in_protobuf(version), openapi_protobuf.MEDIA_TYPE)
         if name in (JSON, "*/*", "application/*"):

@@ -86,7 +86,7 @@ ChooseHandler = Callable[["RestRequest", Target | None], OwnHandler | None]
 
 
 class RestRequest(ApiRequest):
-    """One HTTP request. `own_handler` chooses the handler of what only REST serves; None for the chain's."""
+    """One HTTP request. `own_handler` selects a handler that only REST has; None for the chain's."""
 
     _media = media.DEFAULT
     _delete_options: meta.DeleteOptions | None = None
@@ -149,13 +149,13 @@ class RestRequest(ApiRequest):
         if found is None:
             raise problems.not_acceptable(available)
         if found.shown_as == TABLE:
-            tables.check(self.http.asked("includeObject"))
+            tables.check(self.http.query_value("includeObject"))
         self._media = found
 
     # For the handlers.
 
     def resource_version(self) -> str:
-        return self.http.asked("resourceVersion")
+        return self.http.query_value("resourceVersion")
 
     def list_options(self) -> ListOptions:
         return options.list_options(self.http)
@@ -168,17 +168,19 @@ class RestRequest(ApiRequest):
 
     async def delete_options(self) -> meta.DeleteOptions:
         data = await self.http.body()
-        found = bodies.delete_options(data, self.http.header("content-type"), self.http.asked)
+        found = bodies.delete_options(data, self.http.header("content-type"), self.http.query_value)
         self._delete_options = found
         return found
 
     async def body(self, expected: Kind[M]) -> M:
         """Decode the body as field validation asks for; its warnings are the response's."""
         data = await self.http.body()
-        validation, content = self.http.asked("fieldValidation"), self.http.header("content-type")
-        decode = partial(bodies.decode, data, content, bodies.expected(expected), validation, self._version)
+        validation, content = self.http.query_value("fieldValidation"), self.http.header("content-type")
+        decode = partial(
+            bodies.decode, data, content, bodies.expected_body(expected), validation, self._version
+        )
         is_yaml = media.content_type(content) == YAML
-        body = await large_bodies.decoded(len(data), decode, yaml=is_yaml)
+        body = await large_bodies.decode_body(len(data), decode, yaml=is_yaml)
         self._warnings.extend(body.warnings)
         message: M = body.message
         return message
@@ -246,7 +248,7 @@ class RestRequest(ApiRequest):
             group.cancel_scope.cancel()
 
     def _frames(self) -> watching.Frames:
-        return watching.Frames(self._media, self.http.asked("includeObject"), self._clock)
+        return watching.Frames(self._media, self.http.query_value("includeObject"), self._clock)
 
     async def _start_stream(self) -> None:
         self.code = 200
@@ -267,7 +269,7 @@ class RestRequest(ApiRequest):
             # A part of a response is no response: the connection ends without the last chunk.
             raise error
         if isinstance(error, TooManyRequests):
-            await self._answer(flow.refused(error))
+            await self._answer(flow.too_many_requests(error))
         elif self.verb == "watch" and error.code in (410, 504):
             await self._start_stream()
             await self._write(self._frames().of_error(error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.access.access import named
+from nominee.apiserver.access.access import selected_name
 from nominee.apiserver.access.authentication import Credentials
 from nominee.apiserver.access.impersonation import PREFIX, Headers
 from nominee.apiserver.chain.request import Verb
@@ -57,8 +57,8 @@ def attributes(request: Request, target: Target | None, verb: Verb) -> Attribute
     fields, labels = "", ""
     name = target.name
     if verb in ("list", "watch", "deletecollection"):
-        fields, labels = request.asked("fieldSelector"), request.asked("labelSelector")
-        name = name or named(fields)
+        fields, labels = request.query_value("fieldSelector"), request.query_value("labelSelector")
+        name = name or selected_name(fields)
     # A request for a Namespace is in that namespace.
     about = not target.group and target.resource == "namespaces"
     return Attributes(

@@ -80,11 +80,11 @@ class ResourceMetrics:
 
     async def _objects(self, kind: kinds.Kind[Any], request: Request, target: Target) -> list[CachedObject]:
         """Return the requested nodes or pods, whether they have usage or not."""
-        selector = request.asked("fieldSelector")
+        selector = request.query_value("fieldSelector")
         if target.name:
             selector = f"metadata.name={target.name}"
         options = ListOptions(
-            label_selector=request.asked("labelSelector"), field_selector=selector, resource_version="0"
+            label_selector=request.query_value("labelSelector"), field_selector=selector, resource_version="0"
         )
         return list((await self._registry.perform(List(kind, target.namespace, options))).items)
 

@@ -42,14 +42,14 @@ class Encoder:
         media, pretty = self.media, self.request.pretty
         if media.shown_as == TABLE:
             page = ListPage([found], found.message.metadata.resourceVersion)
-            made = tables.of_page(page, media, self.request.asked("includeObject"), self.now)
+            made = tables.of_page(page, media, self.request.query_value("includeObject"), self.now)
             return Answer(answers.encode(media, made, pretty=pretty), code, media.form)
         return Answer(answers.of_object(media, found, pretty=pretty), code, media.form)
 
     def page(self, kind: AnyKind, page: ListPage) -> Answer:
         """Return the answer with a list, sent in pieces where its form allows that."""
         media, pretty = self.media, self.request.pretty
-        include = self.request.asked("includeObject")
+        include = self.request.query_value("includeObject")
         if media.shown_as == TABLE and (pretty or media.form != JSON):
             made = tables.of_page(page, media, include, self.now, kind=kind)
             return Answer(answers.encode(media, made, pretty=pretty), 200, media.form)

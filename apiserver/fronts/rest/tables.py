@@ -1,4 +1,4 @@
-"""Objects as Tables: what kubectl prints.
+"""Objects as Tables, for kubectl to print.
 
 The columns of each kind are beside its other rules, in `nominee.apiserver.kinds`. Source: kube-apiserver
 1.36, endpoints/handlers/response.go and pkg/printers.

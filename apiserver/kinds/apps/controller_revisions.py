@@ -35,7 +35,7 @@ class ControllerRevisionStrategy(Strategy[apps.ControllerRevision]):
 
 
 def _data(revision: apps.ControllerRevision) -> list[Cause]:
-    """What the controller made of its template, which is an object."""
+    """Check that the data, a controller's serialized template, are an object."""
     if not revision.data.raw or revision.data.raw == b"null":
         return [field.required("data", "data is mandatory")]
     try:

@@ -11,7 +11,7 @@ from nominee.apiserver.printing.cells import age, containers, labels
 from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cell, Column, Columns, Row, wide
 from nominee.apiserver.validation import field, metadata
 from nominee.apiserver.validation.go_dump import dump
-from nominee.apiserver.validation.int_or_percent import int_or_percent, is_zero, shown
+from nominee.apiserver.validation.int_or_percent import int_or_percent, is_zero, shown_value
 from nominee.apiserver.validation.pods import options as pod_options
 from nominee.apiserver.validation.pods import templates
 from nominee.apiserver.validation.pods.options import PodOptions
@@ -63,7 +63,7 @@ class DaemonSetStrategy(Strategy[apps.DaemonSet]):
 
 def _validate(obj: apps.DaemonSet, options: PodOptions) -> list[Cause]:
     spec = obj.spec
-    errors = templates.selected(
+    errors = templates.check_selector(
         spec.selector if spec.HasField("selector") else None,
         spec.template.metadata.labels,
         "empty selector is invalid for daemonset",
@@ -91,10 +91,10 @@ def _strategy(path: str, strategy: apps.DaemonSetUpdateStrategy) -> list[Cause]:
     fewer, more = not is_zero(rolling.maxUnavailable), not is_zero(rolling.maxSurge)
     if fewer and more:
         problem = "may not be set when maxUnavailable is non-zero"
-        errors.append(field.invalid(f"{at}.maxSurge", shown(rolling.maxSurge), problem))
+        errors.append(field.invalid(f"{at}.maxSurge", shown_value(rolling.maxSurge), problem))
     elif not fewer and not more:
         problem = "cannot be 0 when maxSurge is 0"
-        errors.append(field.invalid(f"{at}.maxUnavailable", shown(rolling.maxUnavailable), problem))
+        errors.append(field.invalid(f"{at}.maxUnavailable", shown_value(rolling.maxUnavailable), problem))
     return errors
 
 

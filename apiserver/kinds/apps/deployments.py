@@ -11,7 +11,7 @@ from nominee.apiserver.printing.cells import age, containers
 from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
 from nominee.apiserver.validation import field
 from nominee.apiserver.validation import metadata as metadata_rules
-from nominee.apiserver.validation.int_or_percent import int_or_percent, is_zero, shown
+from nominee.apiserver.validation.int_or_percent import int_or_percent, is_zero, shown_value
 from nominee.apiserver.validation.pods import options as pod_options
 from nominee.apiserver.validation.pods.options import PodOptions
 from nominee.apiserver.validation.pods.warnings import workload_warnings
@@ -101,7 +101,7 @@ def _rolling_shown(found: apps.DeploymentStrategy) -> dict[str, object] | None:
     if not found.HasField("rollingUpdate"):
         return None
     rolling = found.rollingUpdate
-    return {"MaxUnavailable": shown(rolling.maxUnavailable), "MaxSurge": shown(rolling.maxSurge)}
+    return {"MaxUnavailable": shown_value(rolling.maxUnavailable), "MaxSurge": shown_value(rolling.maxSurge)}
 
 
 def _rolling(path: str, found: apps.RollingUpdateDeployment) -> list[Cause]:
@@ -110,7 +110,7 @@ def _rolling(path: str, found: apps.RollingUpdateDeployment) -> list[Cause]:
     errors += int_or_percent(f"{path}.maxSurge", found.maxSurge, limited=False)
     if is_zero(found.maxUnavailable) and is_zero(found.maxSurge):
         problem = "may not be 0 when `maxSurge` is 0"
-        errors.append(field.invalid(f"{path}.maxUnavailable", shown(found.maxUnavailable), problem))
+        errors.append(field.invalid(f"{path}.maxUnavailable", shown_value(found.maxUnavailable), problem))
     return errors
 
 

@@ -1,4 +1,4 @@
-"""What ReplicaSets and Deployments share (kube-apiserver 1.36, pkg/apis/apps/validation)."""
+"""Validation that ReplicaSets and Deployments share (kube-apiserver 1.36, pkg/apis/apps/validation)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Status = apps.ReplicaSetStatus | apps.DeploymentStatus
 
 
 def workload(found: apps.ReplicaSetSpec | apps.DeploymentSpec, options: PodOptions) -> list[Cause]:
-    """Check what ReplicaSets and Deployments have in common: replicas, selector and template."""
+    """Check the fields that ReplicaSets and Deployments have in common: replicas, selector and template."""
     errors = field.non_negative("spec.replicas", found.replicas)
     errors += field.non_negative("spec.minReadySeconds", found.minReadySeconds)
     selector: LabelSelector | None = None

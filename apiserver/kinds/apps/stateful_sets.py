@@ -41,7 +41,7 @@ def _validate(obj: apps.StatefulSet) -> list[Cause]:
     errors += field.non_negative("spec.minReadySeconds", spec.minReadySeconds)
     if spec.HasField("ordinals"):
         errors += field.non_negative("spec.ordinals.start", spec.ordinals.start)
-    errors += templates.selected(
+    errors += templates.check_selector(
         spec.selector if spec.HasField("selector") else None,
         spec.template.metadata.labels,
         "empty selector is invalid for statefulset",

@@ -162,7 +162,7 @@ def _old(
 def _read_annotation(
     shown: v1.HorizontalPodAutoscaler, name: str, message: type[M], word: str
 ) -> Iterator[M]:
-    """What an annotation of v1 says, as messages of v2."""
+    """Return the contents of an annotation of v1 as messages of v2."""
     if name not in shown.metadata.annotations:
         return
     try:

@@ -31,7 +31,7 @@ def _metrics(shown: Sequence[str]) -> str:
 
 
 def _metric(metric: autoscaling.MetricSpec, statuses: Sequence[autoscaling.MetricStatus], index: int) -> str:
-    """`cpu: 10%/80%`: what it is and what it shall be."""
+    """Return the cell of a metric, `cpu: 10%/80%`: the current value and the target."""
     field = _SOURCES.get(metric.type)
     if field is None:
         return "<unknown type>"
@@ -50,7 +50,7 @@ def _metric(metric: autoscaling.MetricSpec, statuses: Sequence[autoscaling.Metri
 
 
 def _shown(values: autoscaling.MetricTarget | autoscaling.MetricValueStatus, name: str) -> str:
-    """Return a quantity, or what Go prints for a nil pointer."""
+    """Return a quantity, or Go's text for a nil pointer."""
     return str(getattr(values, name).string) if values.HasField(name) else "<nil>"
 
 

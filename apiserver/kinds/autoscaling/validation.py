@@ -177,7 +177,7 @@ def _either_value(path: str, target: autoscaling.MetricTarget) -> list[Cause]:
 
 
 def _of_requests(path: str, target: autoscaling.MetricTarget) -> list[Cause]:
-    """A target of what the containers use: in percent of their requests, or an amount."""
+    """Check a target of the containers' usage: in percent of their requests, or an amount."""
     errors = _target(path, target)
     share, amount = target.HasField("averageUtilization"), target.HasField("averageValue")
     if not share and not amount:

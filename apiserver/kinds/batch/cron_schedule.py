@@ -35,7 +35,7 @@ _FIELDS = (
 
 
 def problem(schedule: str) -> str:
-    """Return what is wrong with a schedule that is not empty, "" for a right one."""
+    """Return the problem of a schedule that is not empty, "" for a valid one."""
     try:
         _parse(schedule)
     except ValueError as error:

@@ -108,7 +108,7 @@ class RequestStatusStrategy(RequestStrategy):
 def _date(
     new: certificates.CertificateSigningRequest, old: certificates.CertificateSigningRequest, now: meta.Time
 ) -> None:
-    """When each condition came, where its writer does not say."""
+    """Set the missing times of conditions, in place."""
     before = {row.type: row for row in old.status.conditions}
     for row in new.status.conditions:
         if not row.lastUpdateTime.seconds:
@@ -145,7 +145,7 @@ def _validate(obj: certificates.CertificateSigningRequest) -> list[Cause]:
 def _validate_change(
     new: certificates.CertificateSigningRequest, old: certificates.CertificateSigningRequest
 ) -> list[Cause]:
-    """What an approval or a status says: verdicts are for good."""
+    """Check an update of approval or status: permanent conditions and the certificate cannot be removed."""
     errors = _conditions(new)
     held = {(row.type, row.status) for row in new.status.conditions}
     for row in old.status.conditions:

@@ -35,7 +35,7 @@ class EventStrategy(Strategy[core.Event]):
 
 
 def validate(obj: core.Event) -> list[Cause]:
-    """Check what holds for all Events; one with an eventTime is checked by the newer rules."""
+    """Check the rules for all Events; one with an eventTime also follows the newer rules."""
     errors = _newer(obj) if is_set(obj.eventTime) else _namespace(obj, ("", "default"))
     namespace = obj.metadata.namespace
     return errors + [field.invalid("namespace", namespace, p) for p in names.dns_subdomain(namespace)]

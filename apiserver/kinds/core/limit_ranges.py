@@ -63,7 +63,7 @@ def _item(path: str, limit: core.LimitRangeItem) -> list[Cause]:
 
 
 def _compared(path: str, name: str, found: dict[str, Quantity | None]) -> list[Cause]:
-    """What must not be less or more than what, for one resource."""
+    """Check that min <= defaultRequest <= default <= max for a resource, and the ratio of the bounds."""
     errors: list[Cause] = []
     least, most = found["min"], found["max"]
     given, asked, ratio = found["default"], found["defaultRequest"], found["maxLimitRequestRatio"]

@@ -98,7 +98,7 @@ _OWN: dict[str, Callable[[str, Any], list[Cause]] | None] = {
 
 
 def persistent_source(spec: core.PersistentVolumeSpec, name: str) -> list[Cause]:
-    """Exactly one source, and what is wrong with it; `name` is the volume's."""
+    """Check that there is exactly one source, and validate it; `name` is the volume's."""
     source = spec.persistentVolumeSource
     given = [each for each in _OWN if source.HasField(each)]
     if not given:

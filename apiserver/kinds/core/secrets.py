@@ -30,7 +30,7 @@ def _validate(obj: core.Secret) -> list[Cause]:
 
 
 def _of_type(obj: core.Secret) -> list[Cause]:
-    """What a type needs."""
+    """Check the keys that a Secret's type requires."""
     data = obj.data
     if obj.type == "kubernetes.io/service-account-token":
         if obj.metadata.annotations.get(_ACCOUNT):

@@ -25,7 +25,7 @@ _OUR_SLICES = ("endpointslice-controller.k8s.io", "endpointslicemirroring-contro
 
 
 class EndpointSliceStrategy(SimpleStrategy[discovery.EndpointSlice]):
-    """Without a spec: what counts are the endpoints and ports, and the labels."""
+    """Without a spec: a change of endpoints, ports or labels increases the generation."""
 
     def prepare_for_create(self, new: discovery.EndpointSlice, env: Environment) -> None:
         super().prepare_for_create(new, env)

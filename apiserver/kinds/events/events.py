@@ -74,7 +74,7 @@ class NewEventStrategy(EventStrategy):
 
 
 def _validate(obj: core.Event) -> list[Cause]:
-    """Made by events.k8s.io: none of what only old events have."""
+    """Check an Event of events.k8s.io, which must not have the deprecated fields of core/v1 Events."""
     errors = validate(obj)
     errors += metadata.object_meta(obj.metadata, namespaced=True, name_rule=names.dns_subdomain)
     errors += _series(obj)

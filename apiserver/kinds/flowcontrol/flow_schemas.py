@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nominee.apiserver.kinds.flowcontrol import bootstrap
-from nominee.apiserver.kinds.flowcontrol.shared import conditions, fixed, validate_status
+from nominee.apiserver.kinds.flowcontrol.shared import check_mandatory, conditions, validate_status
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.printing.cells import NONE, age
@@ -35,7 +35,7 @@ def _validate(obj: flowcontrol.FlowSchema) -> list[Cause]:
     errors += [field.invalid(path, level, text) for text in names.dns_subdomain(level) if level]
     for index, rule in enumerate(spec.rules):
         errors += _rule(rule, f"spec.rules[{index}]")
-    errors += fixed(obj, bootstrap.mandatory_schemas())
+    errors += check_mandatory(obj, bootstrap.mandatory_schemas())
     return errors + conditions(obj.status.conditions)
 
 

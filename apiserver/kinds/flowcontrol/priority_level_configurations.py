@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from nominee.apiserver.kinds.flowcontrol import bootstrap
-from nominee.apiserver.kinds.flowcontrol.shared import conditions, fixed, validate_status
+from nominee.apiserver.kinds.flowcontrol.shared import check_mandatory, conditions, validate_status
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.printing.cells import NONE, age
@@ -43,7 +43,7 @@ def _validate(obj: flowcontrol.PriorityLevelConfiguration) -> list[Cause]:
         errors.append(field.not_supported("spec.type", spec.type, ("Exempt", "Limited")))
     if name != "exempt":
         # Of that one the shares may be changed.
-        errors += fixed(obj, bootstrap.mandatory_levels())
+        errors += check_mandatory(obj, bootstrap.mandatory_levels())
     return errors + conditions(obj.status.conditions)
 
 

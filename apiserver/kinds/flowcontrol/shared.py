@@ -1,4 +1,4 @@
-"""What FlowSchemas and PriorityLevelConfigurations share (kube-apiserver 1.36, flowcontrol/validation)."""
+"""Terms of FlowSchemas and PriorityLevelConfigurations (kube-apiserver 1.36, flowcontrol/validation)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def conditions(found: Iterable[_Condition]) -> list[Cause]:
     return errors
 
 
-def fixed(obj: T, mandatory: Iterable[T]) -> list[Cause]:
+def check_mandatory(obj: T, mandatory: Iterable[T]) -> list[Cause]:
     """Refuse another spec for an object that every cluster must have as it is."""
     for known in mandatory:
         if known.metadata.name == obj.metadata.name:
@@ -53,7 +53,7 @@ def fixed(obj: T, mandatory: Iterable[T]) -> list[Cause]:
 
 
 def _canonicalize(obj: flowcontrol.FlowSchema | flowcontrol.PriorityLevelConfiguration) -> None:
-    """Set in place what means the same whether it is on the wire or not: a bool or number that is zero."""
+    """Set each optional bool or number that is zero explicitly, in place: absent and zero mean the same."""
     if isinstance(obj, flowcontrol.PriorityLevelConfiguration):
         defaults.set_shares(obj)
         return

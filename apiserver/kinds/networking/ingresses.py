@@ -94,7 +94,7 @@ def _host(path: str, host: str) -> list[Cause]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """ValidateIngressSpec with its options; `any_...`: what an older version has stored is taken."""
+    """ValidateIngressSpec with its options; `any_...`: values stored by an older version are accepted."""
 
     service_name: Callable[[str], names.Problems]
     any_secret: bool = False
@@ -210,7 +210,7 @@ _HOSTS_SHOWN_MAX = 3
 
 
 def _hosts(rules: Sequence[networking.IngressRule]) -> str:
-    """The first three; of what comes behind them all rules count, also those of every host."""
+    """Return the cell of the first three hosts; all further rules are counted, also those of every host."""
     shown: list[str] = []
     for rule in rules:
         if len(shown) == _HOSTS_SHOWN_MAX:

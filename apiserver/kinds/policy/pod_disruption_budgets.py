@@ -7,7 +7,7 @@ from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strate
 from nominee.apiserver.printing.cells import age
 from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
 from nominee.apiserver.validation import conditions, field
-from nominee.apiserver.validation.int_or_percent import int_or_percent, shown
+from nominee.apiserver.validation.int_or_percent import int_or_percent, shown_value
 from nominee.apiserver.validation.selectors import label_selector
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -24,9 +24,9 @@ def _validate(obj: policy.PodDisruptionBudget) -> list[Cause]:
     least, most = spec.HasField("minAvailable"), spec.HasField("maxUnavailable")
     if least and most:
         value = {
-            "MinAvailable": shown(spec.minAvailable),
+            "MinAvailable": shown_value(spec.minAvailable),
             "Selector": codec.to_json(spec.selector) if spec.HasField("selector") else None,
-            "MaxUnavailable": shown(spec.maxUnavailable),
+            "MaxUnavailable": shown_value(spec.maxUnavailable),
             "UnhealthyPodEvictionPolicy": (
                 spec.unhealthyPodEvictionPolicy if spec.HasField("unhealthyPodEvictionPolicy") else None
             ),
@@ -78,7 +78,7 @@ def _row(budget: policy.PodDisruptionBudget, now: float) -> Row:
     def limit(name: str) -> str:
         if not budget.spec.HasField(name):
             return "N/A"
-        return str(shown(getattr(budget.spec, name)))
+        return str(shown_value(getattr(budget.spec, name)))
 
     allowed = budget.status.disruptionsAllowed
     limits = [limit("minAvailable"), limit("maxUnavailable")]

@@ -22,7 +22,7 @@ class BindingStrategy(Strategy[Binding]):
     """RoleBinding and ClusterRoleBinding; names may have colons, as `system:node`."""
 
     def name_rule(self, name: str) -> names.Problems:
-        """Return what is wrong with a name: it is a segment of a path."""
+        """Return the problems of a name, which is a segment of a path."""
         return names.path_segment(name)
 
     def validate(self, new: Binding, env: Environment) -> list[Cause]:

@@ -19,7 +19,7 @@ class RoleStrategy(Strategy[Role]):
     """Role and ClusterRole; names may have colons, as `system:node`."""
 
     def name_rule(self, name: str) -> names.Problems:
-        """Return what is wrong with a name: it is a segment of a path."""
+        """Return the problems of a name, which is a segment of a path."""
         return names.path_segment(name)
 
     def validate(self, new: Role, env: Environment) -> list[Cause]:

@@ -1,4 +1,4 @@
-"""What claims, classes and slices of devices have in common (kube-apiserver 1.36)."""
+"""Terms that claims, classes and slices of devices have in common (kube-apiserver 1.36)."""
 
 from __future__ import annotations
 

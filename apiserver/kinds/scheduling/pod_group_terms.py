@@ -1,4 +1,4 @@
-"""What PodGroups and the templates of PodGroups in Workloads share (scheduling.k8s.io/v1alpha2, 1.36).
+"""Terms of PodGroups and of their templates in Workloads (scheduling.k8s.io/v1alpha2, 1.36).
 
 Source: KEP-4671, KEP-5710, KEP-5732; the tags of k8s.io/api/scheduling/v1alpha2, from which upstream
 generates its rules.

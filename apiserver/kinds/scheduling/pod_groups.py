@@ -69,7 +69,7 @@ def _reference(path: str, reference: workloads.PodGroupTemplateReference) -> lis
 
 
 def _changes(new: workloads.PodGroupSpec, old: workloads.PodGroupSpec, gates: Gates) -> list[Cause]:
-    """A field whose gate is off is forbidden where it changes; all others are immutable."""
+    """Check that an update changes no immutable field, and no field whose gate is off."""
     after, before = codec.to_json(new), codec.to_json(old)
     errors: list[Cause] = []
     for name in _FIELDS:

@@ -1,4 +1,4 @@
-"""Workloads: what controllers make PodGroups of (kube-apiserver 1.36, pkg/registry/scheduling/workload)."""
+"""Workloads, the source of PodGroups (kube-apiserver 1.36, pkg/registry/scheduling/workload)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What StorageClasses and VolumeAttributesClasses share: driver names and parameters (1.36)."""
+"""Terms of StorageClasses and VolumeAttributesClasses: driver names and parameters (1.36)."""
 
 from __future__ import annotations
 

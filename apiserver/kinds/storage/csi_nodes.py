@@ -44,7 +44,7 @@ def _validate(obj: storage.CSINode) -> list[Cause]:
 
 
 def _validate_change(new: storage.CSINode, old: storage.CSINode) -> list[Cause]:
-    """What a driver said of a node stays, though drivers come and go."""
+    """Check that the entry of a driver does not change; drivers may be added and removed."""
     before = {driver.name: driver for driver in old.spec.drivers}
     errors: list[Cause] = []
     for driver in new.spec.drivers:

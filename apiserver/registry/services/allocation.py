@@ -85,7 +85,7 @@ class Claim:
     """
 
     def __init__(self, give_back: Callable[[Iterable[str], Iterable[int]], Awaitable[None]]) -> None:
-        """Start without anything taken; `give_back` releases what still belongs to the Service."""
+        """Start without any claim; `give_back` releases those that still belong to the Service."""
         self._give_back = give_back
         self.taken_addresses: list[str] = []
         self.taken_ports: list[int] = []
@@ -93,7 +93,7 @@ class Claim:
         self.old_ports: list[int] = []
 
     async def finish(self, error: BaseException | None) -> None:
-        """Release what the written Service no longer has, or everything taken when the write failed."""
+        """Release the claims that the written Service no longer has, or all if the write failed."""
         if error is None:
             await self._give_back(self.old_addresses, self.old_ports)
         elif isinstance(error, StatusError) and error.code < 500:
@@ -105,7 +105,7 @@ class Claim:
 
 
 class Claims:
-    """The claims of one write, which may be retried: each attempt releases what the last one took."""
+    """The claims of one write, which may be retried: each attempt releases those of the last one."""
 
     def __init__(self, allocator: Allocator, *, dry_run: bool) -> None:
         self._allocator = allocator

@@ -45,7 +45,7 @@ class PortStore:
         return TakenPorts.of_message(stored, self._range), found.mod_revision
 
     async def change(self, change: Callable[[TakenPorts], PortChange], *, write: bool) -> PortChange:
-        """Store what `change` takes; it may run several times.
+        """Store the ports that `change` takes; it may run several times.
 
         Raises: what `change` raises, StorageError, StatusError 409 when other servers always write first.
         """

@@ -128,7 +128,7 @@ def update(new: core.Pod, old: core.Pod) -> list[Cause]:
 
 
 def _fixed(key: str) -> str:
-    """What an annotation that may not change is called."""
+    """Return the name of an annotation that may not change, for the error."""
     if key == MIRROR_ANNOTATION:
         return "mirror pod annotation"
     return "AppArmor annotations" if key.startswith(_APP_ARMOR) else ""

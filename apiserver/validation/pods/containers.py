@@ -175,7 +175,7 @@ def untrimmed_image(path: str, container: core.Container) -> list[Cause]:
 
 
 def common(path: str, container: core.Container, pod: Around) -> list[Cause]:
-    """Check what holds for containers of every sort."""
+    """Check the rules that containers, init containers and ephemeral containers share."""
     errors: list[Cause] = []
     if not container.name:
         errors.append(field.required(f"{path}.name"))

@@ -139,7 +139,7 @@ def _key(path: str, name: str, key: str) -> list[Cause]:
 
 
 def sources(path: str, found: Iterable[core.EnvFromSource]) -> list[Cause]:
-    """envFrom; what is wrong with the number of sources is said of the whole list."""
+    """Check envFrom; a wrong number of sources is an error of the whole list."""
     errors: list[Cause] = []
     for index, source in enumerate(found):
         at = f"{path}[{index}]"

@@ -1,4 +1,4 @@
-"""What the rules of a pod's spec depend on besides the spec: feature gates, and what the stored spec has.
+"""Options of a pod spec's validation: feature gates, and the fields that the stored spec uses.
 
 Source: kube-apiserver 1.36, pkg/api/pod GetValidationOptionsFromPodSpecAndMeta.
 """

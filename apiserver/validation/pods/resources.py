@@ -1,4 +1,4 @@
-"""What a pod as a whole asks for, against what its containers ask for (kube-apiserver 1.36, KEP-2837)."""
+"""Pod-level resources, compared with those of the containers (kube-apiserver 1.36, KEP-2837)."""
 
 from __future__ import annotations
 

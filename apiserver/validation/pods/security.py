@@ -1,4 +1,4 @@
-"""Security contexts of pods and containers, and what each operating system allows (kube-apiserver 1.36)."""
+"""Security contexts of pods and containers, and the fields that each operating system allows (1.36)."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _plain_fields(path: str, spec: core.PodSpec, options: PodOptions) -> list[Ca
 
 
 def _hostname_override(path: str, spec: core.PodSpec) -> list[Cause]:
-    """KEP-4762; the words of what it excludes are ours."""
+    """Check hostnameOverride (KEP-4762); the text for fields that it excludes is ours."""
     at, value = f"{path}.hostnameOverride", spec.hostnameOverride
     errors = _names(at, value)
     if len(value.encode()) > _HOSTNAME_OVERRIDE_MAX:

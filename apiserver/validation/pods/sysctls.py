@@ -7,7 +7,7 @@ import re
 from nominee.apiserver.validation import field
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
-from nominee.machinery.api.sysctls import dotted, namespace_of
+from nominee.machinery.api.sysctls import namespace_of, with_dots
 
 _LENGTH_MAX = 253
 _PATTERN = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -27,7 +27,7 @@ def sysctls(path: str, spec: core.PodSpec) -> list[Cause]:
             errors.append(field.invalid(at, name, _PROBLEM))
         elif name in seen:
             errors.append(field.duplicate(at, name))
-        namespace = namespace_of(dotted(name))
+        namespace = namespace_of(with_dots(name))
         if namespace == "net" and spec.hostNetwork:
             errors.append(field.invalid(at, name, "may not be specified when 'hostNetwork' is true"))
         if namespace == "ipc" and spec.hostIPC:

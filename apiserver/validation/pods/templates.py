@@ -50,7 +50,7 @@ def always_restarts(path: str, template: core.PodTemplateSpec, kind: str) -> lis
     return errors
 
 
-def selected(
+def check_selector(
     selector: meta.LabelSelector | None, labels: Mapping[str, str], empty: str, *, required: bool
 ) -> list[Cause]:
     """Check `spec.selector`: valid, and it selects the template's pods; no selector selects nothing."""

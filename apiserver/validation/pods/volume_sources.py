@@ -116,7 +116,7 @@ def nfs(path: str, source: core.NFSVolumeSource) -> list[Cause]:
 
 
 def _iqn_problem(text: str) -> str:
-    """What is wrong with the name of a target or an initiator, or ""."""
+    """Return the problem of the name of a target or an initiator, or ""."""
     for prefix, pattern in (("iqn", _IQN), ("eui", _EUI), ("naa", _NAA)):
         if text.startswith(prefix):
             return "" if pattern.fullmatch(text) else "must be valid format"
@@ -412,7 +412,7 @@ _FORBIDDEN_NAMES = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 
 
 def volume_source(path: str, source: core.VolumeSource, volume: str = "", pod: str = "") -> list[Cause]:
-    """Exactly one source, and what is wrong with it, for the volume and the pod of these names."""
+    """Check that there is exactly one source, and validate it, for the volume and the pod of these names."""
     given = [name for name in SOURCES if source.HasField(name)]
     if not given:
         return [field.required(path, "must specify a volume type")]

@@ -87,7 +87,7 @@ def _sub_paths(path: str, at: str, mount: core.VolumeMount) -> list[Cause]:
 
 
 def _modes(path: str, mount: core.VolumeMount, container: core.Container) -> list[Cause]:
-    """Upstream does not say which mount it is."""
+    """Check the modes of mounts; as upstream's, the error does not name the mount."""
     errors: list[Cause] = []
     if mount.HasField("mountPropagation"):
         at, value = f"{path}.mountPropagation", mount.mountPropagation

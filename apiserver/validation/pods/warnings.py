@@ -1,4 +1,4 @@
-"""What a writer of a pod or a template should know although it is valid.
+"""Warnings about pods and templates that are valid.
 
 Source: kube-apiserver 1.36, pkg/api/pod/warnings.go and pkg/api/node/util.go.
 """

@@ -1,4 +1,4 @@
-"""What pods may say for Windows: options of security contexts, host processes (kube-apiserver 1.36)."""
+"""Fields of pods for Windows: options of security contexts, host processes (kube-apiserver 1.36)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def options(path: str, found: core.WindowsSecurityContextOptions) -> list[Cause]
 
 
 def _user_problems(text: str) -> list[str]:
-    """What is wrong with `user` or `DOMAIN\\user`."""
+    """Return the problems of `user` or `DOMAIN\\user`."""
     if not text:
         return [" cannot be an empty string"]
     if _CONTROL.search(text):

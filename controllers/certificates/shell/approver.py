@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from nominee.controllers.certificates.requests import (
     Subresource,
-    approved,
+    approve,
     parse,
     permissions,
     waits_for_approval,
@@ -47,7 +47,7 @@ class Approver(Controller):
         for subresource in asked:
             if await self.client.may(_review(request.spec, subresource)):
                 await APPROVE_BEFORE.hit(request=key.name)
-                await self.client.update(approved(request, subresource), subresource="approval")
+                await self.client.update(approve(request, subresource), subresource="approval")
                 return None
         if not asked:
             return None

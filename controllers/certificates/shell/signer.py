@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from nominee.controllers.certificates.requests import failed, parse, problem, waits_for_certificate
+from nominee.controllers.certificates.requests import fail, parse, problem, waits_for_certificate
 from nominee.controllers.certificates.signing import Authority, SigningError, lifetime, moment, sign
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
@@ -86,7 +86,7 @@ class Signer(Controller):
         parsed, names = parse(request)
         refusal = problem(spec, names)
         if refusal:
-            return failed(request, refusal)
+            return fail(request, refusal)
         seconds = spec.expirationSeconds if spec.HasField("expirationSeconds") else None
         new = certificates.CertificateSigningRequest()
         new.CopyFrom(request)

@@ -190,7 +190,7 @@ class DeploymentController(Controller):
         """Count a collision, unless the live set is the deployment's own and the watch is behind."""
         live = await self.client.get(kinds.REPLICA_SET, made.metadata.name, made.metadata.namespace)
         if not rollout.is_own(deployment, live):
-            await self.client.update(rollout.collided(deployment), subresource="status")
+            await self.client.update(rollout.count_collision(deployment), subresource="status")
         return False
 
     async def _delete(self, each: apps.ReplicaSet) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from nominee.controllers.garbage.pod_gc import (
     Quarantine,
-    failed,
+    fail,
     on_nodes,
     out_of_service,
     too_many_ended,
@@ -79,7 +79,7 @@ class PodGarbageCollector(Runner):
 
     async def _end_one(self, pod: core.Pod, *, node_gone: bool) -> None:
         namespace, name, uid = pod.metadata.namespace, pod.metadata.name, pod.metadata.uid
-        marked = failed(pod, to_time(self.clock.now()), node_gone=node_gone)
+        marked = fail(pod, to_time(self.clock.now()), node_gone=node_gone)
         if marked is not None:
             await MARK_BEFORE.hit(pod=f"{namespace}/{name}")
             await self.client.update(marked, subresource="status")

@@ -1,4 +1,4 @@
-"""Counts what each ResourceQuota's namespace uses; the API server charges what it admits to the same status.
+"""Counts the usage of each ResourceQuota's namespace; the API server charges admitted objects to it.
 
 A quota is counted again soon after a pod or claim is deleted or changes its usage or its scopes; objects of
 other kinds are counted periodically. Source: kube-controller-manager 1.36, resourcequota-controller.
@@ -11,7 +11,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from nominee.controllers.quotas.usage import is_charged, limits_differ, measured_kinds, recounted, used
+from nominee.controllers.quotas.usage import is_charged, limits_differ, measured_kinds, recount, usage_of
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Kind
@@ -82,7 +82,7 @@ class QuotaController(Controller):
             else:
                 listed = await self.client.list(kind, key.namespace, resource_version="0")
                 objects[kind], again = listed.items, UNWATCHED_SECONDS
-        new = recounted(found, used(found, objects))
+        new = recount(found, usage_of(found, objects))
         if new is not None:
             await self.client.update(new, subresource="status")
         return again

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nominee.controllers.service_accounts.objects import ROOT_CERTIFICATE, published
+from nominee.controllers.service_accounts.objects import ROOT_CERTIFICATE, publish
 from nominee.controllers.shell.controller import Context, Controller, namespace_ends
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_already_exists
@@ -11,7 +11,7 @@ from nominee.machinery.api.pb import core
 
 
 class RootCertificatePublisher(Controller):
-    """Publishes `context.root_ca` (PEM) in each namespace, and reconciles what other clients change."""
+    """Publishes `context.root_ca` (PEM) in each namespace, and reverts changes of other clients."""
 
     name = "root-ca-certificate-publisher-controller"
 
@@ -33,7 +33,7 @@ class RootCertificatePublisher(Controller):
         if namespace is None or is_terminating(namespace):
             return None
         live = self.maps.get(ROOT_CERTIFICATE, key.name)
-        desired = published(live, key.name, self._root_ca)
+        desired = publish(live, key.name, self._root_ca)
         if desired is None:
             return None
         try:

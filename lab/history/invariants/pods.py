@@ -13,10 +13,6 @@ def is_terminal(pod: core.Pod) -> bool:
     return pod.status.phase in ("Succeeded", "Failed")
 
 
-def is_bound(pod: core.Pod) -> bool:
-    return bool(pod.spec.nodeName)
-
-
 def is_pending(pod: core.Pod) -> bool:
     """Return whether the pod waits for a node."""
     return not pod.spec.nodeName and not is_terminal(pod) and not is_terminating(pod)

@@ -11,7 +11,7 @@ from nominee.lab.history.invariants.evidence import Settings
 from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.localcluster.supervisor.node_ranges import option_value
 from nominee.localcluster.supervisor.spec import ClusterSpec
-from nominee.machinery.features.gates import DEFAULT, GateError, Gates, emulated, parse_gates
+from nominee.machinery.features.gates import DEFAULT, GateError, Gates, parse_emulated_version, parse_gates
 
 CLEARING: Final = "ClearingNominatedNodeNameAfterBinding"
 RESIZE_PREEMPTION: Final = "InPlacePodVerticalScalingSchedulerPreemption"
@@ -68,7 +68,7 @@ def settings_from(processes: Collection[Configured], *, records_acknowledged: bo
 def of_arguments(component: str, arguments: Sequence[str]) -> Configured | None:
     """Return what a command line configures; None for one that is not Nominee's."""
     try:
-        version = emulated(option_value(arguments, "--emulated-version", str(DEFAULT)))
+        version = parse_emulated_version(option_value(arguments, "--emulated-version", str(DEFAULT)))
         gates = Gates(component, version, parse_gates(option_value(arguments, "--feature-gates", "")))
     except (ValueError, GateError):
         return None

@@ -105,7 +105,7 @@ def _merged(fields: Mapping[FieldPath, Mapping[str, bool]]) -> dict[str, bool]:
 
 def _refused(component: str, version: str, gates: Mapping[str, bool]) -> dict[str, str]:
     """Return why a component refuses gates, by gate."""
-    emulated = features.emulated(version) if version else features.DEFAULT
+    emulated = features.parse_emulated_version(version) if version else features.DEFAULT
     at = f" at version {version}" if version else ""
     try:
         features.Gates(component, emulated, gates)

@@ -75,7 +75,7 @@ def version(text: str) -> features.Version:
         NameProblem: it cannot be emulated.
     """
     try:
-        return features.emulated(text) if text else features.DEFAULT
+        return features.parse_emulated_version(text) if text else features.DEFAULT
     except ValueError as error:
         raise NameProblem(str(error)) from None
 

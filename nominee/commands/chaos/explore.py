@@ -28,7 +28,7 @@ HITS_MAX = 1000
 
 @click.group()
 def chaos() -> None:
-    """Break a cluster systematically or at random, and report what does not hold.
+    """Break a cluster systematically or at random, and report the violations.
 
     See docs/chaos.md.
     """
@@ -98,6 +98,7 @@ def explore(
     exit status is 0 if everything held, 1 if something broke, 2 if the scenario could not be run, 130 after
     Ctrl-C.
     """
+    # 100 ms that --help and completion would pay.
     from nominee.lab.chaos import report as reports
     from nominee.lab.chaos.clusters import Clusters, JobClusters, RealClusters, SimulatedClusters
     from nominee.lab.chaos.exploration import Scope
@@ -158,6 +159,7 @@ def _find(file: Path, name: str) -> Scenario:
     Raises:
         click.UsageError: the file is invalid, or has no such scenario.
     """
+    # 200 ms that --help and completion would pay.
     from nominee.lab.scenario.format.documents import InvalidScenarioError
     from nominee.lab.scenario.format.reading import read_file
 

@@ -127,6 +127,7 @@ def one(
     seed: int, duration: float, rate: float, simulate: bool, directory: Path | None, *, verbose: bool
 ) -> dict[str, object]:
     """Run with one seed, and return the result as JSON."""
+    # 330 ms that --help and completion would pay.
     from nominee.lab.chaos.random_cluster import run_real, run_simulated
     from nominee.localcluster.cluster import ClusterError
 

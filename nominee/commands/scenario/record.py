@@ -1,4 +1,4 @@
-"""`nominee scenario record`: write a scenario from what a person does in a running cluster."""
+"""`nominee scenario record`: write a scenario from a person's actions in a running cluster."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ Write = Callable[[dict[str, str]], None]
     help="Write the scenario to this file.  [default: standard output]",
 )
 def record(directory: Path, name: str, file: Path | None) -> None:
-    """Write a scenario from what is done in a running cluster until Ctrl-C.
+    """Write a scenario from the actions in a running cluster until Ctrl-C.
 
     Recorded are objects that are created, patched and deleted by others than components, processes that are
     stopped, started and restarted, failpoints and faults. Add expectations to the result: the recording only
@@ -132,6 +132,7 @@ async def _record(directory: Path, recorder: Recorder, write: Write) -> None:
 
     Further signals do not interrupt the writing.
     """
+    # 100 ms that --help and completion would pay.
     from nominee.lab.scenario.conditions.world import World
     from nominee.machinery.client.api_client import connect
 

@@ -36,6 +36,7 @@ class _Group(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name == "record":
+            # 210 ms that --help and completion would pay.
             from nominee.commands.scenario.record import record
 
             return record
@@ -99,6 +100,7 @@ def run(
     The exit status is 0 only if everything held, 1 if something failed, 2 if a file is invalid or a scenario
     could not be played, 130 after Ctrl-C. Logs and history are kept if a scenario failed.
     """
+    # 330 ms that --help and completion would pay.
     from nominee.lab.scenario.clusters.run_options import RunOptions
     from nominee.lab.scenario.play.running import Settings, run_apart, run_shared, used_directory
 
@@ -130,6 +132,7 @@ def validate(files: tuple[Path, ...]) -> None:
 
     Messages name file, line and field. The exit status is 2 if a file is invalid.
     """
+    # 200 ms that --help and completion would pay.
     from nominee.lab.scenario.format.documents import InvalidScenarioError
     from nominee.lab.scenario.format.reading import read_files
 
@@ -145,12 +148,14 @@ def validate(files: tuple[Path, ...]) -> None:
 @scenario.command()
 def schema() -> None:
     """Print the JSON Schema of scenario files."""
+    # 100 ms that --help and completion would pay.
     from nominee.lab.scenario.format.schema import SCHEMA_FILE
 
     click.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
 
 
 def _read(files: Sequence[Path]) -> list[Scenario]:
+    # 190 ms that --help and completion would pay.
     from nominee.lab.scenario.format.documents import InvalidScenarioError
     from nominee.lab.scenario.format.reading import read_files
 
@@ -172,7 +177,8 @@ def _choose(scenarios: Sequence[Scenario], chosen: Sequence[str]) -> list[Scenar
 
 
 def _status(results: Sequence[ScenarioResult]) -> int:
-    """Return the exit status: what failed counts more than what could not be played."""
+    """Return the exit status: failed scenarios count more than those that could not be played."""
+    # 13 ms that --help and completion would pay.
     from nominee.lab.scenario.result import Outcome
 
     outcomes = {result.outcome for result in results}
@@ -182,6 +188,7 @@ def _status(results: Sequence[ScenarioResult]) -> int:
 
 
 def _show(results: Sequence[ScenarioResult], output: str, *, simulated: bool) -> None:
+    # 30 ms that --help and completion would pay.
     from nominee.lab.scenario.play.report import render, summary
 
     if output != _FORMATS[0]:

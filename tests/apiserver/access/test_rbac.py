@@ -9,9 +9,9 @@ import pytest
 from nominee.apiserver.access.authorizer import AlwaysDeny, Union, forbidden
 from nominee.apiserver.access.rbac import aggregation
 from nominee.apiserver.access.rbac.authorizer import RBAC
-from nominee.apiserver.access.rbac.bootstrap import reconciled
+from nominee.apiserver.access.rbac.bootstrap import reconcile
 from nominee.apiserver.access.rbac.bootstrap_policy import Policy, load
-from nominee.apiserver.access.rbac.rules import Rule, compact, uncovered
+from nominee.apiserver.access.rbac.rules import Rule, compact, uncovered_rules
 from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.user import ADMIN, ANONYMOUS, User
 from nominee.machinery.api import kinds
@@ -228,17 +228,17 @@ def test_aggregated_roles_gather_through_floors(objects: Objects) -> None:
         **{"rbac.authorization.k8s.io/aggregate-to-view": "true"},
     )
     everything = [found.message for found in objects.list(kinds.CLUSTER_ROLE)]
-    assert own.rules[0] in aggregation.aggregated(view, everything)
+    assert own.rules[0] in aggregation.aggregate(view, everything)
 
 
 def test_existing_roles_are_reconciled_and_not_replaced() -> None:
     desired = next(each for each in load().cluster_roles if each.metadata.name == "system:kube-scheduler")
-    assert reconciled(desired, desired) is None
+    assert reconcile(desired, desired) is None
     lacking = pb.ClusterRole()
     lacking.CopyFrom(desired)
     own = lacking.rules.add(verbs=["get"], apiGroups=["x"], resources=["widgets"])
     del lacking.rules[0]
-    result = reconciled(lacking, desired)
+    result = reconcile(lacking, desired)
     assert result is not None
     assert own in result.rules
     assert desired.rules[0] in result.rules
@@ -246,7 +246,7 @@ def test_existing_roles_are_reconciled_and_not_replaced() -> None:
     bare = pb.ClusterRoleBinding()
     bare.CopyFrom(binding)
     del bare.subjects[:]
-    again = reconciled(bare, binding)
+    again = reconcile(bare, binding)
     assert again is not None
     assert list(again.subjects) == list(binding.subjects)
 
@@ -265,11 +265,11 @@ def test_existing_roles_are_reconciled_and_not_replaced() -> None:
     ],
 )
 def test_who_holds_what(held: Rule, desired: Rule, missing: list[str]) -> None:
-    assert [rule.verbs[0] for rule in uncovered([held], [desired])] == missing
+    assert [rule.verbs[0] for rule in uncovered_rules([held], [desired])] == missing
 
 
 def test_rules_are_printed_as_upstream_prints_them() -> None:
-    rules = uncovered([], [Rule(("get", "list"), ("",), ("pods",))])
+    rules = uncovered_rules([], [Rule(("get", "list"), ("",), ("pods",))])
     assert [str(rule) for rule in compact(rules)] == [
         '{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}'
     ]

@@ -7,7 +7,7 @@ import ctypes
 import anyio
 import pytest
 
-from nominee.apiserver.fronts.open_files import GRPC_MAX, REST_MAX, ConnectionLimits, shared
+from nominee.apiserver.fronts.open_files import GRPC_MAX, REST_MAX, ConnectionLimits, share
 from nominee.apiserver.process import freed_memory
 from nominee.apiserver.process.freed_memory import FREED_BYTES_MIN, FreedMemory
 from nominee.machinery.runtime.clock import SystemClock
@@ -73,4 +73,4 @@ def resident() -> int:
     ],
 )
 def test_open_files_are_shared(files: int, limits: ConnectionLimits) -> None:
-    assert shared(files) == limits
+    assert share(files) == limits

@@ -1,6 +1,6 @@
 """What real components ask of an API server: kube-scheduler 1.36, kube-controller-manager, kubelet.
 
-tests/recorded/wire_examples.jsonl: whole exchanges of the real scheduler with the real API server, in bytes.
+tests/golden/exchanges/wire_examples.jsonl: exchanges of the real scheduler and API server, as bytes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.recordings import EXCHANGES
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 STREAM = f"{PROTOBUF};stream=watch"
-_EXAMPLES = Path(__file__).parents[2] / "recorded" / "wire_examples.jsonl"
+_EXAMPLES = EXCHANGES / "wire_examples.jsonl"
 
 SCHEDULER = """
     /api/v1/namespaces /api/v1/nodes /api/v1/persistentvolumeclaims /api/v1/persistentvolumes /api/v1/pods

@@ -1,7 +1,7 @@
 """Paths that are about no object, methods and names of paths, over a real port.
 
-Expectations are from recorded answers of 1.36.2 (tests/recorded) and from kube-apiserver's handlers: what
-go-restful serves knows methods and answers with a Status, the rest does neither.
+Expectations are from recorded answers of 1.36.2 (tests/golden/exchanges) and from kube-apiserver's handlers:
+what go-restful serves knows methods and answers with a Status, the rest does neither.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One recorded session with kube-apiserver 1.36.2, request by request: the same codes, bodies and headers.
 
-tests/recorded/session.jsonl: what a client asked in order, and what it got. What other components did
+tests/golden/exchanges/session.jsonl: what a client asked in order, and what it got. What other components did
 between two requests (a kubelet that runs pods, the disruption controller) is done by hand (`BETWEEN`). uids,
 times and resource versions differ from run to run and are masked; a recorded resourceVersion in a request
 stands for ours of the same object.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from nominee.apiserver.cache.watch_cache import CacheLimits
@@ -19,8 +18,8 @@ from tests.apiserver.cache.test_watch_cache import running
 from tests.apiserver.rest.asgi import Reply, Rest
 from tests.apiserver.rest.test_api_list import started
 from tests.support.etcd import ThrowawayEtcd
+from tests.support.recordings import EXCHANGES
 
-RECORDED = Path(__file__).parents[2] / "recorded"
 PODS = "/api/v1/namespaces/default/pods"
 _MASKS = (
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<uid>"),
@@ -161,7 +160,7 @@ def _compared(case: dict[str, Any], reply: Reply) -> Iterator[str]:
 
 
 async def test_a_recorded_session(etcd: ThrowawayEtcd) -> None:
-    lines = (RECORDED / "session.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (EXCHANGES / "session.jsonl").read_text(encoding="utf-8").splitlines()
     failures: list[str] = []
     async with running(etcd, CacheLimits(wait_seconds=0.2)) as bench:
         player = _Player(await started(bench))

@@ -35,7 +35,7 @@ from nominee.controllers.certificates.requests import (
 )
 from nominee.controllers.certificates.shell.signer import SigningOptions, load_authority
 from nominee.controllers.certificates.signing import Authority, SigningError, end_of, lifetime, sign
-from nominee.controllers.shell.manager import TABLE, Options, chosen
+from nominee.controllers.shell.manager import TABLE, Options, select_controllers
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import certificates
 from nominee.machinery.runtime.clock import FakeClock
@@ -327,11 +327,11 @@ def test_until_when_a_certificate_is_good() -> None:
 
 
 def test_upstreams_older_names_of_controllers() -> None:
-    assert chosen("csrsigning,endpoint") == [
+    assert select_controllers("csrsigning,endpoint") == [
         "certificatesigningrequest-signing-controller",
         "endpoints-controller",
     ]
-    assert "endpointslice-controller" not in chosen("*,-endpointslice")
+    assert "endpointslice-controller" not in select_controllers("*,-endpointslice")
 
 
 class Api(FakeApi):
@@ -361,7 +361,9 @@ async def _controllers(api: Api, tmp_path: Path) -> AsyncIterator[FakeClock]:
     context = context_of(api, clock)
     certificate, key = _files(tmp_path, KEY)
     options = Options(signing=SigningOptions(certificate, key, 3600.0))
-    runners = [TABLE[name](context, options) for name in chosen("csrapproving,csrsigning,csrcleaner")]
+    runners = [
+        TABLE[name](context, options) for name in select_controllers("csrapproving,csrsigning,csrcleaner")
+    ]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(context.informers.run)
         await context.informers.wait_synced()

@@ -22,7 +22,7 @@ def test_a_new_set_has_the_hash_everywhere() -> None:
     assert made.metadata.ownerReferences[0].kind == "Deployment"
     again = sets.new_set(deployment(image="v2"))
     assert again.metadata.name != made.metadata.name
-    collided = rollout.collided(deployment())
+    collided = rollout.count_collision(deployment())
     assert collided.status.collisionCount == 1
     assert sets.new_set(collided).metadata.name != made.metadata.name
     assert sets.same_template(made.spec.template, deployment().spec.template)

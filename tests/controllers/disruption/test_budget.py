@@ -16,7 +16,7 @@ from nominee.controllers.disruption.budget import (
     recheck_seconds,
     stale_disruption,
     status_of,
-    unmanaged,
+    unmanaged_pods,
 )
 from nominee.machinery.api.objects import ObjectKey, get_condition
 from nominee.machinery.api.pb import core, policy
@@ -65,9 +65,9 @@ def test_expected_and_desired_pods(
 def test_scales_of_several_controllers_add_up_and_bare_pods_do_not_count() -> None:
     pods = [*_pods(2, ready=2), *_pods(1, ready=1, owner="other"), *_pods(2, ready=2, owner="")]
     assert expected_and_desired(budget(maxUnavailable=1), pods, _scales(pods, 4)) == (8, 7)
-    assert unmanaged(budget(maxUnavailable=1), pods) == ["0", "1"]
-    assert unmanaged(budget(minAvailable="10%"), pods) == ["0", "1"]
-    assert unmanaged(budget(minAvailable=1), pods) == []
+    assert unmanaged_pods(budget(maxUnavailable=1), pods) == ["0", "1"]
+    assert unmanaged_pods(budget(minAvailable="10%"), pods) == ["0", "1"]
+    assert unmanaged_pods(budget(minAvailable=1), pods) == []
 
 
 @pytest.mark.parametrize(

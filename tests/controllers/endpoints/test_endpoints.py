@@ -12,7 +12,7 @@ import pytest
 from nominee.controllers.endpoints.mirroring import is_mirrored, plan
 from nominee.controllers.endpoints.pending_writes import PendingWrites
 from nominee.controllers.endpoints.shell.members import ServicePods
-from nominee.controllers.endpoints.subsets import desired, desired_subsets, repacked, truncate
+from nominee.controllers.endpoints.subsets import desired, desired_subsets, repack, truncate
 from nominee.controllers.planned_events import PlannedEvent
 from nominee.controllers.shell.manager import TABLE, Options
 from nominee.machinery.api import kinds
@@ -178,7 +178,7 @@ def _subset(*ready: str, other: Iterable[str] = (), port: int = 80) -> dict[str,
 
 
 def test_subsets_are_repacked() -> None:
-    found = repacked(
+    found = repack(
         _endpoints(
             _subset("10.0.0.2"), _subset("10.0.0.1", "10.0.0.2", port=81), _subset("10.0.0.1"),
             _subset(other=["10.0.0.1"], port=82),
@@ -186,7 +186,7 @@ def test_subsets_are_repacked() -> None:
     )  # fmt: skip
     assert _shown(found) == [([], ["10.0.0.1"], [82]), (["10.0.0.1", "10.0.0.2"], [], [80, 81])]
     # An address that is both counts as not ready.
-    assert _shown(repacked(_endpoints(_subset("10.0.0.1"), _subset(other=["10.0.0.1"])).subsets)) == [
+    assert _shown(repack(_endpoints(_subset("10.0.0.1"), _subset(other=["10.0.0.1"])).subsets)) == [
         ([], ["10.0.0.1"], [80])
     ]
 

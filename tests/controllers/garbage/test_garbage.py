@@ -26,7 +26,7 @@ from nominee.controllers.garbage.ownership import (
 )
 from nominee.controllers.garbage.pod_gc import (
     Quarantine,
-    failed,
+    fail,
     on_nodes,
     out_of_service,
     too_many_ended,
@@ -100,17 +100,17 @@ def test_a_missing_node_is_in_quarantine_first() -> None:
 def test_a_pod_is_marked_failed_before_its_deletion() -> None:
     lost = pod(phase="Running")
     lost.metadata.generation = 2
-    marked = failed(lost, NOW, node_gone=True)
+    marked = fail(lost, NOW, node_gone=True)
     assert marked is not None
     assert (marked.status.phase, marked.status.observedGeneration) == ("Failed", 2)
     target = get_condition(marked.status.conditions, "DisruptionTarget")
     assert target is not None
     assert (target.reason, target.message) == ("DeletionByPodGC", "PodGC: node no longer exists")
     assert (target.observedGeneration, target.lastTransitionTime) == (2, NOW)
-    other = failed(lost, NOW, node_gone=False)
+    other = fail(lost, NOW, node_gone=False)
     assert other is not None
     assert not other.status.conditions
-    assert failed(pod(phase="Succeeded"), NOW, node_gone=True) is None
+    assert fail(pod(phase="Succeeded"), NOW, node_gone=True) is None
     assert lost.status.phase == "Running"
 
 

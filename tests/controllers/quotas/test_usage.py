@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nominee.controllers.quotas.usage import measured_kinds, recounted, used
+from nominee.controllers.quotas.usage import measured_kinds, recount, usage_of
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire import codec
@@ -42,7 +42,7 @@ def test_which_kinds_a_quota_limits(hard: dict[str, str], plurals: list[str]) ->
 def test_ended_pods_count_for_count_pods_only() -> None:
     bounds = _quota({"pods": "9", "count/pods": "9", "requests.cpu": "9", "count/unknown.example.com": "1"})
     pods = [_asking("a", "500m"), _asking("b", "1"), _asking("c", "1", phase="Succeeded")]
-    total = used(bounds, {kinds.POD: pods})
+    total = usage_of(bounds, {kinds.POD: pods})
     assert {name: str(value) for name, value in total.items()} == {
         "count/pods": "3",
         "pods": "2",
@@ -54,14 +54,14 @@ def test_only_what_is_in_scope_counts() -> None:
     bounds = _quota({"pods": "9"}, scopes=["BestEffort"])
     modest = pod("b")
     modest.spec.containers[0].ClearField("resources")
-    total = used(bounds, {kinds.POD: [_asking("a", "1"), modest]})
+    total = usage_of(bounds, {kinds.POD: [_asking("a", "1"), modest]})
     assert str(total["pods"]) == "1"
 
 
 def test_a_status_is_written_once() -> None:
     bounds = _quota({"pods": "9"})
-    total = used(bounds, {kinds.POD: [pod("a")]})
-    new = recounted(bounds, total)
+    total = usage_of(bounds, {kinds.POD: [pod("a")]})
+    new = recount(bounds, total)
     assert new is not None
     assert (new.status.hard["pods"].string, new.status.used["pods"].string) == ("9", "1")
-    assert recounted(new, total) is None
+    assert recount(new, total) is None

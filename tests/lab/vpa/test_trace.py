@@ -16,7 +16,7 @@ CSV = "at,container,cpu,memory\n1m30s,,1.5,\n0s,,400m,200Mi\n2m,sidecar,50m,\n"
 
 @pytest.mark.parametrize("trace", [parse_trace(YAML, is_csv=False), parse_trace(CSV, is_csv=True)])
 def test_both_formats_say_the_same(trace: Trace) -> None:
-    assert trace.end_seconds == 120
+    assert trace.samples[-1].at_seconds == 120
     assert trace.usage_at(89.9) == {ALL_CONTAINERS: Usage(400, 200 * 2**20)}
     assert trace.usage_at(90) == {ALL_CONTAINERS: Usage(1500, None)}
     assert trace.usage_at(120) == {ALL_CONTAINERS: Usage(1500, None), "sidecar": Usage(50, None)}

@@ -1,4 +1,4 @@
-"""What ends a Job: podFailurePolicy, successPolicy, podReplacementPolicy (kube-apiserver 1.36).
+"""The policies that end a Job: podFailurePolicy, successPolicy, podReplacementPolicy (kube-apiserver 1.36).
 
 Source: pkg/apis/batch/validation, validatePodFailurePolicy and validateSuccessPolicy.
 """

@@ -147,7 +147,7 @@ def _hostname(job: batch.Job) -> list[Cause]:
 
 
 def change(new: batch.Job, old: batch.Job, gates: Gates) -> list[Cause]:
-    """Check what an update changes in the spec (ValidateJobSpecUpdate, after the spec itself)."""
+    """Check the changes of the spec in an update (ValidateJobSpecUpdate, after the spec itself)."""
     errors = _completions(new.spec, old.spec)
     if not same(new.spec.selector, old.spec.selector):
         shown = codec.to_json(new.spec.selector) if new.spec.HasField("selector") else None
@@ -160,7 +160,7 @@ def change(new: batch.Job, old: batch.Job, gates: Gates) -> list[Cause]:
 
 
 def _value(spec: batch.JobSpec, name: str) -> object:
-    """As errors show it; None where it is not set."""
+    """Return the text of a field's value in errors; None if it is not set."""
     if not any(given.name == name for given, _ in spec.ListFields()):
         return None
     value = getattr(spec, name)
@@ -207,7 +207,7 @@ def _template(new: batch.Job, old: batch.Job, gates: Gates) -> list[Cause]:
 
 
 def _take_directives(template: core.PodTemplateSpec, new: core.PodTemplateSpec) -> None:
-    """Set in place what says where pods may run, and their labels and annotations."""
+    """Copy the template's scheduling directives, labels and annotations, in place."""
     for name in ("labels", "annotations"):
         template.metadata.ClearField(name)
         getattr(template.metadata, name).update(getattr(new.metadata, name))
@@ -228,7 +228,7 @@ def _take_directives(template: core.PodTemplateSpec, new: core.PodTemplateSpec) 
 
 
 def _take_resources(spec: core.PodSpec, new: core.PodSpec) -> None:
-    """Set in place what the containers ask for; they must have the names that they had."""
+    """Copy the containers' resources, in place; they must keep their names."""
     for containers, others in (
         (spec.containers, new.containers),
         (spec.initContainers, new.initContainers),

@@ -67,7 +67,7 @@ def _completion_mode(path: str, spec: batch.JobSpec) -> list[Cause]:
 
 
 def _indexed(path: str, spec: batch.JobSpec) -> list[Cause]:
-    """The status lists indexes: there must not be too many of them."""
+    """Check the limits of an indexed Job, whose status lists the indexes."""
     errors: list[Cause] = []
     if not spec.HasField("completions"):
         errors.append(field.required(f"{path}.completions", "when completion mode is Indexed"))

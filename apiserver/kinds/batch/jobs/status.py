@@ -1,4 +1,4 @@
-"""A Job's status: what may stand in it, and how it may change (kube-apiserver 1.36).
+"""A Job's status: its valid values, and its valid changes (kube-apiserver 1.36).
 
 Source: pkg/apis/batch/validation ValidateJobStatusUpdate; pkg/registry/batch/job getStatusValidationOptions.
 A rule is asked only where one of its fields changes: a status that broke it before can still be written.

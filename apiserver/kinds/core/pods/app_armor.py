@@ -1,4 +1,4 @@
-"""What a new pod's annotations say of AppArmor becomes its containers' fields.
+"""AppArmor annotations of new pods, copied into the fields of their containers.
 
 Source: KEP-24, version skew; kube-apiserver 1.36, registry/core/pod, applyAppArmorVersionSkew.
 """
@@ -32,7 +32,7 @@ def apply(pod: core.Pod) -> None:
 def _alone(
     pod: core.Pod,
 ) -> Iterator[tuple[Container, core.AppArmorProfile | None]]:
-    """Containers with an annotation that says what no field says; None where it says nothing right."""
+    """Yield the containers whose AppArmor profile only an annotation sets; None for an invalid one."""
     annotations, context = pod.metadata.annotations, pod.spec.securityContext
     if not any(key.startswith(_PREFIX) for key in annotations) or pod.spec.os.name == "windows":
         return

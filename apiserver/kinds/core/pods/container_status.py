@@ -1,4 +1,4 @@
-"""What a pod's status may say of its containers: their users and devices (kube-apiserver 1.36)."""
+"""Validation of container statuses: their users and devices (kube-apiserver 1.36)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pods/ephemeralcontainers may change (kube-apiserver 1.36, ValidatePodEphemeralContainersUpdate)."""
+"""Valid changes of pods/ephemeralcontainers (kube-apiserver 1.36, ValidatePodEphemeralContainersUpdate)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pods/resize may change (kube-apiserver 1.36, ValidatePodResize; KEP-1287, KEP-5419)."""
+"""Valid changes of pods/resize (kube-apiserver 1.36, ValidatePodResize; KEP-1287, KEP-5419)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _removed(new: ResourceList, old: ResourceList) -> bool:
 
 
 def _put_back(new: core.ResourceRequirements, old: core.ResourceRequirements) -> None:
-    """What may change, as it was."""
+    """Reset the resizable resources of `new` to those of `old`, in place."""
     for target, source in ((new.requests, old.requests), (new.limits, old.limits)):
         for name in RESIZABLE:
             if name in source:
@@ -155,7 +155,7 @@ def _kept(path: str, new: core.ResourceRequirements, old: core.ResourceRequireme
 def _init_change(
     path: str, container: core.Container, before: core.Container, *, all_init: bool
 ) -> list[Cause]:
-    """Puts back what may change in `container` (an init container or sidecar) and says what else changed."""
+    """Reset the resizable fields of `container` (init container or sidecar); return its other changes."""
     modified = container != before
     sidecar = container.restartPolicy == "Always"
     if not all_init and not sidecar:

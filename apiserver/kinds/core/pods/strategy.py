@@ -85,7 +85,7 @@ class PodStrategy(Strategy[core.Pod]):
 
 
 class PodStatusStrategy(PodStrategy):
-    """PUT of `status`; also what the eviction writes its condition through."""
+    """PUT of `status`; the eviction writes its condition through it, too."""
 
     @property
     def reset_fields(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Pods: on create, and what an update of the main resource may change (kube-apiserver 1.36)."""
+"""Validation of pods: on create, and of updates of the main resource (kube-apiserver 1.36)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UPDATABLE = (
 
 
 def pod(obj: core.Pod, old: core.Pod | None = None, options: PodOptions = _DEFAULT_OPTIONS) -> list[Cause]:
-    """Check what holds for every write of a pod."""
+    """Check the rules for every write of a pod."""
     errors = metadata.object_meta(obj.metadata, namespaced=True, name_rule=names.dns_subdomain)
     errors += pod_annotations.pod_annotations(obj, old)
     # Only volumes have to do with the name of the pod that they are of.
@@ -75,7 +75,7 @@ def create(obj: core.Pod, options: PodOptions = _DEFAULT_OPTIONS) -> list[Cause]
 
 
 def update(new: core.Pod, old: core.Pod, options: PodOptions = _DEFAULT_OPTIONS) -> list[Cause]:
-    """Check what an update of the pod changes (ValidatePodUpdate)."""
+    """Check the changes in an update of the pod (ValidatePodUpdate)."""
     errors = metadata.object_meta_update(new.metadata, old.metadata)
     errors += pod(new, old, options)
     errors += pod_annotations.update(new, old)
@@ -167,7 +167,7 @@ def _gates(new: Sequence[core.PodSchedulingGate], old: Sequence[core.PodScheduli
 
 
 def _munge(spec: core.PodSpec, old: core.PodSpec) -> list[Cause]:
-    """Puts back in `spec` what may change, so that what is left must be equal."""
+    """Reset the mutable fields in `spec` to their old values, so that the rest must be equal."""
     errors: list[Cause] = []
     for name in ("containers", "initContainers"):
         for container, before in zip(getattr(spec, name), getattr(old, name), strict=True):

@@ -20,7 +20,7 @@ def family_of(address: str) -> str:
     return "IPv6" if ":" in address else "IPv4"
 
 
-def related(spec: core.ServiceSpec) -> list[Cause]:
+def check_families(spec: core.ServiceSpec) -> list[Cause]:
     """Check that addresses, families and policy fit together; also used before addresses are allocated."""
     if spec.type == "ExternalName":
         return []

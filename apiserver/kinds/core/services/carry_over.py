@@ -1,4 +1,4 @@
-"""What of a Service's old state its new one keeps or loses (kube-apiserver 1.36). Pure."""
+"""Fields of a Service's old state that its new one keeps or loses (kube-apiserver 1.36). Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def normalize_addresses(new: core.ServiceSpec, old: core.ServiceSpec | None) -> 
 
 
 def patch_allocated(new: core.ServiceSpec, old: core.ServiceSpec) -> None:
-    """Keep in place what was allocated, where an update of the whole object does not name it."""
+    """Keep allocated values in place, where an update of the whole object omits them."""
     if new.type in _ADDRESSED and old.type in _ADDRESSED and not new.clusterIP and not new.clusterIPs:
         new.clusterIP = old.clusterIP
         new.clusterIPs.extend(old.clusterIPs)
@@ -43,7 +43,7 @@ def patch_allocated(new: core.ServiceSpec, old: core.ServiceSpec) -> None:
 
 
 def drop_of_old_type(new: core.ServiceSpec, old: core.ServiceSpec) -> None:
-    """Remove in place what only the old type has, unless the client changed it as well."""
+    """Remove the fields that only the old type has, in place, unless the client changed them as well."""
     addresses = (new.clusterIP, list(new.clusterIPs)) == (old.clusterIP, list(old.clusterIPs))
     if old.type != "ExternalName" and new.type == "ExternalName" and addresses:
         new.clusterIP = ""

@@ -1,4 +1,4 @@
-"""What a Service says of its IP families, completed (kube-apiserver 1.36, initIPFamilyFields). Pure.
+"""Defaults of a Service's IP families and policy (kube-apiserver 1.36, initIPFamilyFields). Pure.
 
 The cluster has one range of addresses, of IPv4.
 """
@@ -15,7 +15,7 @@ FAMILY = "IPv4"
 
 
 def complete(spec: core.ServiceSpec, old: core.ServiceSpec | None) -> list[Cause]:
-    """Fill in policy and families in place; what is wrong with them as the client gave them."""
+    """Fill in policy and families in place; return the errors of the values that the client gave."""
     if spec.type == "ExternalName" or (old is not None and _prefers_as_before(spec, old)):
         return []
     selectorless = spec.clusterIP == NONE and not spec.selector
@@ -24,7 +24,7 @@ def complete(spec: core.ServiceSpec, old: core.ServiceSpec | None) -> list[Cause
             spec.ipFamilyPolicy = old.ipFamilyPolicy
         else:
             spec.ipFamilyPolicy = "RequireDualStack" if selectorless else "SingleStack"
-    errors = service_addresses.related(spec)
+    errors = service_addresses.check_families(spec)
     if errors:
         return errors
     if old is not None:

@@ -32,7 +32,7 @@ def service(obj: core.Service) -> list[Cause]:
         errors += _port(f"spec.ports[{index}]", port, seen, named=len(spec.ports) > 1)
     errors += metadata_rules.validate_labels("spec.selector", spec.selector)
     errors += _affinity(spec)
-    errors += service_addresses.related(spec)
+    errors += service_addresses.check_families(spec)
     for index, address in enumerate(spec.externalIPs):
         at = f"spec.externalIPs[{index}]"
         errors += addresses.ip_address(at, address) or addresses.not_special(at, address)
