@@ -169,16 +169,16 @@ def test_seeds_and_cases_leave_the_machine(tmp_path: Path) -> None:
         cluster = Cluster(tmp_path, stack)
         dying, _ = cluster.start_worker(0), cluster.start_worker(1)
         executor = ("--simulate", "--executor", f"dask={cluster.address}", "-o", "json")
-        words = ("scenario", "run", str(file), "--seeds", "1-52", *executor)
-        run = cluster.start("seeds", "-m", "nominee.cli", *words)
+        words = ("scenario", "run", str(file))
+        run = cluster.start("seeds", "-m", "nominee.cli", *words, "--seeds", "1-52", *executor)
         eventually_sync(lambda: len(list(cluster.temporary.glob("nominee-job-*/*.pickle"))) == 2)
         dying.kill()
         assert run.wait(timeout=PATIENCE_SECONDS) == 0, cluster.log("seeds")
         (result,) = _json(cluster.log("seeds"))["results"]
         assert result["reason"] == "52 seeds"
         cases = ("--only", "scheduler:scheduler.bind.*=crash", "--seed", "1", "--budget", "5m")
-        words = ("chaos", "explore", str(file), *cases, *executor)
-        run = cluster.start("cases", "-m", "nominee.cli", *words)
+        words = ("chaos", "explore", str(file))
+        run = cluster.start("cases", "-m", "nominee.cli", *words, *cases, *executor)
         assert run.wait(timeout=PATIENCE_SECONDS) == 0, cluster.log("cases")
     (report,) = _json(cluster.log("cases"))["explorations"]
     counts = Counter(each["case"] for each in report["results"])
