@@ -53,7 +53,7 @@ def play(directory: Path, write: Write, text: str, simulated: bool) -> None:
         return
     from nominee.lab.scenario.clusters.run_options import RunOptions
     from nominee.lab.scenario.format.reading import read_file
-    from nominee.lab.scenario.play.program import play_on_one_cluster
+    from nominee.lab.scenario.play.running import play_on_one_cluster
 
     play_on_one_cluster(directory, write, read_file(file), cluster, RunOptions(), to_stderr=True)
 

@@ -9,13 +9,16 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from nominee.lab.jobs.job import Ended, Job, Line
+from nominee.lab.jobs.job import Ended, Job, Line, Write
 from nominee.lab.jobs.local import LocalExecutor
 from nominee.lab.scenario.clusters.run_options import RunOptions
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.up_options import missing_program
-from nominee.lab.scenario.play.play import ended
+from nominee.lab.scenario.play.narration import TextNarrator
+from nominee.lab.scenario.play.play import ended, run_together
 from nominee.lab.scenario.result import Outcome, ScenarioResult
+from nominee.machinery.runtime import logs
+from nominee.machinery.runtime.clock import SystemClock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,7 @@ def run_on_one_cluster(
         return [ended(scenario, Outcome.SKIPPED, reason) for scenario in scenarios]
     job = Job(
         id=directory.name,
-        function="nominee.lab.scenario.play.program:play_on_one_cluster",
+        function="nominee.lab.scenario.play.running:play_on_one_cluster",
         arguments=(scenarios, directory, settings.options, settings.to_stderr),
         noun="scenario",
     )
@@ -101,6 +104,32 @@ def run_on_one_cluster(
         shutil.rmtree(directory, ignore_errors=True)
         results = [replace(result, directory="") for result in results]
     return [replace(result, reproduce=_reproduce(result, settings)) for result in results]
+
+
+def play_on_one_cluster(
+    _work: Path,
+    write: Write,
+    scenarios: Sequence[Scenario],
+    directory: Path,
+    options: RunOptions,
+    to_stderr: bool,
+) -> None:
+    """Run scenarios that share a cluster, in its directory; write their results (a job).
+
+    Each cluster has a process: one that has used gRPC must not start the processes of the next.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "scenario.log").open("a", encoding="utf-8") as log:
+        logs.configure("scenario", stream=log)
+        results = run_together(
+            scenarios,
+            directory,
+            overrides=options.overrides,
+            first=options.first,
+            narrate=TextNarrator(SystemClock(), to_stderr=to_stderr),
+        )
+    for result in results:
+        write(result.as_json())
 
 
 def _reproduce(result: ScenarioResult, settings: Settings) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from math import ceil
+from pathlib import Path
 
-from nominee.lab.jobs.job import Ended, Executor, Job, Line
+from nominee.lab.jobs.job import Ended, Executor, Job, Line, Write
 from nominee.lab.scenario.clusters.run_options import RunOptions
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.play.play import ended
@@ -49,7 +51,7 @@ class _Tally:
     skipped: ScenarioResult | None = None
 
     def add(self, run: Mapping[str, Json]) -> None:
-        """Add a run as `simulation_program` writes it; it has the whole result if it did not hold."""
+        """Add a run as `simulate_seeds` writes it; it has the whole result if it did not hold."""
         seed, outcome = run["seed"], Outcome(run["outcome"])
         result = ScenarioResult.from_json(run["result"]) if "result" in run else None
         self.count += 1
@@ -109,9 +111,43 @@ def _jobs(scenarios: Sequence[Scenario], settings: SimulationSettings, executor:
     for first in range(count):
         yield Job(
             id=f"seeds-from-{seeds[first]}",
-            function="nominee.lab.scenario.play.simulation_program:simulate_seeds",
+            function="nominee.lab.scenario.play.simulation_running:simulate_seeds",
             arguments=(scenarios, seeds[first::count], settings.options),
             noun="simulation",
             stop_seconds_max=0.0,
             own_temporary_files=True,
         )
+
+
+def simulate_seeds(
+    _directory: Path, write: Write, scenarios: Sequence[Scenario], seeds: Sequence[int], options: RunOptions
+) -> None:
+    """Play the scenarios with each seed (a job).
+
+    Write of each run scenario, seed, outcome, seconds (simulated), the number of checks, and the whole result
+    if it did not hold.
+    """
+    from nominee.lab.scenario.play.simulate import simulate  # it imports the components
+
+    gc.disable()  # `between_runs` collects
+    for seed in seeds:
+        for scenario in scenarios:
+            result = simulate(scenario, seed, overrides=options.overrides, first=options.first)
+            between_runs()
+            whole = {} if result.held and not result.reason else {"result": result.as_json()}
+            write(
+                {
+                    "scenario": result.scenario,
+                    "seed": seed,
+                    "outcome": result.outcome.value,
+                    "seconds": result.seconds,
+                    "checks": result.checks,
+                    **whole,
+                }
+            )
+
+
+def between_runs() -> None:
+    """Free what a simulation has left; what it has loaded is not looked at again by later collections."""
+    gc.collect()
+    gc.freeze()
