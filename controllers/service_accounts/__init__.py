@@ -1,4 +1,4 @@
-"""Default objects of every namespace: the service account `default`, and the API server's authority.
+"""Default objects of every namespace: the default service account, and the API server's authority.
 
 `objects` has what is written; `shell` has the two controllers.
 
