@@ -27,9 +27,11 @@ from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.runtime import failpoints, logs
 from nominee.machinery.runtime.clock import Clock
 
-BEFORE_WRITE = failpoints.declare("apiserver.write.before")
+BEFORE_WRITE = failpoints.declare(
+    "apiserver.write.before", "a write is authenticated and authorized and has its seat; its body is not read"
+)
 """A write passed authorization, and its body is not read yet."""
-AFTER_WRITE = failpoints.declare("apiserver.write.after")
+AFTER_WRITE = failpoints.declare("apiserver.write.after", "a write is in etcd; the client has no response")
 """A write is in etcd, and the client has no response yet."""
 STOPPING = "the API server is shutting down"
 _log = logs.get()

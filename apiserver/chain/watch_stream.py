@@ -10,7 +10,9 @@ from nominee.machinery.runtime.clock import Clock
 
 GATHER_SECONDS = 0.002
 """After an event that followed a silence, for others to follow it in one message."""
-BEFORE_SEND = failpoints.declare("apiserver.watch.send")
+BEFORE_SEND = failpoints.declare(
+    "apiserver.watch.send", "a batch of events is taken from the watch cache; it is not sent to the client"
+)
 """Events are taken from the watch cache and not sent yet."""
 
 

@@ -22,9 +22,14 @@ from nominee.machinery.api.errors import FailpointError
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import Clock
 
-BEFORE_WRITE = failpoints.declare("apiserver.storage.write.before")
+BEFORE_WRITE = failpoints.declare(
+    "apiserver.storage.write.before", "a write is decided; its transaction is not sent to etcd"
+)
 """A write is decided; its transaction is not sent to etcd."""
-AFTER_WRITE = failpoints.declare("apiserver.storage.write.after")
+AFTER_WRITE = failpoints.declare(
+    "apiserver.storage.write.after",
+    "etcd has answered the transaction; the API server does not know the result",
+)
 """etcd has answered the transaction; the registry does not know the result."""
 
 # No client writes this key: reading it costs etcd only the quorum read of its revision.

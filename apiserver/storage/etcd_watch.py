@@ -19,7 +19,9 @@ from nominee.machinery.runtime.call_faults import FAULTS, Call
 # All keys: a reader that waits for a revision must see it, also when the write was of another client's key.
 _ALL = b"\x00"
 _WATCH = Call(ETCD, "Watch")
-RECEIVED = failpoints.declare("apiserver.storage.watch")
+RECEIVED = failpoints.declare(
+    "apiserver.storage.watch", "events are received from etcd; the watch cache does not have them yet"
+)
 """Events are received from etcd; the watch cache does not have them yet."""
 
 

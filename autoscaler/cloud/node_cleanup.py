@@ -20,7 +20,9 @@ from nominee.machinery.client.informer import Informer
 from nominee.machinery.process.component import Fatal, Process
 from nominee.machinery.runtime import failpoints
 
-NODE_DELETE_BEFORE = failpoints.declare("cloud.node-delete.before")
+NODE_DELETE_BEFORE = failpoints.declare(
+    "cloud.node-delete.before", "an instance does not exist any more; its Node object is not deleted"
+)
 RETRY_SECONDS = 0.5
 
 

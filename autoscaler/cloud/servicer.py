@@ -21,10 +21,18 @@ from nominee.machinery.runtime.failpoints import FailpointError
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
-INCREASE_BEFORE = failpoints.declare("cloud.increase.before")
-INCREASE_AFTER = failpoints.declare("cloud.increase.after")
-DELETE_BEFORE = failpoints.declare("cloud.delete.before")
-DELETE_AFTER = failpoints.declare("cloud.delete.after")
+INCREASE_BEFORE = failpoints.declare(
+    "cloud.increase.before", "the cloud provider has a call to grow a group; the target size is unchanged"
+)
+INCREASE_AFTER = failpoints.declare(
+    "cloud.increase.after", "the target size is increased; the caller has no answer"
+)
+DELETE_BEFORE = failpoints.declare(
+    "cloud.delete.before", "the cloud provider has a call to delete nodes; no instance is deleted"
+)
+DELETE_AFTER = failpoints.declare(
+    "cloud.delete.after", "the instances are being deleted; the caller has no answer"
+)
 _STATES = {
     InstanceState.CREATING: protocol.InstanceStatus.instanceCreating,
     InstanceState.RUNNING: protocol.InstanceStatus.instanceRunning,

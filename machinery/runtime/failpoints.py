@@ -1,7 +1,7 @@
 """Named steps at which a process can be made to die, stall or err (actions as in etcd's gofail).
 
-    BEFORE = failpoints.declare("scheduler.bind.before")     # when the module is imported
-    await BEFORE.hit(pod="ns/name")                          # where it happens
+    BEFORE = failpoints.declare("scheduler.bind.before", "no Bind plugin was called")     # at import
+    await BEFORE.hit(pod="ns/name")                                                       # where it happens
 
 An unarmed point costs a few attribute tests. `failpoint_registry` has the actions.
 """
@@ -52,6 +52,11 @@ class Failpoint:
         return self._point if found is None else found.failpoints.point(self.name)
 
 
-def declare(name: str) -> Failpoint:
-    """Return a new failpoint; a name is declared once."""
+def declare(name: str, sentence: str) -> Failpoint:
+    """Return a new failpoint; a name is declared once.
+
+    `sentence` is true when the point is hit; `nominee failpoint` and docs/failpoints.md show it. They read it
+    in the sources (`localcluster/declared_failpoints.py`), so both arguments are literals.
+    """
+    assert sentence, f"{name} has no sentence"
     return Failpoint(REGISTRY.declare(name))

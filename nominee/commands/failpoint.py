@@ -13,8 +13,8 @@ import click
 
 from nominee.commands.common import directory_option, echo_json, output_option, serving_ports
 from nominee.completion.candidates import ACTIONS, completing, failpoints_of_argument, process_names
-from nominee.failpoint_sentences import SENTENCES
 from nominee.localcluster.components import UnknownComponentError, find_process
+from nominee.localcluster.declared_failpoints import all_sentences
 from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.machinery.printing.tables import table
 from nominee.machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
@@ -118,8 +118,9 @@ def _near(name: str, names: Iterable[str]) -> str:
 
 def _list(points: Mapping[str, Sequence[Mapping[str, object]]], output: str) -> None:
     """Print the points of running processes; with a column for the process if there are several."""
+    sentences = all_sentences()
     rows = [
-        {"process": process, **point, "description": SENTENCES.get(str(point["name"]), "")}
+        {"process": process, **point, "description": sentences.get(str(point["name"]), "")}
         for process, found in points.items()
         for point in found
     ]
@@ -138,7 +139,7 @@ def _list_sentences(component: str | None, name: str | None, output: str) -> Non
     prefix = f"{_find(component)[0].name}." if component is not None else ""
     points = [
         {"name": point, "description": sentence}
-        for point, sentence in SENTENCES.items()
+        for point, sentence in all_sentences().items()
         if point.startswith(prefix)
     ]
     found = _named(points, component or "Nominee", name)

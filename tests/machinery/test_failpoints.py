@@ -147,7 +147,7 @@ async def test_armed_before_it_is_declared() -> None:
 def test_crash_is_sigkill() -> None:
     script = (
         "import anyio; from nominee.machinery.runtime import failpoints as f\n"
-        "p = f.declare('a.b'); f.arm('a.b', '1*off->crash')\n"
+        "p = f.declare('a.b', 'a step'); f.arm('a.b', '1*off->crash')\n"
         "async def main():\n    await p.hit(); print('once', flush=True); await p.hit(); print('twice')\n"
         "anyio.run(main)"
     )

@@ -25,7 +25,7 @@ import sys, anyio, click
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.process.component import BadConfiguration, Fatal, component_command
 
-POINT = failpoints.declare("echo.step.before")
+POINT = failpoints.declare("echo.step.before", "a step of a test")
 
 @component_command("echo")
 @click.option("--mode", default="")

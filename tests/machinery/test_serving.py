@@ -16,7 +16,7 @@ from nominee.machinery.runtime import failpoints
 from tests.support.patience import PATIENCE_SECONDS
 
 TOKEN = "secret"
-POINT = failpoints.declare("test-serving.step")
+POINT = failpoints.declare("test-serving.step", "a step of a test")
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from nominee.command_group import nominee
-from nominee.failpoint_sentences import SENTENCES
+from nominee.localcluster.declared_failpoints import all_sentences
 
 PREEMPTION = "InPlacePodVerticalScalingSchedulerPreemption"
 
@@ -84,12 +84,12 @@ def test_versions_without_a_difference() -> None:
 
 def test_failpoints_without_a_cluster(tmp_path: Path) -> None:
     listed = json.loads(run("failpoint", "--list", "-o", "json").output)
-    assert {each["name"]: each["description"] for each in listed} == SENTENCES
+    assert {each["name"]: each["description"] for each in listed} == all_sentences()
     lines = run("failpoint", "kubelet-1", "--dir", str(tmp_path)).output.splitlines()
     assert [line.split()[0] for line in lines[1:]] == [
-        name for name in SENTENCES if name.startswith("kubelet.")
+        name for name in all_sentences() if name.startswith("kubelet.")
     ]
-    assert lines[1].endswith(SENTENCES["kubelet.register.before"])
+    assert lines[1].endswith(all_sentences()["kubelet.register.before"])
 
 
 @pytest.mark.parametrize(

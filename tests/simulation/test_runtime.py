@@ -17,7 +17,7 @@ from nominee.simulation.loop import SimulatedLoop
 from nominee.simulation.owner import Owner
 from tests.simulation.contexts import runtime_of
 
-STEP = failpoints.declare("tests.runtime.step")
+STEP = failpoints.declare("tests.runtime.step", "a step of a test")
 
 
 def _runtime(context: Context) -> Runtime:

@@ -40,9 +40,14 @@ DEFAULT_PORTS = PortRange()
 """The default of `--service-node-port-range`."""
 GIVE_BACK_SECONDS_MAX = 5.0
 """The limit for releasing what a failed request has taken; after it the repair releases it."""
-_ALLOCATED = failpoints.declare("apiserver.services.allocated")
+_ALLOCATED = failpoints.declare(
+    "apiserver.services.allocated",
+    "the addresses and node ports of a Service are allocated; the Service is not written",
+)
 """The address and ports are taken; the Service is not written yet."""
-_RELEASE = failpoints.declare("apiserver.services.release")
+_RELEASE = failpoints.declare(
+    "apiserver.services.release", "a Service is deleted; its addresses and node ports are not released"
+)
 """The Service is deleted; its address and ports are not released yet."""
 _log = logs.get()
 

@@ -20,7 +20,9 @@ from nominee.machinery.runtime import failpoints
 if TYPE_CHECKING:
     from nominee.pb.k8s.io.api.authorization.v1 import generated_pb2 as authorization
 
-APPROVE_BEFORE = failpoints.declare("controllers.certificates.approve.before")
+APPROVE_BEFORE = failpoints.declare(
+    "controllers.certificates.approve.before", "a CertificateSigningRequest may be approved; it is not"
+)
 REFUSED_SECONDS: Final = 30.0
 """After which a request is reconciled again whose user is not allowed to have it approved."""
 

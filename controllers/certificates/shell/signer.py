@@ -19,7 +19,10 @@ from nominee.machinery.runtime import failpoints
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 
-SIGN_BEFORE = failpoints.declare("controllers.certificates.sign.before")
+SIGN_BEFORE = failpoints.declare(
+    "controllers.certificates.sign.before",
+    "the certificate, or the condition Failed, is made; it is not written",
+)
 
 
 @dataclass(frozen=True, slots=True)

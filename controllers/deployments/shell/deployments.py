@@ -25,9 +25,16 @@ from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.wire.codec import to_json
 
-CREATE_BEFORE = failpoints.declare("controllers.deployment.create.before")
-CREATE_AFTER = failpoints.declare("controllers.deployment.create.after")
-SCALE_AFTER = failpoints.declare("controllers.deployment.scale.after")
+CREATE_BEFORE = failpoints.declare(
+    "controllers.deployment.create.before", "a Deployment needs a new ReplicaSet; it is not created"
+)
+CREATE_AFTER = failpoints.declare(
+    "controllers.deployment.create.after", "the new ReplicaSet is created; no event is recorded"
+)
+SCALE_AFTER = failpoints.declare(
+    "controllers.deployment.scale.after",
+    "a ReplicaSet is updated (its size or annotations); no event is recorded",
+)
 
 
 def _ended(pod: core.Pod) -> bool:

@@ -19,7 +19,10 @@ from nominee.machinery.api.pb import core, devices
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time
 
-EVICT_BEFORE = failpoints.declare("controllers.device_taint_eviction.before")
+EVICT_BEFORE = failpoints.declare(
+    "controllers.device_taint_eviction.before",
+    "a pod must leave a tainted device; it is neither marked nor deleted",
+)
 FIRST_SEEN_MAX = 10_000
 """Limit of the recorded times at which taints without a time were first seen."""
 

@@ -17,7 +17,9 @@ from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime import failpoints
 
-WRITE_BEFORE = failpoints.declare("controllers.endpoints.write.before")
+WRITE_BEFORE = failpoints.declare(
+    "controllers.endpoints.write.before", "the Endpoints of a Service must change; they are not written"
+)
 
 STALE_SECONDS: Final = 0.05
 """After which a Service is reconciled again whose Endpoints the informer does not show yet."""

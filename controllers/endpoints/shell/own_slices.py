@@ -17,7 +17,10 @@ from nominee.machinery.client.api_client import Client
 from nominee.machinery.client.informer import Informer
 from nominee.machinery.runtime import failpoints
 
-WRITE_BEFORE = failpoints.declare("controllers.endpoint_slices.write.before")
+WRITE_BEFORE = failpoints.declare(
+    "controllers.endpoint_slices.write.before",
+    "EndpointSlices of a Service, or those that mirror its Endpoints, must change; none is written",
+)
 STALE_SECONDS: Final = 0.05
 """After which a key is reconciled again whose objects the informer does not show yet."""
 

@@ -33,8 +33,14 @@ from nominee.machinery.client.informer import Informer
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.runtime import failpoints
 
-DELETE_BEFORE = failpoints.declare("controllers.garbage.delete.before")
-ORPHAN_BEFORE = failpoints.declare("controllers.garbage.orphan.before")
+DELETE_BEFORE = failpoints.declare(
+    "controllers.garbage.delete.before",
+    "the owners of an object are gone, or wait for its deletion; it is not deleted",
+)
+ORPHAN_BEFORE = failpoints.declare(
+    "controllers.garbage.orphan.before",
+    "an object is deleted with orphaning; its dependents still refer to it",
+)
 
 COLLECTED: Final[tuple[Kind[Message], ...]] = (
     kinds.NODE,

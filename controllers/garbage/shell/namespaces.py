@@ -20,7 +20,9 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time
 
-FINALIZE_BEFORE = failpoints.declare("controllers.namespace.finalize.before")
+FINALIZE_BEFORE = failpoints.declare(
+    "controllers.namespace.finalize.before", "a terminating namespace is empty; its finalizer is not removed"
+)
 
 _PAGE_SIZE = 500
 CONTENT: Final[tuple[Kind[Message], ...]] = tuple(

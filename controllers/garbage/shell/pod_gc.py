@@ -20,8 +20,12 @@ from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time
 from nominee.machinery.runtime.failpoints import FailpointError
 
-MARK_BEFORE = failpoints.declare("controllers.pod_gc.mark.before")
-DELETE_BEFORE = failpoints.declare("controllers.pod_gc.delete.before")
+MARK_BEFORE = failpoints.declare(
+    "controllers.pod_gc.mark.before", "a pod is garbage; its phase is not set to Failed"
+)
+DELETE_BEFORE = failpoints.declare(
+    "controllers.pod_gc.delete.before", "a pod is garbage, and marked if it had to be; it is not deleted"
+)
 
 
 class PodGarbageCollector(Runner):

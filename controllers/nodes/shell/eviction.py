@@ -13,7 +13,9 @@ from nominee.machinery.client.informer import Informer
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time
 
-EVICT_BEFORE = failpoints.declare("controllers.taint_eviction.before")
+EVICT_BEFORE = failpoints.declare(
+    "controllers.taint_eviction.before", "a pod must leave a tainted node; it is neither marked nor deleted"
+)
 
 
 class TaintEviction(Controller):

@@ -23,8 +23,13 @@ from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time
 
 LEASE_NAMESPACE = "kube-node-lease"
-TAINT_BEFORE = failpoints.declare("controllers.taint_node.before")
-UNKNOWN_BEFORE = failpoints.declare("controllers.node_unknown.before")
+TAINT_BEFORE = failpoints.declare(
+    "controllers.taint_node.before", "the taints of a node must change; they are not written"
+)
+UNKNOWN_BEFORE = failpoints.declare(
+    "controllers.node_unknown.before",
+    "a kubelet is silent; the conditions of its node are not set to Unknown",
+)
 
 
 class NodeLifecycle(Controller):

@@ -36,8 +36,12 @@ from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time
 from nominee.machinery.wire.codec import to_json
 
-CREATE_BEFORE = failpoints.declare("controllers.replica_set.create.before")
-CREATE_AFTER = failpoints.declare("controllers.replica_set.create.after")
+CREATE_BEFORE = failpoints.declare(
+    "controllers.replica_set.create.before", "a ReplicaSet needs a pod; it is not created"
+)
+CREATE_AFTER = failpoints.declare(
+    "controllers.replica_set.create.after", "the pod is created; no event is recorded"
+)
 
 _T = TypeVar("_T")
 

@@ -17,8 +17,13 @@ from nominee.machinery.client.api_client import Client
 from nominee.machinery.events.recorder import EventRecorder
 from nominee.machinery.runtime import failpoints
 
-BEFORE = failpoints.declare("controllers.bind_volume.before")
-AFTER = failpoints.declare("controllers.bind_volume.after")
+BEFORE = failpoints.declare(
+    "controllers.bind_volume.before",
+    "the binder has decided on a write (claim, volume or status); it is not made",
+)
+AFTER = failpoints.declare(
+    "controllers.bind_volume.after", "the binder's write is made; no event is recorded"
+)
 
 
 async def perform(

@@ -14,9 +14,12 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.scheduling.volume_matching import SELECTED_NODE, class_of
 
-BEFORE = failpoints.declare("controllers.provision.before")
-DURING = failpoints.declare("controllers.provision.during")
-AFTER = failpoints.declare("controllers.provision.after")
+BEFORE = failpoints.declare(
+    "controllers.provision.before",
+    "a claim needs a volume; its provisioning, with the class's delay, has not begun",
+)
+DURING = failpoints.declare("controllers.provision.during", "the delay is over; the volume is not created")
+AFTER = failpoints.declare("controllers.provision.after", "the volume is created; the claim is not bound")
 
 RETRY_SECONDS = 1.0
 
