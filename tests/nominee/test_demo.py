@@ -25,7 +25,7 @@ def test_a_signal_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
         text=True,
     )
     assert wait_until(lambda: any(tmp_path.glob("nominee-demo-*/run/etcd.json")), LIMIT_SECONDS)
-    (directory,) = tmp_path.iterdir()
+    (directory,) = tmp_path.glob("nominee-demo-*")
     pids = {name: document["pid"] for name, document in StateDirectory(directory).run_files()}
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=LIMIT_SECONDS)

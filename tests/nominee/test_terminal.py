@@ -98,7 +98,7 @@ def test_a_closed_terminal_ends_what_a_command_started(
         *words, temporary=temporary, errors=said if errors == "to a file" else None
     )
     assert wait_until(lambda: any(temporary.glob(begun)), LIMIT_SECONDS)
-    (directory,) = temporary.iterdir()
+    (directory,) = temporary.glob(begun.partition("/")[0])
     pids = [document["pid"] for _, document in StateDirectory(directory).run_files()]
     os.close(terminal)
     assert process.wait(timeout=LIMIT_SECONDS) == INTERRUPTED
