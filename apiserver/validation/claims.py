@@ -33,7 +33,7 @@ def access_modes(path: str, modes: Sequence[str], missing: str) -> list[Cause]:
 
 
 def class_name(path: str, name: str) -> list[Cause]:
-    return [field.invalid(path, name, problem) for problem in names.dns_subdomain(name)] if name else []
+    return field.problems(path, name, names.dns_subdomain(name)) if name else []
 
 
 def claim_template(path: str, template: core.PersistentVolumeClaimTemplate) -> list[Cause]:
@@ -88,10 +88,9 @@ def _data_sources(path: str, spec: core.PersistentVolumeClaimSpec) -> list[Cause
         reference, at = spec.dataSourceRef, f"{path}.dataSourceRef"
         errors += _data_source(at, reference)
         if reference.namespace:
-            errors += [
-                field.invalid(f"{at}.namespace", reference.namespace, problem)
-                for problem in names.dns_label(reference.namespace)
-            ]
+            errors += field.problems(
+                f"{at}.namespace", reference.namespace, names.dns_label(reference.namespace)
+            )
     if not (spec.HasField("dataSource") and spec.HasField("dataSourceRef")):
         return errors
     if spec.dataSourceRef.namespace:
@@ -113,10 +112,7 @@ def _data_source(
         problem = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         errors.append(field.invalid(path, source.kind, problem))
     if source.apiGroup:
-        errors += [
-            field.invalid(f"{path}.apiGroup", source.apiGroup, problem)
-            for problem in names.dns_subdomain(source.apiGroup)
-        ]
+        errors += field.problems(f"{path}.apiGroup", source.apiGroup, names.dns_subdomain(source.apiGroup))
     return errors
 
 

@@ -41,9 +41,8 @@ def conditions(path: str, found: Iterable[meta.Condition]) -> list[Cause]:
 
 
 def _condition(path: str, condition: meta.Condition) -> list[Cause]:
-    errors = [field.invalid(f"{path}.type", condition.type, p) for p in names.qualified_name(condition.type)]
-    if condition.status not in _STATUSES:
-        errors.append(field.not_supported(f"{path}.status", condition.status, _STATUSES))
+    errors = field.problems(f"{path}.type", condition.type, names.qualified_name(condition.type))
+    errors += field.one_of(f"{path}.status", condition.status, _STATUSES)
     if condition.observedGeneration < 0:
         problem = "must be greater than or equal to zero"
         errors.append(field.invalid(f"{path}.observedGeneration", condition.observedGeneration, problem))

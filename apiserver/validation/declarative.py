@@ -25,19 +25,17 @@ def required(path: str, value: object) -> list[Cause]:
 
 def short_name(path: str, name: str) -> list[Cause]:
     """Check a DNS label (format=k8s-short-name)."""
-    return [field.invalid(path, name, problem) for problem in names.dns_label_problems(name, unit="bytes")]
+    return field.problems(path, name, names.dns_label_problems(name, unit="bytes"))
 
 
 def long_name(path: str, name: str) -> list[Cause]:
     """Check a DNS subdomain (format=k8s-long-name)."""
-    return [
-        field.invalid(path, name, problem) for problem in names.dns_subdomain_problems(name, unit="bytes")
-    ]
+    return field.problems(path, name, names.dns_subdomain_problems(name, unit="bytes"))
 
 
 def label_key(path: str, key: str) -> list[Cause]:
     """Check a label key (format=k8s-label-key)."""
-    return [field.invalid(path, key, problem) for problem in names.qualified_name_problems(key)]
+    return field.problems(path, key, names.qualified_name_problems(key))
 
 
 def union(path: str, message: Message, members: Sequence[str]) -> list[Cause]:

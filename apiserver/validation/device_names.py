@@ -24,11 +24,11 @@ _IDENTIFIER_PROBLEM = regex_problem(
 
 
 def label(path: str, name: str) -> list[Cause]:
-    return [field.invalid(path, name, problem) for problem in names.dns_label(name)]
+    return field.problems(path, name, names.dns_label(name))
 
 
 def subdomain(path: str, name: str) -> list[Cause]:
-    return [field.invalid(path, name, problem) for problem in names.dns_subdomain(name)]
+    return field.problems(path, name, names.dns_subdomain(name))
 
 
 def driver(path: str, name: str) -> list[Cause]:
@@ -38,7 +38,7 @@ def driver(path: str, name: str) -> list[Cause]:
         errors.append(field.required(path))
     if len(name.encode()) > _DRIVER_LENGTH_MAX:
         errors.append(field.too_long(path, _DRIVER_LENGTH_MAX))
-    return errors + [field.invalid(path, name, p) for p in names.dns_subdomain(name.lower())]
+    return errors + field.problems(path, name, names.dns_subdomain(name.lower()))
 
 
 def pool(path: str, name: str) -> list[Cause]:

@@ -7,7 +7,7 @@ empty path prints `[]`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from nominee.machinery.api.errors import Cause
 
@@ -102,6 +102,21 @@ def aggregate(causes: Iterable[Cause]) -> str:
     """Return several errors as one text, as upstream's aggregate prints them (equal texts once)."""
     texts = list(dict.fromkeys(str(cause) for cause in causes))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def problems(path: str, value: object, details: Iterable[str]) -> list[Cause]:
+    """Return an error about an invalid value for each problem that a rule found (`validation.names`)."""
+    return [invalid(path, value, detail) for detail in details]
+
+
+def one_of(path: str, value: str, supported: Collection[str]) -> list[Cause]:
+    """Return the error about a value that is not one of `supported`."""
+    return [] if value in supported else [not_supported(path, value, supported)]
+
+
+def choice(path: str, value: str, supported: Collection[str]) -> list[Cause]:
+    """Return the error about a required value that is missing or not one of `supported`."""
+    return one_of(path, value, supported) if value else [required(path)]
 
 
 IMMUTABLE = "field is immutable"

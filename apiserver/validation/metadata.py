@@ -24,8 +24,8 @@ _FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 def validate_labels(path: str, values: Mapping[str, str]) -> list[Cause]:
     errors: list[Cause] = []
     for key, value in values.items():
-        errors += [field.invalid(path, key, problem) for problem in names.qualified_name(key)]
-        errors += [field.invalid(path, value, problem) for problem in names.label_value(value)]
+        errors += field.problems(path, key, names.qualified_name(key))
+        errors += field.problems(path, value, names.label_value(value))
     return errors
 
 
@@ -35,7 +35,7 @@ def validate_annotations(path: str, values: Mapping[str, str]) -> list[Cause]:
     size = 0
     for key, value in values.items():
         # Unlike labels, annotation keys may be upper case.
-        errors += [field.invalid(path, key, problem) for problem in names.qualified_name(key.lower())]
+        errors += field.problems(path, key, names.qualified_name(key.lower()))
         size += len(key.encode()) + len(value.encode())
     if size > ANNOTATIONS_BYTES_MAX:
         errors.append(field.too_long(path, ANNOTATIONS_BYTES_MAX))
@@ -148,24 +148,18 @@ def object_meta(
         prefix = metadata.generateName
         if name_rule is not names.path_segment:
             prefix = names.mask_trailing_dash(prefix)
-        errors += [
-            field.invalid(f"{path}.generateName", metadata.generateName, problem)
-            for problem in name_rule(prefix)
-        ]
+        errors += field.problems(f"{path}.generateName", metadata.generateName, name_rule(prefix))
     if not metadata.name:
         errors.append(field.required(f"{path}.name", "name or generateName is required"))
     else:
-        errors += [
-            field.invalid(f"{path}.name", metadata.name, problem) for problem in name_rule(metadata.name)
-        ]
+        errors += field.problems(f"{path}.name", metadata.name, name_rule(metadata.name))
     if namespaced:
         if not metadata.namespace:
             errors.append(field.required(f"{path}.namespace"))
         else:
-            errors += [
-                field.invalid(f"{path}.namespace", metadata.namespace, problem)
-                for problem in names.dns_label(metadata.namespace)
-            ]
+            errors += field.problems(
+                f"{path}.namespace", metadata.namespace, names.dns_label(metadata.namespace)
+            )
     elif metadata.namespace:
         errors.append(field.forbidden(f"{path}.namespace", "not allowed on this type"))
     errors += _common(metadata, path)

@@ -23,7 +23,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def label_name(path: str, name: str) -> list[Cause]:
-    return [field.invalid(path, name, problem) for problem in names.qualified_name(name)]
+    return field.problems(path, name, names.qualified_name(name))
 
 
 def tolerations(
@@ -168,9 +168,7 @@ def _node_expression(path: str, expression: core.NodeSelectorRequirement, *, che
             errors.append(field.invalid(f"{path}.operator", other, "not a valid selector operator"))
     errors += label_name(f"{path}.key", expression.key)
     for index, value in enumerate(values if check else ()):
-        errors += [
-            field.invalid(f"{path}.values[{index}]", value, problem) for problem in names.label_value(value)
-        ]
+        errors += field.problems(f"{path}.values[{index}]", value, names.label_value(value))
     return errors
 
 
@@ -189,10 +187,7 @@ def _node_field(path: str, expression: core.NodeSelectorRequirement) -> list[Cau
         errors.append(field.invalid(f"{path}.key", expression.key, "not a valid field selector key"))
     else:
         for index, value in enumerate(expression.values):
-            errors += [
-                field.invalid(f"{path}.values[{index}]", value, problem)
-                for problem in names.dns_subdomain(value)
-            ]
+            errors += field.problems(f"{path}.values[{index}]", value, names.dns_subdomain(value))
     return errors
 
 
@@ -203,9 +198,7 @@ def _pod_term(path: str, term: core.PodAffinityTerm) -> list[Cause]:
     if term.HasField("namespaceSelector"):
         errors += label_selector(f"{path}.namespaceSelector", term.namespaceSelector)
     for namespace in term.namespaces:
-        errors += [
-            field.invalid(f"{path}.namespace", namespace, problem) for problem in names.dns_label(namespace)
-        ]
+        errors += field.problems(f"{path}.namespace", namespace, names.dns_label(namespace))
     errors += _label_keys(path, term)
     if not term.topologyKey:
         errors.append(field.required(f"{path}.topologyKey", "can not be empty"))
@@ -266,8 +259,7 @@ def spread(path: str, constraints: Sequence[core.TopologySpreadConstraint]) -> l
         if not constraint.topologyKey:
             errors.append(field.required(f"{at}.topologyKey", "can not be empty"))
         policy = constraint.whenUnsatisfiable
-        if policy not in _UNSATISFIABLE:
-            errors.append(field.not_supported(f"{at}.whenUnsatisfiable", policy, _UNSATISFIABLE))
+        errors += field.one_of(f"{at}.whenUnsatisfiable", policy, _UNSATISFIABLE)
         pair = pairs[index]
         if pair in pairs[index + 1 :]:
             errors.append(
@@ -303,7 +295,7 @@ def gates(path: str, found: Sequence[core.PodSchedulingGate]) -> list[Cause]:
     seen: set[str] = set()
     for index, gate in enumerate(found):
         at = f"{path}[{index}]"
-        errors += [field.invalid(at, gate.name, problem) for problem in names.qualified_name(gate.name)]
+        errors += field.problems(at, gate.name, names.qualified_name(gate.name))
         if gate.name in seen:
             errors.append(field.duplicate(at, gate.name))
         seen.add(gate.name)

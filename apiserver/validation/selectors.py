@@ -29,13 +29,7 @@ def label_selector(path: str, selector: meta.LabelSelector) -> list[Cause]:
                     )
             case other:
                 errors.append(field.invalid(f"{at}.operator", other, "not a valid selector operator"))
-        errors += [
-            field.invalid(f"{at}.key", expression.key, problem)
-            for problem in names.qualified_name(expression.key)
-        ]
+        errors += field.problems(f"{at}.key", expression.key, names.qualified_name(expression.key))
         for number, value in enumerate(expression.values):
-            errors += [
-                field.invalid(f"{at}.values[{number}]", value, problem)
-                for problem in names.label_value(value)
-            ]
+            errors += field.problems(f"{at}.values[{number}]", value, names.label_value(value))
     return errors

@@ -12,9 +12,7 @@ def typed_reference(path: str, reference: core.TypedLocalObjectReference) -> lis
     errors: list[Cause] = []
     if reference.HasField("apiGroup"):
         group = reference.apiGroup
-        errors += [
-            field.invalid(f"{path}.apiGroup", group, problem) for problem in names.dns_subdomain(group)
-        ]
+        errors += field.problems(f"{path}.apiGroup", group, names.dns_subdomain(group))
     errors += segment(f"{path}.kind", reference.kind, "kind is required")
     return errors + segment(f"{path}.name", reference.name, "name is required")
 
@@ -23,4 +21,4 @@ def segment(path: str, name: str, missing: str = "") -> list[Cause]:
     """Check a required name that is part of an object's path."""
     if not name:
         return [field.required(path, missing)]
-    return [field.invalid(path, name, problem) for problem in names.path_segment(name)]
+    return field.problems(path, name, names.path_segment(name))

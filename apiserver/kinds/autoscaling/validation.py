@@ -146,9 +146,7 @@ def _identifier(path: str, metric: autoscaling.MetricIdentifier) -> list[Cause]:
     """validateMetricIdentifier."""
     if not metric.name:
         return [field.required(f"{path}.name", "must specify a metric name")]
-    return [
-        field.invalid(f"{path}.name", metric.name, problem) for problem in names.path_segment(metric.name)
-    ]
+    return field.problems(f"{path}.name", metric.name, names.path_segment(metric.name))
 
 
 def _target(path: str, target: autoscaling.MetricTarget) -> list[Cause]:
@@ -218,8 +216,7 @@ def _scaling_rules(path: str, rules: autoscaling.HPAScalingRules) -> list[Cause]
 def _scaling_policy(path: str, policy: autoscaling.HPAScalingPolicy) -> list[Cause]:
     """validateScalingPolicy."""
     errors: list[Cause] = []
-    if policy.type not in _POLICY_TYPES:
-        errors.append(field.not_supported(f"{path}.type", policy.type, _POLICY_TYPES))
+    errors += field.one_of(f"{path}.type", policy.type, _POLICY_TYPES)
     if policy.value <= 0:
         errors.append(field.invalid(f"{path}.value", policy.value, "must be greater than zero"))
     return errors + _within(f"{path}.periodSeconds", policy.periodSeconds, 1, _PERIOD_SECONDS_MAX)

@@ -35,13 +35,13 @@ def _validate(obj: core.ConfigMap) -> list[Cause]:
     size = 0
     for key in sorted(obj.data):
         text = obj.data[key]
-        errors += [field.invalid(f"data[{key}]", key, problem) for problem in names.config_key(key)]
+        errors += field.problems(f"data[{key}]", key, names.config_key(key))
         if key in obj.binaryData:
             errors.append(field.invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
         size += len(text.encode())
     for key in sorted(obj.binaryData):
         value = obj.binaryData[key]
-        errors += [field.invalid(f"binaryData[{key}]", key, problem) for problem in names.config_key(key)]
+        errors += field.problems(f"binaryData[{key}]", key, names.config_key(key))
         size += len(value)
     if size > _SIZE_BYTES_MAX:
         errors.append(field.too_long("", _SIZE_BYTES_MAX))

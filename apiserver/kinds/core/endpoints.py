@@ -62,10 +62,10 @@ def _address(path: str, address: core.EndpointAddress) -> list[Cause]:
     errors = addresses.ip_address(f"{path}.ip", address.ip)
     if address.hostname:
         host = address.hostname
-        errors += [field.invalid(f"{path}.hostname", host, problem) for problem in names.dns_label(host)]
+        errors += field.problems(f"{path}.hostname", host, names.dns_label(host))
     if address.HasField("nodeName"):
         node = address.nodeName
-        errors += [field.invalid(f"{path}.nodeName", node, problem) for problem in names.dns_subdomain(node)]
+        errors += field.problems(f"{path}.nodeName", node, names.dns_subdomain(node))
     return errors + addresses.not_special(f"{path}.ip", address.ip)
 
 
@@ -74,15 +74,12 @@ def _port(path: str, port: core.EndpointPort, *, named: bool) -> list[Cause]:
     if named and not port.name:
         errors.append(field.required(f"{path}.name"))
     elif port.name:
-        errors += [field.invalid(f"{path}.name", port.name, p) for p in names.dns_label(port.name)]
+        errors += field.problems(f"{path}.name", port.name, names.dns_label(port.name))
     errors += addresses.port(f"{path}.port", port.port)
-    if not port.protocol:
-        errors.append(field.required(f"{path}.protocol"))
-    elif port.protocol not in _PROTOCOLS:
-        errors.append(field.not_supported(f"{path}.protocol", port.protocol, _PROTOCOLS))
+    errors += field.choice(f"{path}.protocol", port.protocol, _PROTOCOLS)
     if port.HasField("appProtocol"):
         name = port.appProtocol
-        errors += [field.invalid(f"{path}.appProtocol", name, p) for p in names.qualified_name(name)]
+        errors += field.problems(f"{path}.appProtocol", name, names.qualified_name(name))
     return errors
 
 

@@ -32,7 +32,7 @@ def _type(path: str, name: str) -> list[Cause]:
     problems = names.qualified_name(name)
     if not problems and "/" not in name and name not in _TYPES:
         problems = ("must be a standard limit type or fully qualified",)
-    return [field.invalid(path, name, problem) for problem in problems]
+    return field.problems(path, name, problems)
 
 
 def _item(path: str, limit: core.LimitRangeItem) -> list[Cause]:

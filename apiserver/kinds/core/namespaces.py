@@ -81,7 +81,7 @@ class NamespaceFinalizeStrategy(NamespaceStrategy):
         causes = metadata.object_meta_update(new.metadata, old.metadata)
         for index, name in enumerate(new.spec.finalizers):
             at = f"spec.finalizers[{index}]"
-            causes += [field.invalid(at, name, problem) for problem in names.qualified_name(name)]
+            causes += field.problems(at, name, names.qualified_name(name))
             causes += _standard(at, name)
         return causes
 

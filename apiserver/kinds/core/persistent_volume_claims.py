@@ -169,7 +169,7 @@ def _validate_status(new: core.PersistentVolumeClaim, old: core.PersistentVolume
 
 def _resource_key(path: str, name: str) -> list[Cause]:
     """Of Kubernetes' own resources a claim has storage only."""
-    errors = [field.invalid(path, name, problem) for problem in names.qualified_name(name)]
+    errors = field.problems(path, name, names.qualified_name(name))
     if not errors and quantities.is_native(name) and name != "storage":
         errors.append(field.not_supported(path, name, ("storage",)))
     return errors

@@ -23,7 +23,7 @@ _DOCKER = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigj
 def _validate(obj: core.Secret) -> list[Cause]:
     errors: list[Cause] = []
     for key in sorted(obj.data):
-        errors += [field.invalid(f"data[{key}]", key, problem) for problem in names.config_key(key)]
+        errors += field.problems(f"data[{key}]", key, names.config_key(key))
     if sum(map(len, obj.data.values())) > _SIZE_BYTES_MAX:
         errors.append(field.too_long("data", _SIZE_BYTES_MAX))
     return errors + _of_type(obj)

@@ -45,10 +45,7 @@ class EndpointSliceStrategy(SimpleStrategy[discovery.EndpointSlice]):
 
 def _validate(obj: discovery.EndpointSlice) -> list[Cause]:
     errors: list[Cause] = []
-    if not obj.addressType:
-        errors.append(field.required("addressType"))
-    elif obj.addressType not in _TYPES:
-        errors.append(field.not_supported("addressType", obj.addressType, _TYPES))
+    errors += field.choice("addressType", obj.addressType, _TYPES)
     if len(obj.endpoints) > _ENDPOINTS_MAX:
         errors.append(field.too_many("endpoints", len(obj.endpoints), _ENDPOINTS_MAX))
     else:
@@ -90,7 +87,7 @@ def _hints(path: str, hints: discovery.EndpointHints) -> list[Cause]:
 
 
 def _each(path: str, value: str, problems: names.Problems) -> list[Cause]:
-    return [field.invalid(path, value, problem) for problem in problems]
+    return field.problems(path, value, problems)
 
 
 def _address(path: str, address: str, kind: str) -> list[Cause]:

@@ -93,12 +93,12 @@ def _account(account: flowcontrol.ServiceAccountSubject, path: str) -> list[Caus
     errors = []
     if account.name and account.name != _ALL:
         problems = names.dns_subdomain(account.name)
-        errors += [field.invalid(f"{path}.name", account.name, text) for text in problems]
+        errors += field.problems(f"{path}.name", account.name, problems)
     if not account.namespace:
         text = "must specify namespace for service account"
         return [*errors, field.required(f"{path}.namespace", text)]
     problems = names.dns_label(account.namespace)
-    return errors + [field.invalid(f"{path}.namespace", account.namespace, text) for text in problems]
+    return errors + field.problems(f"{path}.namespace", account.namespace, problems)
 
 
 def _verbs(verbs: Sequence[str], path: str) -> list[Cause]:

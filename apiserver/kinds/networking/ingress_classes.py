@@ -62,7 +62,7 @@ def _parameters(path: str, found: networking.IngressClassParametersReference) ->
         errors.append(field.required(at, "`parameters.scope` is set to 'Namespace'"))
     else:
         name = found.namespace
-        errors += [field.invalid(at, name, problem) for problem in names.dns_label(name)]
+        errors += field.problems(at, name, names.dns_label(name))
     return errors
 
 

@@ -89,7 +89,7 @@ def _secret_problems(name: str) -> names.Problems:
 
 def _host(path: str, host: str) -> list[Cause]:
     rule = names.wildcard_subdomain if "*" in host else names.dns_subdomain
-    return [field.invalid(path, host, problem) for problem in rule(host)]
+    return field.problems(path, host, rule(host))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class _Rules:
             errors += self._tls(f"spec.tls[{index}]", tls)
         if spec.HasField("ingressClassName"):
             name = spec.ingressClassName
-            errors += [field.invalid("spec.ingressClassName", name, p) for p in names.dns_subdomain(name)]
+            errors += field.problems("spec.ingressClassName", name, names.dns_subdomain(name))
         return errors
 
     def _tls(self, path: str, tls: networking.IngressTLS) -> list[Cause]:
@@ -122,7 +122,7 @@ class _Rules:
             errors += _host(f"{path}.hosts[{index}]", host)
         if not self.any_secret:
             problems = _secret_problems(tls.secretName)
-            errors += [field.invalid(f"{path}.secretName", tls.secretName, problem) for problem in problems]
+            errors += field.problems(f"{path}.secretName", tls.secretName, problems)
         return errors
 
     def _rule(self, path: str, rule: networking.IngressRule) -> list[Cause]:
@@ -159,9 +159,8 @@ class _Rules:
             problems += [f"cannot end with '{bad}'" for bad in _BAD_SUFFIXES if text.endswith(bad)]
         elif found.pathType == "ImplementationSpecific" and text and not text.startswith("/"):
             problems.append("must be an absolute path")
-        errors = [field.invalid(f"{path}.path", text, problem) for problem in problems]
-        if found.pathType not in _PATH_TYPES:
-            errors.append(field.not_supported(f"{path}.pathType", found.pathType, _PATH_TYPES))
+        errors = field.problems(f"{path}.path", text, problems)
+        errors += field.one_of(f"{path}.pathType", found.pathType, _PATH_TYPES)
         return errors + self._backend(f"{path}.backend", found.backend)
 
     def _backend(self, path: str, backend: networking.IngressBackend) -> list[Cause]:
@@ -175,14 +174,14 @@ class _Rules:
         name, port = backend.service.name, backend.service.port
         at = f"{path}.service"
         if name:
-            errors = [field.invalid(f"{at}.name", name, problem) for problem in self.service_name(name)]
+            errors = field.problems(f"{at}.name", name, self.service_name(name))
         else:
             errors = [field.required(f"{at}.name")]
         if port.name and port.number:
             errors.append(field.invalid(path, "", "cannot set both port name & port number"))
         elif port.name:
             problems = addresses.port_name(port.name)
-            errors += [field.invalid(f"{at}.port.name", port.name, problem) for problem in problems]
+            errors += field.problems(f"{at}.port.name", port.name, problems)
         elif port.number:
             errors += addresses.port(f"{at}.port.number", port.number)
         else:
@@ -199,7 +198,7 @@ def _status(status: networking.IngressLoadBalancerStatus) -> list[Cause]:
             errors += addresses.ip_address(f"{at}.ip", ingress.ip)
         if ingress.hostname:
             host = ingress.hostname
-            errors += [field.invalid(f"{at}.hostname", host, p) for p in names.dns_subdomain(host)]
+            errors += field.problems(f"{at}.hostname", host, names.dns_subdomain(host))
             if addresses.parse(host) is not None:
                 problem = "must be a DNS name, not an IP address"
                 errors.append(field.invalid(f"{at}.hostname", host, problem))

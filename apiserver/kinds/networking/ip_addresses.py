@@ -44,7 +44,7 @@ def _parent(spec: networking.IPAddressSpec) -> list[Cause]:
     errors: list[Cause] = []
     if parent.group:
         problems = names.dns_subdomain(parent.group)
-        errors += [field.invalid(f"{path}.group", parent.group, problem) for problem in problems]
+        errors += field.problems(f"{path}.group", parent.group, problems)
     errors += segment(f"{path}.resource", parent.resource)
     errors += segment(f"{path}.name", parent.name)
     if parent.namespace:

@@ -109,7 +109,7 @@ def _port(path: str, found: networking.NetworkPolicyPort) -> list[Cause]:
             problem = "may not be specified when `port` is non-numeric"
             errors.append(field.invalid(at, found.endPort, problem))
         name = found.port.strVal
-        errors += [field.invalid(f"{path}.port", name, problem) for problem in addresses.port_name(name)]
+        errors += field.problems(f"{path}.port", name, addresses.port_name(name))
     return errors
 
 

@@ -13,7 +13,7 @@ from nominee.machinery.api.pb import node
 
 
 def _validate(obj: node.RuntimeClass) -> list[Cause]:
-    errors = [field.invalid("handler", obj.handler, problem) for problem in names.dns_label(obj.handler)]
+    errors = field.problems("handler", obj.handler, names.dns_label(obj.handler))
     if obj.HasField("overhead"):
         errors += quantities.requirements("overhead", {}, obj.overhead.podFixed)
     if obj.HasField("scheduling"):

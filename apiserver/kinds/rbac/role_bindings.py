@@ -47,10 +47,9 @@ def _validate(obj: Binding, *, namespaced: bool) -> list[Cause]:
         errors.append(field.not_supported("roleRef.kind", reference.kind, sorted(allowed)))
     if not reference.name:
         errors.append(field.required("roleRef.name"))
-    errors += [
-        field.invalid("roleRef.name", reference.name, problem)
-        for problem in (names.path_segment(reference.name) if reference.name else ())
-    ]
+    errors += field.problems(
+        "roleRef.name", reference.name, names.path_segment(reference.name) if reference.name else ()
+    )
     for index, subject in enumerate(obj.subjects):
         errors += _subject(f"subjects[{index}]", subject, namespaced=namespaced)
     return errors
@@ -68,10 +67,9 @@ def _subject(path: str, subject: rbac.Subject, *, namespaced: bool) -> list[Caus
     errors = [] if subject.name else [field.required(f"{path}.name")]
     match subject.kind:
         case "ServiceAccount":
-            errors += [
-                field.invalid(f"{path}.name", subject.name, problem)
-                for problem in (names.dns_subdomain(subject.name) if subject.name else ())
-            ]
+            errors += field.problems(
+                f"{path}.name", subject.name, names.dns_subdomain(subject.name) if subject.name else ()
+            )
             if subject.apiGroup:
                 errors.append(field.not_supported(f"{path}.apiGroup", subject.apiGroup, [""]))
             if not namespaced and not subject.namespace:

@@ -110,9 +110,6 @@ def _result(known: Requests, path: str, result: devices.DeviceRequestAllocationR
 
 def _config(known: Requests, path: str, config: devices.DeviceAllocationConfiguration) -> list[Cause]:
     errors: list[Cause] = []
-    if not config.source:
-        errors.append(field.required(f"{path}.source"))
-    elif config.source not in _SOURCES:
-        errors.append(field.not_supported(f"{path}.source", config.source, _SOURCES))
+    errors += field.choice(f"{path}.source", config.source, _SOURCES)
     errors += request_references(known, f"{path}.requests", list(config.requests))
     return errors + device_terms.configuration(path, config.deviceConfiguration)

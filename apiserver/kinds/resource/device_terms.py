@@ -64,15 +64,15 @@ def raw(path: str, data: bytes, bytes_max: int) -> list[Cause]:
 
 
 def label_value(path: str, value: str) -> list[Cause]:
-    return [field.invalid(path, value, problem) for problem in names.label_value(value)]
+    return field.problems(path, value, names.label_value(value))
 
 
 def label_name(path: str, name: str) -> list[Cause]:
-    return [field.invalid(path, name, problem) for problem in names.qualified_name(name)]
+    return field.problems(path, name, names.qualified_name(name))
 
 
 def _effect(path: str, effect: str) -> list[Cause]:
-    return [] if effect in _EFFECTS else [field.not_supported(path, effect, _EFFECTS)]
+    return field.one_of(path, effect, _EFFECTS)
 
 
 def taint(path: str, found: devices.DeviceTaint) -> list[Cause]:

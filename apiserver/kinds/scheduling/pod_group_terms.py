@@ -110,7 +110,7 @@ def _claim(path: str, claim: workloads.PodGroupResourceClaim) -> list[Cause]:
 
 
 def _mode(path: str, mode: str) -> list[Cause]:
-    return [] if mode in _MODES else [field.not_supported(path, mode, _MODES)]
+    return field.one_of(path, mode, _MODES)
 
 
 def _priority(path: str, priority: int) -> list[Cause]:

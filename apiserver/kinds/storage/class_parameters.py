@@ -15,7 +15,7 @@ def provisioner(path: str, name: str) -> list[Cause]:
     """Check the name of the driver that makes or changes volumes."""
     if not name:
         return [field.required(path)]
-    return [field.invalid(path, name, problem) for problem in names.qualified_name(name.lower())]
+    return field.problems(path, name, names.qualified_name(name.lower()))
 
 
 def parameters(found: Mapping[str, str]) -> list[Cause]:

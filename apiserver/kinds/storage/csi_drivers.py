@@ -38,8 +38,7 @@ def _validate(obj: storage.CSIDriver) -> list[Cause]:
         if request.HasField("expirationSeconds"):
             errors += _expiration(f"{path}.expirationSeconds", request.expirationSeconds)
     for mode in spec.volumeLifecycleModes:
-        if mode not in _MODES:
-            errors.append(field.not_supported("spec.volumeLifecycleModes", mode, _MODES))
+        errors += field.one_of("spec.volumeLifecycleModes", mode, _MODES)
     period = spec.nodeAllocatableUpdatePeriodSeconds
     if spec.HasField("nodeAllocatableUpdatePeriodSeconds") and period < _UPDATE_PERIOD_SECONDS_MIN:
         problem = f"must be greater than or equal to {_UPDATE_PERIOD_SECONDS_MIN} seconds"

@@ -39,7 +39,7 @@ def _validate(obj: storage.CSINode) -> list[Cause]:
             if key in keys:
                 errors.append(field.duplicate(at, key))
             keys.add(key)
-            errors += [field.invalid(f"{at}[{number}]", key, p) for p in names.qualified_name(key)]
+            errors += field.problems(f"{at}[{number}]", key, names.qualified_name(key))
     return errors
 
 

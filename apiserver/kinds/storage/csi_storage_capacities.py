@@ -17,10 +17,9 @@ from nominee.machinery.resources.quantity import Quantity
 
 def _validate(obj: storage.CSIStorageCapacity) -> list[Cause]:
     errors = label_selector("nodeTopology", obj.nodeTopology) if obj.HasField("nodeTopology") else []
-    errors += [
-        field.invalid("storageClassName", obj.storageClassName, p)
-        for p in names.dns_subdomain(obj.storageClassName)
-    ]
+    errors += field.problems(
+        "storageClassName", obj.storageClassName, names.dns_subdomain(obj.storageClassName)
+    )
     for name in ("capacity", "maximumVolumeSize"):
         if obj.HasField(name):
             text = getattr(obj, name).string

@@ -75,9 +75,7 @@ def _topology(path: str, expression: core.TopologySelectorLabelRequirement) -> l
         if value in seen:
             errors.append(field.duplicate(f"{path}.values[{place}]", value))
         seen.add(value)
-    return errors + [
-        field.invalid(f"{path}.key", expression.key, p) for p in names.qualified_name(expression.key)
-    ]
+    return errors + field.problems(f"{path}.key", expression.key, names.qualified_name(expression.key))
 
 
 def _validate_change(new: storage.StorageClass, old: storage.StorageClass) -> list[Cause]:

@@ -154,13 +154,11 @@ def _restart(path: str, container: core.Container) -> list[Cause]:
 
 def _restart_rule(path: str, rule: core.ContainerRestartRule) -> list[Cause]:
     errors: list[Cause] = []
-    if rule.action not in _RULE_ACTIONS:
-        errors.append(field.not_supported(f"{path}.action", rule.action, _RULE_ACTIONS))
+    errors += field.one_of(f"{path}.action", rule.action, _RULE_ACTIONS)
     if not rule.HasField("exitCodes"):
         return [*errors, field.required(f"{path}.exitCodes", "must be specified")]
     codes = rule.exitCodes
-    if codes.operator not in _RULE_OPERATORS:
-        errors.append(field.not_supported(f"{path}.exitCodes.operator", codes.operator, _RULE_OPERATORS))
+    errors += field.one_of(f"{path}.exitCodes.operator", codes.operator, _RULE_OPERATORS)
     if len(codes.values) > _EXIT_CODES_MAX:
         errors.append(field.too_many(f"{path}.exitCodes.values", len(codes.values), _EXIT_CODES_MAX))
     return errors
@@ -180,10 +178,7 @@ def common(path: str, container: core.Container, pod: Around) -> list[Cause]:
     if not container.name:
         errors.append(field.required(f"{path}.name"))
     else:
-        errors += [
-            field.invalid(f"{path}.name", container.name, problem)
-            for problem in names.dns_label(container.name)
-        ]
+        errors += field.problems(f"{path}.name", container.name, names.dns_label(container.name))
     if not container.image:
         errors.append(field.required(f"{path}.image"))
     if container.terminationMessagePolicy not in _MESSAGE_POLICIES:
@@ -226,7 +221,7 @@ def _ports(path: str, ports: Iterable[core.ContainerPort]) -> list[Cause]:
         at = f"{path}[{index}]"
         if port.name:
             problems = addresses.port_name(port.name)
-            errors += [field.invalid(f"{at}.name", port.name, problem) for problem in problems]
+            errors += field.problems(f"{at}.name", port.name, problems)
             if not problems:
                 if port.name in seen:
                     errors.append(field.duplicate(f"{at}.name", port.name))
@@ -275,10 +270,7 @@ def _claims(path: str, used: Iterable[core.ResourceClaim], known: frozenset[str]
             errors.append(field.duplicate(at, name))
         else:
             if claim.request:
-                errors += [
-                    field.invalid(f"{at}.request", claim.request, problem)
-                    for problem in names.dns_label(claim.request)
-                ]
+                errors += field.problems(f"{at}.request", claim.request, names.dns_label(claim.request))
             if key in seen:
                 errors.append(field.duplicate(at, key))
             elif not claim.request:

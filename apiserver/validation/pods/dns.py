@@ -74,8 +74,5 @@ def host_aliases(path: str, spec: core.PodSpec) -> list[Cause]:
         at = f"{path}[{index}]"
         errors += addresses.ip_address(f"{at}.ip", alias.ip)
         for number, name in enumerate(alias.hostnames):
-            errors += [
-                field.invalid(f"{at}.hostnames[{number}]", name, problem)
-                for problem in names.dns_subdomain(name)
-            ]
+            errors += field.problems(f"{at}.hostnames[{number}]", name, names.dns_subdomain(name))
     return errors

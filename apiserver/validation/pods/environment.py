@@ -97,9 +97,9 @@ def field_ref(path: str, reference: core.ObjectFieldSelector, known: tuple[str, 
         return [field.invalid(at, label, f"error converting fieldPath: {problem}")]
     if subscripted and outside:
         key = key.lower() if outside == "metadata.annotations" else key
-        return [field.invalid(path, key, each) for each in names.qualified_name(key)]
+        return field.problems(path, key, names.qualified_name(key))
     label = "spec.nodeName" if label == "spec.host" else label
-    return [] if label in known else [field.not_supported(at, label, known)]
+    return field.one_of(at, label, known)
 
 
 def resource_ref(path: str, reference: core.ResourceFieldSelector, *, volume: bool) -> list[Cause]:
@@ -132,10 +132,10 @@ def resource_ref(path: str, reference: core.ResourceFieldSelector, *, volume: bo
 
 
 def _key(path: str, name: str, key: str) -> list[Cause]:
-    errors = [field.invalid(f"{path}.name", name, problem) for problem in names.dns_subdomain(name)]
+    errors = field.problems(f"{path}.name", name, names.dns_subdomain(name))
     if not key:
         return [*errors, field.required(f"{path}.key")]
-    return errors + [field.invalid(f"{path}.key", key, problem) for problem in names.config_key(key)]
+    return errors + field.problems(f"{path}.key", key, names.config_key(key))
 
 
 def sources(path: str, found: Iterable[core.EnvFromSource]) -> list[Cause]:
@@ -150,10 +150,9 @@ def sources(path: str, found: Iterable[core.EnvFromSource]) -> list[Cause]:
             where = f"{at}.{name}.name"
             if not referred:
                 errors.append(field.required(where))
-            errors += [
-                field.invalid(where, referred, problem)
-                for problem in (names.dns_subdomain(names.mask_trailing_dash(referred)) if referred else ())
-            ]
+            errors += field.problems(
+                where, referred, names.dns_subdomain(names.mask_trailing_dash(referred)) if referred else ()
+            )
         if not given:
             problem = "must specify one of: `configMapRef` or `secretRef`"
             errors.append(field.invalid(path, "", problem))

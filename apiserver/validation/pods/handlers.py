@@ -91,8 +91,7 @@ def _http_get(path: str, action: core.HTTPGetAction) -> list[Cause]:
         errors.append(field.required(f"{path}.path"))
     port = action.port
     errors += addresses.port_number_or_name(f"{path}.port", port.type, port.intVal, port.strVal)
-    if action.scheme not in _SCHEMES:
-        errors.append(field.not_supported(f"{path}.scheme", action.scheme, _SCHEMES))
+    errors += field.one_of(f"{path}.scheme", action.scheme, _SCHEMES)
     errors += [
         field.invalid(f"{path}.httpHeaders", header.name, _HEADER_PROBLEM)
         for header in action.httpHeaders

@@ -115,8 +115,7 @@ def of_container(path: str, context: core.SecurityContext, *, host_users: bool) 
         errors += _id(f"{path}.runAsGroup", context.runAsGroup)
     if context.HasField("procMount"):
         at, value = f"{path}.procMount", context.procMount
-        if value not in ("Default", "Unmasked"):
-            errors.append(field.not_supported(at, value, ("Default", "Unmasked")))
+        errors += field.one_of(at, value, ("Default", "Unmasked"))
         if value == "Unmasked" and host_users:
             errors.append(field.invalid(at, value, "`hostUsers` must be false to use `Unmasked`"))
     if context.HasField("seccompProfile"):

@@ -116,7 +116,7 @@ def _plain_fields(path: str, spec: core.PodSpec, options: PodOptions) -> list[Ca
         errors += in_range(f"{path}.activeDeadlineSeconds", spec.activeDeadlineSeconds, 1, INT32_MAX)
     for name in ("hostname", "subdomain"):
         if value := getattr(spec, name):
-            errors += [field.invalid(f"{path}.{name}", value, problem) for problem in names.dns_label(value)]
+            errors += field.problems(f"{path}.{name}", value, names.dns_label(value))
     if spec.hostnameOverride:
         errors += _hostname_override(path, spec)
     if spec.tolerations:
@@ -151,7 +151,7 @@ def _choice(path: str, value: str, choices: tuple[str, ...]) -> Cause:
 
 
 def _names(path: str, name: str) -> list[Cause]:
-    return [field.invalid(path, name, problem) for problem in names.dns_subdomain(name)]
+    return field.problems(path, name, names.dns_subdomain(name))
 
 
 def _readiness_gates(path: str, spec: core.PodSpec) -> list[Cause]:
@@ -192,9 +192,7 @@ def _resource_claims(path: str, spec: core.PodSpec) -> list[Cause]:
         elif claim.name in seen:
             errors.append(field.duplicate(f"{at}.name", claim.name))
         else:
-            errors += [
-                field.invalid(f"{at}.name", claim.name, problem) for problem in names.dns_label(claim.name)
-            ]
+            errors += field.problems(f"{at}.name", claim.name, names.dns_label(claim.name))
         seen.add(claim.name)
         direct, template = claim.HasField("resourceClaimName"), claim.HasField("resourceClaimTemplateName")
         if direct == template:

@@ -31,9 +31,7 @@ def volumes(
         if not volume.name:
             own.append(field.required(f"{at}.name"))
         else:
-            own += [
-                field.invalid(f"{at}.name", volume.name, problem) for problem in names.dns_label(volume.name)
-            ]
+            own += field.problems(f"{at}.name", volume.name, names.dns_label(volume.name))
         if volume.name in good:
             own.append(field.duplicate(f"{at}.name", volume.name))
         if not own:
@@ -91,8 +89,7 @@ def _modes(path: str, mount: core.VolumeMount, container: core.Container) -> lis
     errors: list[Cause] = []
     if mount.HasField("mountPropagation"):
         at, value = f"{path}.mountPropagation", mount.mountPropagation
-        if value not in _PROPAGATIONS:
-            errors.append(field.not_supported(at, value, _PROPAGATIONS))
+        errors += field.one_of(at, value, _PROPAGATIONS)
         if value == "Bidirectional" and not container.securityContext.privileged:
             problem = "Bidirectional mount propagation is available only to privileged containers"
             errors.append(field.forbidden(at, problem))

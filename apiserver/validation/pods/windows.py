@@ -25,7 +25,7 @@ def options(path: str, found: core.WindowsSecurityContextOptions) -> list[Cause]
     errors: list[Cause] = []
     if found.HasField("gmsaCredentialSpecName"):
         at, name = f"{path}.gmsaCredentialSpecName", found.gmsaCredentialSpecName
-        errors += [field.invalid(at, name, problem) for problem in names.dns_subdomain(name)]
+        errors += field.problems(at, name, names.dns_subdomain(name))
     if found.HasField("gmsaCredentialSpec"):
         at, text = f"{path}.gmsaCredentialSpec", found.gmsaCredentialSpec
         if not text:

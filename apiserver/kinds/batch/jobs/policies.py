@@ -26,7 +26,7 @@ def replacement(path: str, spec: batch.JobSpec) -> list[Cause]:
         return []
     known = ("Failed",) if spec.HasField("podFailurePolicy") else _REPLACEMENTS
     value = spec.podReplacementPolicy
-    return [] if value in known else [field.not_supported(path, value, known)]
+    return field.one_of(path, value, known)
 
 
 def failure(path: str, spec: batch.JobSpec) -> list[Cause]:
@@ -44,7 +44,7 @@ def _missing(path: str, value: str, known: tuple[str, ...]) -> list[Cause]:
     if not value:
         listed = " ".join(field.quoted(each) for each in known)
         return [field.required(path, f"valid values: [{listed}]")]
-    return [] if value in known else [field.not_supported(path, value, known)]
+    return field.one_of(path, value, known)
 
 
 def _rule(path: str, rule: batch.PodFailurePolicyRule, spec: batch.JobSpec) -> list[Cause]:
@@ -77,7 +77,7 @@ def _conditions(path: str, rule: batch.PodFailurePolicyRule) -> list[Cause]:
     for index, pattern in enumerate(patterns):
         at = f"{path}[{index}]"
         problems = names.qualified_name(pattern.type)
-        errors += [field.invalid(f"{at}.type", pattern.type, problem) for problem in problems]
+        errors += field.problems(f"{at}.type", pattern.type, problems)
         errors += _missing(f"{at}.status", pattern.status, _STATUSES)
     return errors
 

@@ -52,8 +52,7 @@ def job_spec(path: str, spec: batch.JobSpec, options: PodOptions) -> list[Cause]
 def _completion_mode(path: str, spec: batch.JobSpec) -> list[Cause]:
     errors: list[Cause] = []
     mode = spec.completionMode if spec.HasField("completionMode") else "NonIndexed"
-    if mode not in _MODES:
-        errors.append(field.not_supported(f"{path}.completionMode", mode, _MODES))
+    errors += field.one_of(f"{path}.completionMode", mode, _MODES)
     if mode == "Indexed":
         errors += _indexed(path, spec)
     if mode == "NonIndexed":

@@ -84,8 +84,7 @@ def _health(path: str, resource: core.ResourceStatus) -> list[Cause]:
     seen: set[str] = set()
     for index, each in enumerate(resource.resources):
         at = f"{path}.resources[{index}]"
-        if each.health not in _HEALTH:
-            errors.append(field.not_supported(f"{at}.health", each.health, _HEALTH))
+        errors += field.one_of(f"{at}.health", each.health, _HEALTH)
         if each.resourceID in seen:
             errors.append(field.duplicate(f"{at}.resourceID", each.resourceID))
         seen.add(each.resourceID)

@@ -34,7 +34,7 @@ def update(
     nominated = status.nominatedNodeName
     if nominated:
         path = "status.nominatedNodeName"
-        errors += [field.invalid(path, nominated, problem) for problem in names.dns_subdomain(nominated)]
+        errors += field.problems(path, nominated, names.dns_subdomain(nominated))
         if (
             new.spec.nodeName
             and nominated != before.nominatedNodeName
@@ -83,10 +83,9 @@ def _claims(pod: core.Pod) -> list[Cause]:
             errors.append(field.duplicate(f"{at}.name", claim.name))
         seen.add(claim.name)
         if claim.HasField("resourceClaimName"):
-            errors += [
-                field.invalid(f"{at}.name", claim.resourceClaimName, problem)
-                for problem in names.dns_subdomain(claim.resourceClaimName)
-            ]
+            errors += field.problems(
+                f"{at}.name", claim.resourceClaimName, names.dns_subdomain(claim.resourceClaimName)
+            )
     return errors
 
 
@@ -101,9 +100,7 @@ def _conditions(path: str, conditions: Sequence[core.PodCondition]) -> list[Caus
             )
         if condition.type not in _SYSTEM_CONDITIONS:
             at = f"{path}[{index}].Type"
-            errors += [
-                field.invalid(at, condition.type, problem) for problem in names.qualified_name(condition.type)
-            ]
+            errors += field.problems(at, condition.type, names.qualified_name(condition.type))
     return errors
 
 

@@ -56,8 +56,7 @@ def _families(spec: core.ServiceSpec) -> list[Cause]:
     seen: set[str] = set()
     for index, family in enumerate(spec.ipFamilies):
         at = f"spec.ipFamilies[{index}]"
-        if family not in _FAMILIES:
-            errors.append(field.not_supported(at, family, _FAMILIES))
+        errors += field.one_of(at, family, _FAMILIES)
         if family in seen:
             errors.append(field.duplicate(at, family))
         seen.add(family)

@@ -78,17 +78,14 @@ def _by_type(spec: core.ServiceSpec) -> list[Cause]:
         name = spec.externalName.removesuffix(".")
         if not name:
             errors.append(field.required("spec.externalName"))
-        errors += [
-            field.invalid("spec.externalName", name, problem)
-            for problem in (names.dns_subdomain(name) if name else ())
-        ]
+        errors += field.problems("spec.externalName", name, names.dns_subdomain(name) if name else ())
     return errors
 
 
 def _port(path: str, port: core.ServicePort, seen: set[str], *, named: bool) -> list[Cause]:
     errors: list[Cause] = []
     if port.name:
-        errors += [field.invalid(f"{path}.name", port.name, p) for p in names.dns_label(port.name)]
+        errors += field.problems(f"{path}.name", port.name, names.dns_label(port.name))
         if port.name in seen:
             errors.append(field.duplicate(f"{path}.name", port.name))
         seen.add(port.name)
@@ -100,10 +97,9 @@ def _port(path: str, port: core.ServicePort, seen: set[str], *, named: bool) -> 
     target = port.targetPort
     errors += addresses.port_number_or_name(f"{path}.targetPort", target.type, target.intVal, target.strVal)
     if port.HasField("appProtocol"):
-        errors += [
-            field.invalid(f"{path}.appProtocol", port.appProtocol, problem)
-            for problem in names.qualified_name(port.appProtocol)
-        ]
+        errors += field.problems(
+            f"{path}.appProtocol", port.appProtocol, names.qualified_name(port.appProtocol)
+        )
     return errors
 
 
@@ -184,10 +180,9 @@ def _balancer_class(spec: core.ServiceSpec) -> list[Cause]:
         return []
     if spec.type != "LoadBalancer":
         return [field.forbidden("spec.loadBalancerClass", _BALANCER_ONLY)]
-    return [
-        field.invalid("spec.loadBalancerClass", spec.loadBalancerClass, problem)
-        for problem in names.qualified_name(spec.loadBalancerClass)
-    ]
+    return field.problems(
+        "spec.loadBalancerClass", spec.loadBalancerClass, names.qualified_name(spec.loadBalancerClass)
+    )
 
 
 def externally_accessible(spec: core.ServiceSpec) -> bool:
@@ -265,10 +260,9 @@ def status_update(new: core.Service, old: core.Service) -> list[Cause]:
         if ingress.ip and ingress.HasField("ipMode") and ingress.ipMode not in ("Proxy", "VIP"):
             errors.append(field.not_supported(f"{at}.ipMode", ingress.ipMode, ("Proxy", "VIP")))
         if ingress.hostname:
-            errors += [
-                field.invalid(f"{at}.hostname", ingress.hostname, problem)
-                for problem in names.dns_subdomain(ingress.hostname)
-            ]
+            errors += field.problems(
+                f"{at}.hostname", ingress.hostname, names.dns_subdomain(ingress.hostname)
+            )
             if addresses.parse(ingress.hostname) is not None:
                 problem = "must be a DNS name, not an IP address"
                 errors.append(field.invalid(f"{at}.hostname", ingress.hostname, problem))
