@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from google.protobuf.message import Message
 
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from nominee.apiserver.validation import metadata, names
+from nominee.apiserver.validation import names
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.kinds import Kind
-from nominee.machinery.api.objects import metadata_of
 
 M = TypeVar("M", bound=Message)
 
@@ -29,10 +28,10 @@ class SimpleStrategy(Strategy[M]):
     def __init__(
         self,
         kind: Kind[M],
-        check: Callable[[M], list[Cause]],
-        change: Callable[[M, M], list[Cause]] = _no_change,
+        check: Callable[[M], Iterable[Cause]],
+        change: Callable[[M, M], Iterable[Cause]] = _no_change,
         *,
-        status: Callable[[M, M], list[Cause]] = _no_change,
+        status: Callable[[M, M], Iterable[Cause]] = _no_change,
         status_resets_metadata: bool = False,
         name_rule: Callable[[str], names.Problems] = names.dns_subdomain,
         counts_generation: bool = False,
@@ -57,12 +56,12 @@ class SimpleStrategy(Strategy[M]):
 
     def validate(self, new: M, env: Environment) -> list[Cause]:
         """Check metadata and the whole object."""
-        return self.validate_metadata(new) + self._check(new)
+        return [*self.validate_metadata(new), *self._check(new)]
 
     def validate_update(self, new: M, old: M, env: Environment) -> list[Cause]:
         """Check metadata, the change and, where updates are checked, the whole object."""
-        errors = metadata.object_meta_update(metadata_of(new), metadata_of(old)) + self._change(new, old)
-        return errors + self._check(new) if self._checks_updates else errors
+        errors = [*super().validate_update(new, old, env), *self._change(new, old)]
+        return [*errors, *self._check(new)] if self._checks_updates else errors
 
 
 class SimpleStatusStrategy(StatusStrategy[M]):
@@ -72,7 +71,7 @@ class SimpleStatusStrategy(StatusStrategy[M]):
     """
 
     def __init__(
-        self, kind: Kind[M], change: Callable[[M, M], list[Cause]], *, reset_metadata: bool = False
+        self, kind: Kind[M], change: Callable[[M, M], Iterable[Cause]], *, reset_metadata: bool = False
     ) -> None:
         super().__init__(kind)
         self._change = change
@@ -85,4 +84,4 @@ class SimpleStatusStrategy(StatusStrategy[M]):
 
     def validate_update(self, new: M, old: M, env: Environment) -> list[Cause]:
         """Check metadata and the change."""
-        return metadata.object_meta_update(metadata_of(new), metadata_of(old)) + self._change(new, old)
+        return [*super().validate_update(new, old, env), *self._change(new, old)]

@@ -38,21 +38,21 @@ def class_name(path: str, name: str) -> list[Cause]:
 
 def claim_template(path: str, template: core.PersistentVolumeClaimTemplate) -> list[Cause]:
     """Check the template of a pod's ephemeral volume: its labels, annotations and spec."""
-    return _template_metadata(f"{path}.metadata", template.metadata) + claim_spec(
-        f"{path}.spec", template.spec
-    )
+    return [
+        *_template_metadata(f"{path}.metadata", template.metadata),
+        *claim_spec(f"{path}.spec", template.spec),
+    ]
 
 
-def _template_metadata(path: str, found: meta.ObjectMeta) -> list[Cause]:
-    errors = metadata.validate_annotations(f"{path}.annotations", found.annotations)
-    errors += metadata.validate_labels(f"{path}.labels", found.labels)
+def _template_metadata(path: str, found: meta.ObjectMeta) -> Iterator[Cause]:
+    yield from metadata.validate_annotations(f"{path}.annotations", found.annotations)
+    yield from metadata.validate_labels(f"{path}.labels", found.labels)
     given = {descriptor.name for descriptor, value in found.ListFields() if value}
     for name in _NOT_IN_TEMPLATES:
         if name in given:
             # Upstream makes the path from the Go name, with one small letter.
             shown = "uID" if name == "uid" else name
-            errors.append(field.forbidden(f"{path}.{shown}", "cannot be set"))
-    return errors
+            yield field.forbidden(f"{path}.{shown}", "cannot be set")
 
 
 def claim_spec(path: str, spec: core.PersistentVolumeClaimSpec) -> list[Cause]:
@@ -106,14 +106,13 @@ def _data_sources(path: str, spec: core.PersistentVolumeClaimSpec) -> list[Cause
 
 def _data_source(
     path: str, source: core.TypedLocalObjectReference | core.TypedObjectReference
-) -> list[Cause]:
-    errors = [field.required(f"{path}.{name}") for name in ("name", "kind") if not getattr(source, name)]
+) -> Iterator[Cause]:
+    yield from (field.required(f"{path}.{name}") for name in ("name", "kind") if not getattr(source, name))
     if not source.apiGroup and source.kind != "PersistentVolumeClaim":
         problem = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-        errors.append(field.invalid(path, source.kind, problem))
+        yield field.invalid(path, source.kind, problem)
     if source.apiGroup:
-        errors += field.problems(f"{path}.apiGroup", source.apiGroup, names.dns_subdomain(source.apiGroup))
-    return errors
+        yield from field.problems(f"{path}.apiGroup", source.apiGroup, names.dns_subdomain(source.apiGroup))
 
 
 def class_annotation_warnings(obj: core.PersistentVolume | core.PersistentVolumeClaim) -> Iterator[str]:

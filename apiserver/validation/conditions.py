@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from nominee.apiserver.validation import field, names
 from nominee.machinery.api.errors import Cause
@@ -27,33 +27,30 @@ _MESSAGE_BYTES_MAX = 32 * 1024
 _STATUSES = ("False", "True", "Unknown")
 
 
-def conditions(path: str, found: Iterable[meta.Condition]) -> list[Cause]:
+def conditions(path: str, found: Iterable[meta.Condition]) -> Iterator[Cause]:
     """Check the conditions of a status: types, reasons, messages, each type once (ValidateConditions)."""
-    errors: list[Cause] = []
     seen: set[str] = set()
     for index, condition in enumerate(found):
         at = f"{path}[{index}]"
         if condition.type in seen:
-            errors.append(field.duplicate(f"{at}.type", condition.type))
+            yield field.duplicate(f"{at}.type", condition.type)
         seen.add(condition.type)
-        errors += _condition(at, condition)
-    return errors
+        yield from _condition(at, condition)
 
 
-def _condition(path: str, condition: meta.Condition) -> list[Cause]:
-    errors = field.problems(f"{path}.type", condition.type, names.qualified_name(condition.type))
-    errors += field.one_of(f"{path}.status", condition.status, _STATUSES)
+def _condition(path: str, condition: meta.Condition) -> Iterator[Cause]:
+    yield from field.problems(f"{path}.type", condition.type, names.qualified_name(condition.type))
+    yield from field.one_of(f"{path}.status", condition.status, _STATUSES)
     if condition.observedGeneration < 0:
         problem = "must be greater than or equal to zero"
-        errors.append(field.invalid(f"{path}.observedGeneration", condition.observedGeneration, problem))
+        yield field.invalid(f"{path}.observedGeneration", condition.observedGeneration, problem)
     if not condition.lastTransitionTime.seconds and not condition.lastTransitionTime.nanos:
-        errors.append(field.required(f"{path}.lastTransitionTime"))
+        yield field.required(f"{path}.lastTransitionTime")
     if not condition.reason:
-        errors.append(field.required(f"{path}.reason"))
+        yield field.required(f"{path}.reason")
     elif not _reason.fullmatch(condition.reason):
-        errors.append(field.invalid(f"{path}.reason", condition.reason, _REASON_PROBLEM))
+        yield field.invalid(f"{path}.reason", condition.reason, _REASON_PROBLEM)
     if len(condition.reason.encode()) > _REASON_BYTES_MAX:
-        errors.append(field.too_long(f"{path}.reason", _REASON_BYTES_MAX))
+        yield field.too_long(f"{path}.reason", _REASON_BYTES_MAX)
     if len(condition.message.encode()) > _MESSAGE_BYTES_MAX:
-        errors.append(field.too_long(f"{path}.message", _MESSAGE_BYTES_MAX))
-    return errors
+        yield field.too_long(f"{path}.message", _MESSAGE_BYTES_MAX)

@@ -5,7 +5,7 @@ They word some things differently from the rules written by hand: lengths in byt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from google.protobuf.message import Message
@@ -54,32 +54,31 @@ def items(
     path: str,
     values: Sequence[M],
     count_max: int,
-    check: Callable[[str, M], list[Cause]],
+    check: Callable[[str, M], Iterable[Cause]],
     *,
     key: Callable[[M], str] | None = None,
-) -> list[Cause]:
+) -> Iterator[Cause]:
     """Check a list of at most `count_max` items, whose keys differ, and each item with `check`."""
     if len(values) > count_max:
-        return [field.too_many(path, len(values), count_max)]
-    errors: list[Cause] = []
+        yield field.too_many(path, len(values), count_max)
+        return
     seen: set[str] = set()
     for index, value in enumerate(values):
         if key is None:
             break
         name = key(value)
         if name in seen:
-            errors.append(field.duplicate(f"{path}[{index}]", codec.to_json(value)))
+            yield field.duplicate(f"{path}[{index}]", codec.to_json(value))
         seen.add(name)
     for index, value in enumerate(values):
-        errors += check(f"{path}[{index}]", value)
-    return errors
+        yield from check(f"{path}[{index}]", value)
 
 
 def string_set(
     path: str,
     values: Sequence[str],
     count_max: int,
-    check: Callable[[str, str], list[Cause]],
+    check: Callable[[str, str], Iterable[Cause]],
     *,
     before: Sequence[str] = (),
 ) -> list[Cause]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from nominee.apiserver.validation import field, names
 from nominee.machinery.api.errors import Cause
@@ -31,14 +32,13 @@ def subdomain(path: str, name: str) -> list[Cause]:
     return field.problems(path, name, names.dns_subdomain(name))
 
 
-def driver(path: str, name: str) -> list[Cause]:
+def driver(path: str, name: str) -> Iterator[Cause]:
     """Check a driver's name, of DRA or CSI."""
-    errors: list[Cause] = []
     if not name:
-        errors.append(field.required(path))
+        yield field.required(path)
     if len(name.encode()) > _DRIVER_LENGTH_MAX:
-        errors.append(field.too_long(path, _DRIVER_LENGTH_MAX))
-    return errors + field.problems(path, name, names.dns_subdomain(name.lower()))
+        yield field.too_long(path, _DRIVER_LENGTH_MAX)
+    yield from field.problems(path, name, names.dns_subdomain(name.lower()))
 
 
 def pool(path: str, name: str) -> list[Cause]:
@@ -55,32 +55,31 @@ def device_class(path: str, name: str) -> list[Cause]:
     return subdomain(path, name) if name else [field.required(path)]
 
 
-def _c_identifier(path: str, name: str) -> list[Cause]:
-    errors: list[Cause] = []
+def _c_identifier(path: str, name: str) -> Iterator[Cause]:
     if len(name.encode()) > _IDENTIFIER_LENGTH_MAX:
-        errors.append(field.too_long(path, _IDENTIFIER_LENGTH_MAX))
+        yield field.too_long(path, _IDENTIFIER_LENGTH_MAX)
     if not _identifier.fullmatch(name):
-        errors.append(field.invalid(path, name, _IDENTIFIER_PROBLEM))
-    return errors
+        yield field.invalid(path, name, _IDENTIFIER_PROBLEM)
 
 
 def qualified(path: str, name: str) -> list[Cause]:
     """Check an attribute's name: an identifier, with or without a domain."""
     parts = name.split("/")
     if len(parts) == 1:
-        return _c_identifier(path, name)
+        return list(_c_identifier(path, name))
     if len(parts) > 2:
         return [field.invalid(path, name, "must not contain more than one slash")]
     domain, identifier = parts
-    errors = driver(path, domain) if domain else [field.invalid(path, "", "the domain must not be empty")]
+    errors = [
+        *(driver(path, domain) if domain else [field.invalid(path, "", "the domain must not be empty")])
+    ]
     if identifier:
-        return errors + _c_identifier(path, identifier)
+        return [*errors, *_c_identifier(path, identifier)]
     return [*errors, field.invalid(path, "", "the name must not be empty")]
 
 
-def fully_qualified(path: str, name: str) -> list[Cause]:
-    errors = qualified(path, name)
+def fully_qualified(path: str, name: str) -> Iterator[Cause]:
+    yield from qualified(path, name)
     if "/" not in name:
         problem = "a fully qualified name must be a domain and a name separated by a slash"
-        errors.append(field.invalid(path, name, problem))
-    return errors
+        yield field.invalid(path, name, problem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from nominee.apiserver.validation import field, names
 from nominee.machinery.api.errors import Cause
@@ -24,11 +25,10 @@ def local_descending(path: str, target: str) -> list[Cause]:
     return errors + no_backsteps(path, target)
 
 
-def local_non_reserved(path: str, target: str) -> list[Cause]:
-    errors = local_descending(path, target)
+def local_non_reserved(path: str, target: str) -> Iterator[Cause]:
+    yield from local_descending(path, target)
     if target.startswith("..") and not target.startswith("../"):
-        errors.append(field.invalid(path, target, "must not start with '..'"))
-    return errors
+        yield field.invalid(path, target, "must not start with '..'")
 
 
 def domain_prefixed(path: str, target: str) -> list[Cause]:

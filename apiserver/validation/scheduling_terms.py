@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from nominee.apiserver.validation import field, names
 from nominee.apiserver.validation.pods.options import NUMERIC_OPERATORS, PodOptions
@@ -28,51 +28,42 @@ def label_name(path: str, name: str) -> list[Cause]:
 
 def tolerations(
     path: str, found: Iterable[core.Toleration], options: PodOptions = _DEFAULT_OPTIONS
-) -> list[Cause]:
+) -> Iterator[Cause]:
     """Check tolerations of taints."""
-    errors: list[Cause] = []
     for index, toleration in enumerate(found):
         at = f"{path}[{index}]"
         if toleration.key:
-            errors += label_name(f"{at}.key", toleration.key)
+            yield from label_name(f"{at}.key", toleration.key)
         elif toleration.operator != "Exists":
-            errors.append(
-                field.invalid(
-                    f"{at}.operator",
-                    toleration.operator,
-                    "operator must be Exists when `key` is empty,"
-                    ' which means "match all values and all keys"',
-                )
+            yield field.invalid(
+                f"{at}.operator",
+                toleration.operator,
+                'operator must be Exists when `key` is empty, which means "match all values and all keys"',
             )
         if toleration.HasField("tolerationSeconds") and toleration.effect != "NoExecute":
-            errors.append(
-                field.invalid(
-                    f"{at}.effect",
-                    toleration.effect,
-                    "effect must be 'NoExecute' when `tolerationSeconds` is set",
-                )
+            yield field.invalid(
+                f"{at}.effect",
+                toleration.effect,
+                "effect must be 'NoExecute' when `tolerationSeconds` is set",
             )
         if toleration.operator in ("", "Equal"):
             problems = names.label_value(toleration.value)
             if problems:
-                errors.append(field.invalid(f"{at}.operator", toleration.value, ";".join(problems)))
+                yield field.invalid(f"{at}.operator", toleration.value, ";".join(problems))
         elif toleration.operator == "Exists":
             if toleration.value:
-                errors.append(
-                    field.invalid(
-                        f"{at}.operator", toleration.value, "value must be empty when `operator` is 'Exists'"
-                    )
+                yield field.invalid(
+                    f"{at}.operator", toleration.value, "value must be empty when `operator` is 'Exists'"
                 )
         elif toleration.operator in NUMERIC_OPERATORS and options.numeric_tolerations:
-            errors += _decimal_integer(f"{at}.value", toleration.value)
+            yield from _decimal_integer(f"{at}.value", toleration.value)
         else:
             # Upstream names Lt and Gt to those who use them while their gate is off, too.
             numeric = options.numeric_tolerations or toleration.operator in NUMERIC_OPERATORS
             known = _TOLERATION_OPERATORS + (NUMERIC_OPERATORS if numeric else ())
-            errors.append(field.not_supported(f"{at}.operator", toleration.operator, known))
+            yield field.not_supported(f"{at}.operator", toleration.operator, known)
         if toleration.effect:
-            errors += taint_effect(f"{at}.effect", toleration.effect, allow_empty=True)
-    return errors
+            yield from taint_effect(f"{at}.effect", toleration.effect, allow_empty=True)
 
 
 def _decimal_integer(path: str, text: str) -> list[Cause]:
@@ -92,211 +83,175 @@ def taint_effect(path: str, effect: str, *, allow_empty: bool) -> list[Cause]:
     return [field.not_supported(path, effect, TAINT_EFFECTS) if effect else field.required(path)]
 
 
-def affinity(path: str, found: core.Affinity) -> list[Cause]:
+def affinity(path: str, found: core.Affinity) -> Iterator[Cause]:
     """Check the three kinds of affinity."""
-    errors: list[Cause] = []
     if found.HasField("nodeAffinity"):
         node, at = found.nodeAffinity, f"{path}.nodeAffinity"
         if node.HasField("requiredDuringSchedulingIgnoredDuringExecution"):
-            errors += node_selector(f"{at}.{_REQUIRED}", node.requiredDuringSchedulingIgnoredDuringExecution)
+            yield from node_selector(f"{at}.{_REQUIRED}", node.requiredDuringSchedulingIgnoredDuringExecution)
         for index, preferred in enumerate(node.preferredDuringSchedulingIgnoredDuringExecution):
             where = f"{at}.{_PREFERRED}[{index}]"
             if not 1 <= preferred.weight <= 100:
-                errors.append(
-                    field.invalid(f"{where}.weight", preferred.weight, "must be in the range 1-100")
-                )
-            errors += _node_term(f"{where}.preference", preferred.preference, values=False)
+                yield field.invalid(f"{where}.weight", preferred.weight, "must be in the range 1-100")
+            yield from _node_term(f"{where}.preference", preferred.preference, values=False)
     for name in ("podAffinity", "podAntiAffinity"):
         if not found.HasField(name):
             continue
         pods, at = getattr(found, name), f"{path}.{name}"
         for index, term in enumerate(pods.requiredDuringSchedulingIgnoredDuringExecution):
-            errors += _pod_term(f"{at}.{_REQUIRED}[{index}]", term)
+            yield from _pod_term(f"{at}.{_REQUIRED}[{index}]", term)
         for index, weighted in enumerate(pods.preferredDuringSchedulingIgnoredDuringExecution):
             where = f"{at}.{_PREFERRED}[{index}]"
             if not 1 <= weighted.weight <= 100:
-                errors.append(field.invalid(f"{where}.weight", weighted.weight, "must be in the range 1-100"))
-            errors += _pod_term(f"{where}.podAffinityTerm", weighted.podAffinityTerm)
-    return errors
+                yield field.invalid(f"{where}.weight", weighted.weight, "must be in the range 1-100")
+            yield from _pod_term(f"{where}.podAffinityTerm", weighted.podAffinityTerm)
 
 
-def node_selector(path: str, selector: core.NodeSelector) -> list[Cause]:
+def node_selector(path: str, selector: core.NodeSelector) -> Iterator[Cause]:
     """Check the terms of a node selector; there must be one."""
     terms = selector.nodeSelectorTerms
     if not terms:
-        return [field.required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
-    errors: list[Cause] = []
+        yield field.required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
+        return
     for index, term in enumerate(terms):
-        errors += _node_term(f"{path}.nodeSelectorTerms[{index}]", term)
-    return errors
+        yield from _node_term(f"{path}.nodeSelectorTerms[{index}]", term)
 
 
-def _node_term(path: str, term: core.NodeSelectorTerm, *, values: bool = True) -> list[Cause]:
+def _node_term(path: str, term: core.NodeSelectorTerm, *, values: bool = True) -> Iterator[Cause]:
     """`values`: whether they must be label values, which upstream forgives in preferences."""
-    errors: list[Cause] = []
     for index, expression in enumerate(term.matchExpressions):
-        errors += _node_expression(f"{path}.matchExpressions[{index}]", expression, check=values)
+        yield from _node_expression(f"{path}.matchExpressions[{index}]", expression, check=values)
     for index, expression in enumerate(term.matchFields):
-        errors += _node_field(f"{path}.matchFields[{index}]", expression)
-    return errors
+        yield from _node_field(f"{path}.matchFields[{index}]", expression)
 
 
-def _node_expression(path: str, expression: core.NodeSelectorRequirement, *, check: bool) -> list[Cause]:
-    errors: list[Cause] = []
+def _node_expression(path: str, expression: core.NodeSelectorRequirement, *, check: bool) -> Iterator[Cause]:
     values = expression.values
     match expression.operator:
         case "In" | "NotIn":
             if not values:
-                errors.append(
-                    field.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
-                )
+                yield field.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
         case "Exists" | "DoesNotExist":
             if values:
-                errors.append(
-                    field.forbidden(
-                        f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                    )
+                yield field.forbidden(
+                    f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
                 )
         case "Gt" | "Lt":
             if len(values) != 1:
-                errors.append(
-                    field.required(
-                        f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                    )
+                yield field.required(
+                    f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"
                 )
         case other:
-            errors.append(field.invalid(f"{path}.operator", other, "not a valid selector operator"))
-    errors += label_name(f"{path}.key", expression.key)
+            yield field.invalid(f"{path}.operator", other, "not a valid selector operator")
+    yield from label_name(f"{path}.key", expression.key)
     for index, value in enumerate(values if check else ()):
-        errors += field.problems(f"{path}.values[{index}]", value, names.label_value(value))
-    return errors
+        yield from field.problems(f"{path}.values[{index}]", value, names.label_value(value))
 
 
-def _node_field(path: str, expression: core.NodeSelectorRequirement) -> list[Cause]:
-    errors: list[Cause] = []
+def _node_field(path: str, expression: core.NodeSelectorRequirement) -> Iterator[Cause]:
     if expression.operator not in ("In", "NotIn"):
-        errors.append(field.invalid(f"{path}.operator", expression.operator, "not a valid selector operator"))
+        yield field.invalid(f"{path}.operator", expression.operator, "not a valid selector operator")
     elif len(expression.values) != 1:
-        errors.append(
-            field.required(
-                f"{path}.values",
-                "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
-            )
+        yield field.required(
+            f"{path}.values",
+            "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
         )
     if expression.key != "metadata.name":
-        errors.append(field.invalid(f"{path}.key", expression.key, "not a valid field selector key"))
+        yield field.invalid(f"{path}.key", expression.key, "not a valid field selector key")
     else:
         for index, value in enumerate(expression.values):
-            errors += field.problems(f"{path}.values[{index}]", value, names.dns_subdomain(value))
-    return errors
+            yield from field.problems(f"{path}.values[{index}]", value, names.dns_subdomain(value))
 
 
-def _pod_term(path: str, term: core.PodAffinityTerm) -> list[Cause]:
-    errors: list[Cause] = []
+def _pod_term(path: str, term: core.PodAffinityTerm) -> Iterator[Cause]:
     if term.HasField("labelSelector"):
-        errors += label_selector(f"{path}.labelSelector", term.labelSelector)
+        yield from label_selector(f"{path}.labelSelector", term.labelSelector)
     if term.HasField("namespaceSelector"):
-        errors += label_selector(f"{path}.namespaceSelector", term.namespaceSelector)
+        yield from label_selector(f"{path}.namespaceSelector", term.namespaceSelector)
     for namespace in term.namespaces:
-        errors += field.problems(f"{path}.namespace", namespace, names.dns_label(namespace))
-    errors += _label_keys(path, term)
+        yield from field.problems(f"{path}.namespace", namespace, names.dns_label(namespace))
+    yield from _label_keys(path, term)
     if not term.topologyKey:
-        errors.append(field.required(f"{path}.topologyKey", "can not be empty"))
-    return [*errors, *label_name(f"{path}.topologyKey", term.topologyKey)]
+        yield field.required(f"{path}.topologyKey", "can not be empty")
+    yield from label_name(f"{path}.topologyKey", term.topologyKey)
 
 
-def _label_keys(path: str, term: core.PodAffinityTerm) -> list[Cause]:
+def _label_keys(path: str, term: core.PodAffinityTerm) -> Iterator[Cause]:
     """matchLabelKeys and mismatchLabelKeys, which are about the selector beside them."""
-    errors: list[Cause] = []
     for name, keys in (
         ("matchLabelKeys", term.matchLabelKeys),
         ("mismatchLabelKeys", term.mismatchLabelKeys),
     ):
         if keys and not term.HasField("labelSelector"):
-            problem = "must not be specified when labelSelector is not set"
-            errors.append(field.forbidden(f"{path}.{name}", problem))
+            yield field.forbidden(f"{path}.{name}", "must not be specified when labelSelector is not set")
         elif keys:
             for index, key in enumerate(keys):
-                errors += label_name(f"{path}.{name}[{index}]", key)
+                yield from label_name(f"{path}.{name}[{index}]", key)
     places = {key: index for index, key in enumerate(term.matchLabelKeys)}
     selected = set(term.labelSelector.matchLabels)
     for expression in term.labelSelector.matchExpressions:
         # What the keys stand for is in the selector already; another one is the client's own.
         if expression.key in places and expression.key in selected:
             problem = "exists in both matchLabelKeys and labelSelector"
-            errors.append(field.invalid(f"{path}[{places[expression.key]}]", expression.key, problem))
+            yield field.invalid(f"{path}[{places[expression.key]}]", expression.key, problem)
         selected.add(expression.key)
     for index, key in enumerate(term.matchLabelKeys):
         if key in term.mismatchLabelKeys:
             problem = "exists in both matchLabelKeys and mismatchLabelKeys"
-            errors.append(field.invalid(f"{path}.matchLabelKeys[{index}]", key, problem))
-    return errors
+            yield field.invalid(f"{path}.matchLabelKeys[{index}]", key, problem)
 
 
-def _spread_keys(path: str, constraint: core.TopologySpreadConstraint) -> list[Cause]:
-    errors: list[Cause] = []
+def _spread_keys(path: str, constraint: core.TopologySpreadConstraint) -> Iterator[Cause]:
     if not constraint.HasField("labelSelector"):
-        errors.append(field.forbidden(path, "must not be specified when labelSelector is not set"))
+        yield field.forbidden(path, "must not be specified when labelSelector is not set")
     found = [expression.key for expression in constraint.labelSelector.matchExpressions]
     own = set(constraint.labelSelector.matchLabels)
     for index, key in enumerate(constraint.matchLabelKeys):
-        errors += label_name(f"{path}[{index}]", key)
+        yield from label_name(f"{path}[{index}]", key)
         # One match is the requirement that the strategy has added for the key.
         if key in own or found.count(key) > 1:
-            problem = "exists in both matchLabelKeys and labelSelector"
-            errors.append(field.invalid(f"{path}[{index}]", key, problem))
-    return errors
+            yield field.invalid(f"{path}[{index}]", key, "exists in both matchLabelKeys and labelSelector")
 
 
-def spread(path: str, constraints: Sequence[core.TopologySpreadConstraint]) -> list[Cause]:
+def spread(path: str, constraints: Sequence[core.TopologySpreadConstraint]) -> Iterator[Cause]:
     """Check topology spread constraints."""
-    errors: list[Cause] = []
     pairs = [(constraint.topologyKey, constraint.whenUnsatisfiable) for constraint in constraints]
     for index, constraint in enumerate(constraints):
         at = f"{path}[{index}]"
         if constraint.maxSkew <= 0:
-            errors.append(field.invalid(f"{at}.maxSkew", constraint.maxSkew, "must be greater than zero"))
+            yield field.invalid(f"{at}.maxSkew", constraint.maxSkew, "must be greater than zero")
         if not constraint.topologyKey:
-            errors.append(field.required(f"{at}.topologyKey", "can not be empty"))
+            yield field.required(f"{at}.topologyKey", "can not be empty")
         policy = constraint.whenUnsatisfiable
-        errors += field.one_of(f"{at}.whenUnsatisfiable", policy, _UNSATISFIABLE)
+        yield from field.one_of(f"{at}.whenUnsatisfiable", policy, _UNSATISFIABLE)
         pair = pairs[index]
         if pair in pairs[index + 1 :]:
-            errors.append(
-                field.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{pair[0]}, {pair[1]}}}")
-            )
+            yield field.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{pair[0]}, {pair[1]}}}")
         if constraint.HasField("minDomains"):
             if constraint.minDomains <= 0:
-                errors.append(
-                    field.invalid(f"{at}.minDomains", constraint.minDomains, "must be greater than zero")
-                )
+                yield field.invalid(f"{at}.minDomains", constraint.minDomains, "must be greater than zero")
             if policy != "DoNotSchedule":
-                errors.append(
-                    field.invalid(
-                        f"{at}.minDomains",
-                        constraint.minDomains,
-                        f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {policy}",
-                    )
+                yield field.invalid(
+                    f"{at}.minDomains",
+                    constraint.minDomains,
+                    f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {policy}",
                 )
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             value = getattr(constraint, name)
             if constraint.HasField(name) and value not in ("Honor", "Ignore"):
-                errors.append(field.not_supported(f"{at}.{name}", value, ("Honor", "Ignore")))
+                yield field.not_supported(f"{at}.{name}", value, ("Honor", "Ignore"))
         if constraint.matchLabelKeys:
-            errors += _spread_keys(f"{at}.matchLabelKeys", constraint)
+            yield from _spread_keys(f"{at}.matchLabelKeys", constraint)
         if constraint.HasField("labelSelector"):
-            errors += label_selector(f"{at}.labelSelector", constraint.labelSelector)
-    return errors
+            yield from label_selector(f"{at}.labelSelector", constraint.labelSelector)
 
 
-def gates(path: str, found: Sequence[core.PodSchedulingGate]) -> list[Cause]:
+def gates(path: str, found: Sequence[core.PodSchedulingGate]) -> Iterator[Cause]:
     """Check scheduling gates: qualified names, each once."""
-    errors: list[Cause] = []
     seen: set[str] = set()
     for index, gate in enumerate(found):
         at = f"{path}[{index}]"
-        errors += field.problems(at, gate.name, names.qualified_name(gate.name))
+        yield from field.problems(at, gate.name, names.qualified_name(gate.name))
         if gate.name in seen:
-            errors.append(field.duplicate(at, gate.name))
+            yield field.duplicate(at, gate.name)
         seen.add(gate.name)
-    return errors

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.validation import field, names
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
 
 
-def typed_reference(path: str, reference: core.TypedLocalObjectReference) -> list[Cause]:
+def typed_reference(path: str, reference: core.TypedLocalObjectReference) -> Iterator[Cause]:
     """Check a reference within a namespace (validateIngressTypedLocalObjectReference)."""
-    errors: list[Cause] = []
     if reference.HasField("apiGroup"):
         group = reference.apiGroup
-        errors += field.problems(f"{path}.apiGroup", group, names.dns_subdomain(group))
-    errors += segment(f"{path}.kind", reference.kind, "kind is required")
-    return errors + segment(f"{path}.name", reference.name, "name is required")
+        yield from field.problems(f"{path}.apiGroup", group, names.dns_subdomain(group))
+    yield from segment(f"{path}.kind", reference.kind, "kind is required")
+    yield from segment(f"{path}.name", reference.name, "name is required")
 
 
 def segment(path: str, name: str, missing: str = "") -> list[Cause]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy
@@ -104,14 +104,12 @@ def _validate_change(new: apps.DaemonSet, old: apps.DaemonSet) -> list[Cause]:
     return [field.invalid("spec.selector", codec.to_json(new.spec.selector), field.IMMUTABLE)]
 
 
-def _validate_status(new: apps.DaemonSet, old: apps.DaemonSet) -> list[Cause]:
-    errors: list[Cause] = []
+def _validate_status(new: apps.DaemonSet, old: apps.DaemonSet) -> Iterator[Cause]:
     for name in _COUNTS:
-        errors += field.non_negative(f"status.{name}", getattr(new.status, name))
+        yield from field.non_negative(f"status.{name}", getattr(new.status, name))
     before, after = old.status.collisionCount, new.status.collisionCount
     if old.status.HasField("collisionCount") and after < before:
-        errors.append(field.invalid("status.collisionCount", after, "cannot be decremented"))
-    return errors
+        yield field.invalid("status.collisionCount", after, "cannot be decremented")
 
 
 def _row(obj: apps.DaemonSet, now: float) -> Row:

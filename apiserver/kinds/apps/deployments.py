@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nominee.apiserver.kinds.apps.replicas import drop_terminating_replicas, immutable_selector, workload
 from nominee.apiserver.kinds.rules import KindRules
@@ -32,7 +32,7 @@ class DeploymentStrategy(Strategy[apps.Deployment]):
         return workload_warnings(new, old)
 
     def validate(self, new: apps.Deployment, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _validate_spec(new.spec, pod_options.of(env.gates))
+        return [*self.validate_metadata(new), *_validate_spec(new.spec, pod_options.of(env.gates))]
 
     def prepare_for_update(self, new: apps.Deployment, old: apps.Deployment, env: Environment) -> None:
         super().prepare_for_update(new, old, env)
@@ -41,11 +41,11 @@ class DeploymentStrategy(Strategy[apps.Deployment]):
             new.metadata.generation = old.metadata.generation + 1
 
     def validate_update(self, new: apps.Deployment, old: apps.Deployment, env: Environment) -> list[Cause]:
-        return (
-            metadata_rules.object_meta_update(new.metadata, old.metadata)
-            + _validate_spec(new.spec, pod_options.of(env.gates, old.spec.template.spec))
-            + immutable_selector(new.spec, old.spec)
-        )
+        return [
+            *metadata_rules.object_meta_update(new.metadata, old.metadata),
+            *_validate_spec(new.spec, pod_options.of(env.gates, old.spec.template.spec)),
+            *immutable_selector(new.spec, old.spec),
+        ]
 
 
 class DeploymentStatusStrategy(StatusStrategy[apps.Deployment]):
@@ -64,22 +64,21 @@ class DeploymentStatusStrategy(StatusStrategy[apps.Deployment]):
 
     def validate_update(self, new: apps.Deployment, old: apps.Deployment, env: Environment) -> list[Cause]:
         changed = metadata_rules.object_meta_update(new.metadata, old.metadata)
-        return changed + _validate_status(new.status, old.status)
+        return [*changed, *_validate_status(new.status, old.status)]
 
 
-def _validate_spec(found: apps.DeploymentSpec, options: PodOptions) -> list[Cause]:
+def _validate_spec(found: apps.DeploymentSpec, options: PodOptions) -> Iterator[Cause]:
     """The spec."""
-    errors = workload(found, options)
-    errors += _strategy(found.strategy)
+    yield from workload(found, options)
+    yield from _strategy(found.strategy)
     if found.HasField("revisionHistoryLimit"):
-        errors += field.non_negative("spec.revisionHistoryLimit", found.revisionHistoryLimit)
+        yield from field.non_negative("spec.revisionHistoryLimit", found.revisionHistoryLimit)
     if found.HasField("progressDeadlineSeconds"):
         deadline = found.progressDeadlineSeconds
-        errors += field.non_negative("spec.progressDeadlineSeconds", deadline)
+        yield from field.non_negative("spec.progressDeadlineSeconds", deadline)
         if deadline <= found.minReadySeconds:
             problem = "must be greater than minReadySeconds"
-            errors.append(field.invalid("spec.progressDeadlineSeconds", deadline, problem))
-    return errors
+            yield field.invalid("spec.progressDeadlineSeconds", deadline, problem)
 
 
 def _strategy(found: apps.DeploymentStrategy) -> list[Cause]:
@@ -94,7 +93,7 @@ def _strategy(found: apps.DeploymentStrategy) -> list[Cause]:
         return [field.not_supported(path, shown, _TYPES)]
     if not found.HasField("rollingUpdate"):
         return [field.required(f"{path}.rollingUpdate", "this should be defaulted and never be nil")]
-    return _rolling(f"{path}.rollingUpdate", found.rollingUpdate)
+    return list(_rolling(f"{path}.rollingUpdate", found.rollingUpdate))
 
 
 def _rolling_shown(found: apps.DeploymentStrategy) -> dict[str, object] | None:
@@ -104,19 +103,17 @@ def _rolling_shown(found: apps.DeploymentStrategy) -> dict[str, object] | None:
     return {"MaxUnavailable": shown_value(rolling.maxUnavailable), "MaxSurge": shown_value(rolling.maxSurge)}
 
 
-def _rolling(path: str, found: apps.RollingUpdateDeployment) -> list[Cause]:
-    errors = int_or_percent(f"{path}.maxUnavailable", found.maxUnavailable)
+def _rolling(path: str, found: apps.RollingUpdateDeployment) -> Iterator[Cause]:
+    yield from int_or_percent(f"{path}.maxUnavailable", found.maxUnavailable)
     # More than all may be added, though not taken away.
-    errors += int_or_percent(f"{path}.maxSurge", found.maxSurge, limited=False)
+    yield from int_or_percent(f"{path}.maxSurge", found.maxSurge, limited=False)
     if is_zero(found.maxUnavailable) and is_zero(found.maxSurge):
         problem = "may not be 0 when `maxSurge` is 0"
-        errors.append(field.invalid(f"{path}.maxUnavailable", shown_value(found.maxUnavailable), problem))
-    return errors
+        yield field.invalid(f"{path}.maxUnavailable", shown_value(found.maxUnavailable), problem)
 
 
-def _validate_status(found: apps.DeploymentStatus, old: apps.DeploymentStatus) -> list[Cause]:
+def _validate_status(found: apps.DeploymentStatus, old: apps.DeploymentStatus) -> Iterator[Cause]:
     """The status; collisions are only ever counted up."""
-    errors: list[Cause] = []
     counted = (
         "observedGeneration",
         "replicas",
@@ -126,20 +123,19 @@ def _validate_status(found: apps.DeploymentStatus, old: apps.DeploymentStatus) -
         "unavailableReplicas",
     )
     for name in counted:
-        errors += field.non_negative(f"status.{name}", getattr(found, name))
+        yield from field.non_negative(f"status.{name}", getattr(found, name))
     for name in ("terminatingReplicas", "collisionCount"):
         if found.HasField(name):
-            errors += field.non_negative(f"status.{name}", getattr(found, name))
+            yield from field.non_negative(f"status.{name}", getattr(found, name))
     for name in ("updatedReplicas", "readyReplicas", "availableReplicas"):
         if getattr(found, name) > found.replicas:
             problem = "cannot be greater than status.replicas"
-            errors.append(field.invalid(f"status.{name}", getattr(found, name), problem))
+            yield field.invalid(f"status.{name}", getattr(found, name), problem)
     if found.availableReplicas > found.readyReplicas:
         problem = "cannot be greater than readyReplicas"
-        errors.append(field.invalid("status.availableReplicas", found.availableReplicas, problem))
+        yield field.invalid("status.availableReplicas", found.availableReplicas, problem)
     if old.HasField("collisionCount") and found.collisionCount < old.collisionCount:
-        errors.append(field.invalid("status.collisionCount", found.collisionCount, "cannot be decremented"))
-    return errors
+        yield field.invalid("status.collisionCount", found.collisionCount, "cannot be decremented")
 
 
 def _row(deployment: apps.Deployment, now: float) -> Row:

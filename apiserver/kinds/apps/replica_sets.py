@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nominee.apiserver.kinds.apps.replicas import drop_terminating_replicas, immutable_selector, workload
 from nominee.apiserver.kinds.rules import KindRules
@@ -28,14 +28,14 @@ class ReplicaSetStrategy(Strategy[apps.ReplicaSet]):
         return workload_warnings(new, old)
 
     def validate(self, new: apps.ReplicaSet, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + workload(new.spec, pod_options.of(env.gates))
+        return [*self.validate_metadata(new), *workload(new.spec, pod_options.of(env.gates))]
 
     def validate_update(self, new: apps.ReplicaSet, old: apps.ReplicaSet, env: Environment) -> list[Cause]:
-        return (
-            metadata_rules.object_meta_update(new.metadata, old.metadata)
-            + workload(new.spec, pod_options.of(env.gates, old.spec.template.spec))
-            + immutable_selector(new.spec, old.spec)
-        )
+        return [
+            *metadata_rules.object_meta_update(new.metadata, old.metadata),
+            *workload(new.spec, pod_options.of(env.gates, old.spec.template.spec)),
+            *immutable_selector(new.spec, old.spec),
+        ]
 
 
 class ReplicaSetStatusStrategy(StatusStrategy[apps.ReplicaSet]):
@@ -45,24 +45,22 @@ class ReplicaSetStatusStrategy(StatusStrategy[apps.ReplicaSet]):
         drop_terminating_replicas(new.status, old.status if old is not None else None, env.gates)
 
     def validate_update(self, new: apps.ReplicaSet, old: apps.ReplicaSet, env: Environment) -> list[Cause]:
-        return metadata_rules.object_meta_update(new.metadata, old.metadata) + _validate_status(new.status)
+        return [*metadata_rules.object_meta_update(new.metadata, old.metadata), *_validate_status(new.status)]
 
 
-def _validate_status(found: apps.ReplicaSetStatus) -> list[Cause]:
-    errors: list[Cause] = []
+def _validate_status(found: apps.ReplicaSetStatus) -> Iterator[Cause]:
     counted = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
     for name in counted:
-        errors += field.non_negative(f"status.{name}", getattr(found, name))
+        yield from field.non_negative(f"status.{name}", getattr(found, name))
     if found.HasField("terminatingReplicas"):
-        errors += field.non_negative("status.terminatingReplicas", found.terminatingReplicas)
+        yield from field.non_negative("status.terminatingReplicas", found.terminatingReplicas)
     for name in counted[1:4]:
         if getattr(found, name) > found.replicas:
             problem = "cannot be greater than status.replicas"
-            errors.append(field.invalid(f"status.{name}", getattr(found, name), problem))
+            yield field.invalid(f"status.{name}", getattr(found, name), problem)
     if found.availableReplicas > found.readyReplicas:
         problem = "cannot be greater than readyReplicas"
-        errors.append(field.invalid("status.availableReplicas", found.availableReplicas, problem))
-    return errors
+        yield field.invalid("status.availableReplicas", found.availableReplicas, problem)
 
 
 def _row(replicas: apps.ReplicaSet, now: float) -> Row:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.validation import field
 from nominee.apiserver.validation.pods import templates
 from nominee.apiserver.validation.pods.options import PodOptions
@@ -15,26 +17,25 @@ from nominee.machinery.wire import codec
 _Status = apps.ReplicaSetStatus | apps.DeploymentStatus
 
 
-def workload(found: apps.ReplicaSetSpec | apps.DeploymentSpec, options: PodOptions) -> list[Cause]:
+def workload(found: apps.ReplicaSetSpec | apps.DeploymentSpec, options: PodOptions) -> Iterator[Cause]:
     """Check the fields that ReplicaSets and Deployments have in common: replicas, selector and template."""
-    errors = field.non_negative("spec.replicas", found.replicas)
-    errors += field.non_negative("spec.minReadySeconds", found.minReadySeconds)
+    yield from field.non_negative("spec.replicas", found.replicas)
+    yield from field.non_negative("spec.minReadySeconds", found.minReadySeconds)
     selector: LabelSelector | None = None
     if not found.HasField("selector"):
-        errors.append(field.required("spec.selector"))
-        errors += _template(found, None, options)
+        yield field.required("spec.selector")
+        yield from _template(found, None, options)
     else:
-        errors += label_selector("spec.selector", found.selector)
+        yield from label_selector("spec.selector", found.selector)
         if not found.selector.matchLabels and not found.selector.matchExpressions:
             problem = "empty selector is invalid for deployment"
-            errors.append(field.invalid("spec.selector", _shown(found.selector), problem))
+            yield field.invalid("spec.selector", _shown(found.selector), problem)
         try:
             selector = LabelSelector.from_message(found.selector)
         except SelectorError:
-            errors.append(field.invalid("spec.selector", _shown(found.selector), "invalid label selector"))
+            yield field.invalid("spec.selector", _shown(found.selector), "invalid label selector")
     if selector is not None:
-        errors += _template(found, selector, options)
-    return errors
+        yield from _template(found, selector, options)
 
 
 def _shown(selector: meta.LabelSelector) -> dict[str, object]:
@@ -43,18 +44,16 @@ def _shown(selector: meta.LabelSelector) -> dict[str, object]:
 
 def _template(
     found: apps.ReplicaSetSpec | apps.DeploymentSpec, selector: LabelSelector | None, options: PodOptions
-) -> list[Cause]:
-    errors: list[Cause] = []
+) -> Iterator[Cause]:
     path, template = "spec.template", found.template
     labels = template.metadata.labels
     selects = found.selector.matchLabels or found.selector.matchExpressions
     # No selector at all selects nothing.
     if selector is None or (selects and not selector.matches(labels)):
         value = dict(sorted(labels.items())) if labels else None
-        problem = "`selector` does not match template `labels`"
-        errors.append(field.invalid(f"{path}.metadata.labels", value, problem))
-    errors += templates.pod_template(path, template, options)
-    return errors + templates.always_restarts(path, template, "ReplicaSet")
+        yield field.invalid(f"{path}.metadata.labels", value, "`selector` does not match template `labels`")
+    yield from templates.pod_template(path, template, options)
+    yield from templates.always_restarts(path, template, "ReplicaSet")
 
 
 def immutable_selector(

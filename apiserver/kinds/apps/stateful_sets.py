@@ -49,7 +49,7 @@ def _validate(obj: apps.StatefulSet) -> list[Cause]:
     )
     # Upstream leaves the rest of the template to the pods: mounts name volumes that are yet to be made.
     errors += templates.labels_of("spec.template", spec.template)
-    return errors + templates.always_restarts("spec.template", spec.template, "StatefulSet")
+    return [*errors, *templates.always_restarts("spec.template", spec.template, "StatefulSet")]
 
 
 def _strategy(path: str, strategy: apps.StatefulSetUpdateStrategy) -> list[Cause]:
@@ -92,21 +92,19 @@ def _validate_change(new: apps.StatefulSet, old: apps.StatefulSet) -> list[Cause
     return [] if specs[0] == specs[1] else [field.forbidden("spec", _FORBIDDEN)]
 
 
-def _validate_status(new: apps.StatefulSet, old: apps.StatefulSet) -> list[Cause]:
+def _validate_status(new: apps.StatefulSet, old: apps.StatefulSet) -> Iterator[Cause]:
     found = new.status
-    errors: list[Cause] = []
     counted = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
     for name in (*counted, "observedGeneration", "collisionCount"):
-        errors += field.non_negative(f"status.{name}", getattr(found, name))
+        yield from field.non_negative(f"status.{name}", getattr(found, name))
     for name in counted[1:]:
         if getattr(found, name) > found.replicas:
-            errors.append(field.invalid(f"status.{name}", getattr(found, name), _MORE))
+            yield field.invalid(f"status.{name}", getattr(found, name), _MORE)
     if found.availableReplicas > found.readyReplicas:
         problem = "cannot be greater than status.readyReplicas"
-        errors.append(field.invalid("status.availableReplicas", found.availableReplicas, problem))
+        yield field.invalid("status.availableReplicas", found.availableReplicas, problem)
     if old.status.HasField("collisionCount") and found.collisionCount < old.status.collisionCount:
-        errors.append(field.invalid("status.collisionCount", found.collisionCount, "cannot be decremented"))
-    return errors
+        yield field.invalid("status.collisionCount", found.collisionCount, "cannot be decremented")
 
 
 def _warnings(new: apps.StatefulSet, old: apps.StatefulSet | None) -> Iterator[str]:

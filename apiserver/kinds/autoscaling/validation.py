@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from nominee.apiserver.validation import field, names
@@ -41,7 +41,7 @@ def validate(obj: autoscaling.HorizontalPodAutoscaler) -> list[Cause]:
     errors += _reference("spec.scaleTargetRef", spec.scaleTargetRef)
     for index, metric in enumerate(spec.metrics):
         errors += _metric(f"spec.metrics[{index}]", metric)
-    return errors + _behavior("spec.behavior", spec.behavior)
+    return [*errors, *_behavior("spec.behavior", spec.behavior)]
 
 
 def validate_status(
@@ -64,40 +64,37 @@ def _reference(path: str, reference: autoscaling.CrossVersionObjectReference) ->
     return errors
 
 
-def _metric(path: str, metric: autoscaling.MetricSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _metric(path: str, metric: autoscaling.MetricSpec) -> Iterator[Cause]:
     if not metric.type:
-        errors.append(field.required(f"{path}.type", "must specify a metric source type"))
+        yield field.required(f"{path}.type", "must specify a metric source type")
     wanted = _SOURCES.get(metric.type)
     if wanted is None:
-        errors.append(field.not_supported(f"{path}.type", metric.type, sorted(_SOURCES)))
+        yield field.not_supported(f"{path}.type", metric.type, sorted(_SOURCES))
     present = [name for name in _RULES if metric.HasField(name)]
     if present:
         # Only the first is looked into: of several, none but the wanted one may stay.
-        errors += _RULES[present[0]](f"{path}.{present[0]}", getattr(metric, present[0]))
+        yield from _RULES[present[0]](f"{path}.{present[0]}", getattr(metric, present[0]))
     if wanted is not None and wanted not in present:
-        problem = "must populate information for the given metric source"
-        errors.append(field.required(f"{path}.{wanted}", problem))
+        yield field.required(f"{path}.{wanted}", "must populate information for the given metric source")
     if len(present) != 1:
         problem = "must populate the given metric source only"
-        errors += [field.forbidden(f"{path}.{name}", problem) for name in present if name != wanted]
-    return errors
+        yield from (field.forbidden(f"{path}.{name}", problem) for name in present if name != wanted)
 
 
 def _object(path: str, source: autoscaling.ObjectMetricSource) -> list[Cause]:
     """validateObjectSource."""
-    return (
-        _reference(f"{path}.describedObject", source.describedObject)
-        + _identifier(f"{path}.metric", source.metric)
-        + _target(f"{path}.target", source.target)
-        + _either_value(f"{path}.target", source.target)
-    )
+    return [
+        *_reference(f"{path}.describedObject", source.describedObject),
+        *_identifier(f"{path}.metric", source.metric),
+        *_target(f"{path}.target", source.target),
+        *_either_value(f"{path}.target", source.target),
+    ]
 
 
 def _external(path: str, source: autoscaling.ExternalMetricSource) -> list[Cause]:
     """validateExternalSource."""
     target = source.target
-    errors = _identifier(f"{path}.metric", source.metric) + _target(f"{path}.target", target)
+    errors = [*_identifier(f"{path}.metric", source.metric), *_target(f"{path}.target", target)]
     errors += _either_value(f"{path}.target", target)
     if target.HasField("value") and target.HasField("averageValue"):
         problem = "may not set both a target value for metric and a per-pod target"
@@ -107,33 +104,31 @@ def _external(path: str, source: autoscaling.ExternalMetricSource) -> list[Cause
 
 def _pods(path: str, source: autoscaling.PodsMetricSource) -> list[Cause]:
     """validatePodsSource."""
-    errors = _identifier(f"{path}.metric", source.metric) + _target(f"{path}.target", source.target)
+    errors = [*_identifier(f"{path}.metric", source.metric), *_target(f"{path}.target", source.target)]
     if not source.target.HasField("averageValue") or _sign(source.target.averageValue) <= 0:
         problem = "must specify a positive target averageValue"
         errors.append(field.required(f"{path}.target.averageValue", problem))
     return errors
 
 
-def _resource(path: str, source: autoscaling.ResourceMetricSource) -> list[Cause]:
+def _resource(path: str, source: autoscaling.ResourceMetricSource) -> Iterator[Cause]:
     """validateResourceSource."""
-    errors: list[Cause] = []
     if not source.name:
-        errors.append(field.required(f"{path}.name", "must specify a resource name"))
-    return errors + _of_requests(f"{path}.target", source.target)
+        yield field.required(f"{path}.name", "must specify a resource name")
+    yield from _of_requests(f"{path}.target", source.target)
 
 
-def _container_resource(path: str, source: autoscaling.ContainerResourceMetricSource) -> list[Cause]:
+def _container_resource(path: str, source: autoscaling.ContainerResourceMetricSource) -> Iterator[Cause]:
     """validateContainerResourceSource."""
-    errors: list[Cause] = []
     if not source.name:
-        errors.append(field.required(f"{path}.name", "must specify a resource name"))
+        yield field.required(f"{path}.name", "must specify a resource name")
     if not source.container:
-        errors.append(field.required(f"{path}.container", "must specify a container"))
-    return errors + _of_requests(f"{path}.target", source.target)
+        yield field.required(f"{path}.container", "must specify a container")
+    yield from _of_requests(f"{path}.target", source.target)
 
 
 # In the order in which upstream looks for them.
-_RULES: Mapping[str, Callable[[str, Any], list[Cause]]] = {
+_RULES: Mapping[str, Callable[[str, Any], Iterable[Cause]]] = {
     "object": _object,
     "external": _external,
     "pods": _pods,
@@ -149,22 +144,18 @@ def _identifier(path: str, metric: autoscaling.MetricIdentifier) -> list[Cause]:
     return field.problems(f"{path}.name", metric.name, names.path_segment(metric.name))
 
 
-def _target(path: str, target: autoscaling.MetricTarget) -> list[Cause]:
+def _target(path: str, target: autoscaling.MetricTarget) -> Iterator[Cause]:
     """validateMetricTarget."""
-    errors: list[Cause] = []
     if not target.type:
-        errors.append(field.required(f"{path}.type", "must specify a metric target type"))
+        yield field.required(f"{path}.type", "must specify a metric target type")
     if target.type not in _TARGET_TYPES:
-        problem = "must be either Utilization, Value, or AverageValue"
-        errors.append(field.invalid(f"{path}.type", target.type, problem))
+        yield field.invalid(f"{path}.type", target.type, "must be either Utilization, Value, or AverageValue")
     for name in ("value", "averageValue"):
         quantity = getattr(target, name)
         if target.HasField(name) and _sign(quantity) <= 0:
-            errors.append(field.invalid(f"{path}.{name}", quantity.string or "0", "must be positive"))
+            yield field.invalid(f"{path}.{name}", quantity.string or "0", "must be positive")
     if target.HasField("averageUtilization") and target.averageUtilization < 1:
-        problem = "must be greater than 0"
-        errors.append(field.invalid(f"{path}.averageUtilization", target.averageUtilization, problem))
-    return errors
+        yield field.invalid(f"{path}.averageUtilization", target.averageUtilization, "must be greater than 0")
 
 
 def _either_value(path: str, target: autoscaling.MetricTarget) -> list[Cause]:
@@ -174,52 +165,46 @@ def _either_value(path: str, target: autoscaling.MetricTarget) -> list[Cause]:
     return [field.required(f"{path}.averageValue", problem)]
 
 
-def _of_requests(path: str, target: autoscaling.MetricTarget) -> list[Cause]:
+def _of_requests(path: str, target: autoscaling.MetricTarget) -> Iterator[Cause]:
     """Check a target of the containers' usage: in percent of their requests, or an amount."""
-    errors = _target(path, target)
+    yield from _target(path, target)
     share, amount = target.HasField("averageUtilization"), target.HasField("averageValue")
     if not share and not amount:
         problem = "must set either a target raw value or a target utilization"
-        errors.append(field.required(f"{path}.averageUtilization", problem))
+        yield field.required(f"{path}.averageUtilization", problem)
     if share and amount:
         problem = "may not set both a target raw value and a target utilization"
-        errors.append(field.forbidden(f"{path}.averageValue", problem))
-    return errors
+        yield field.forbidden(f"{path}.averageValue", problem)
 
 
-def _behavior(path: str, behavior: autoscaling.HorizontalPodAutoscalerBehavior) -> list[Cause]:
+def _behavior(path: str, behavior: autoscaling.HorizontalPodAutoscalerBehavior) -> Iterator[Cause]:
     """validateBehavior."""
-    errors: list[Cause] = []
     for name in ("scaleUp", "scaleDown"):
         if behavior.HasField(name):
-            errors += _scaling_rules(f"{path}.{name}", getattr(behavior, name))
-    return errors
+            yield from _scaling_rules(f"{path}.{name}", getattr(behavior, name))
 
 
-def _scaling_rules(path: str, rules: autoscaling.HPAScalingRules) -> list[Cause]:
+def _scaling_rules(path: str, rules: autoscaling.HPAScalingRules) -> Iterator[Cause]:
     """validateScalingRules."""
-    errors: list[Cause] = []
     if rules.HasField("stabilizationWindowSeconds"):
         seconds = rules.stabilizationWindowSeconds
-        errors += _within(f"{path}.stabilizationWindowSeconds", seconds, 0, _WINDOW_SECONDS_MAX)
+        yield from _within(f"{path}.stabilizationWindowSeconds", seconds, 0, _WINDOW_SECONDS_MAX)
     if rules.HasField("selectPolicy") and rules.selectPolicy not in _SELECT_POLICIES:
-        errors.append(field.not_supported(f"{path}.selectPolicy", rules.selectPolicy, _SELECT_POLICIES))
+        yield field.not_supported(f"{path}.selectPolicy", rules.selectPolicy, _SELECT_POLICIES)
     if not rules.policies:
-        errors.append(field.required(f"{path}.policies", "must specify at least one Policy"))
+        yield field.required(f"{path}.policies", "must specify at least one Policy")
     for index, policy in enumerate(rules.policies):
-        errors += _scaling_policy(f"{path}.policies[{index}]", policy)
+        yield from _scaling_policy(f"{path}.policies[{index}]", policy)
     if rules.HasField("tolerance") and _sign(rules.tolerance) < 0:
-        errors.append(field.invalid(f"{path}.tolerance", rules.tolerance.string, NOT_NEGATIVE))
-    return errors
+        yield field.invalid(f"{path}.tolerance", rules.tolerance.string, NOT_NEGATIVE)
 
 
-def _scaling_policy(path: str, policy: autoscaling.HPAScalingPolicy) -> list[Cause]:
+def _scaling_policy(path: str, policy: autoscaling.HPAScalingPolicy) -> Iterator[Cause]:
     """validateScalingPolicy."""
-    errors: list[Cause] = []
-    errors += field.one_of(f"{path}.type", policy.type, _POLICY_TYPES)
+    yield from field.one_of(f"{path}.type", policy.type, _POLICY_TYPES)
     if policy.value <= 0:
-        errors.append(field.invalid(f"{path}.value", policy.value, "must be greater than zero"))
-    return errors + _within(f"{path}.periodSeconds", policy.periodSeconds, 1, _PERIOD_SECONDS_MAX)
+        yield field.invalid(f"{path}.value", policy.value, "must be greater than zero")
+    yield from _within(f"{path}.periodSeconds", policy.periodSeconds, 1, _PERIOD_SECONDS_MAX)
 
 
 def _within(path: str, seconds: int, least: int, most: int) -> list[Cause]:

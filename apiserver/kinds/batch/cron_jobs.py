@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nominee.apiserver.kinds.batch import cron_schedule
 from nominee.apiserver.kinds.batch.jobs import specs as job_specs
@@ -120,15 +120,14 @@ def _time_zone(path: str, name: str) -> list[Cause]:
     return errors if cron_schedule.is_time_zone(name) else [*errors, unknown]
 
 
-def _job_template(spec: batch.JobSpec, options: PodOptions) -> list[Cause]:
+def _job_template(spec: batch.JobSpec, options: PodOptions) -> Iterator[Cause]:
     """ValidateJobTemplateSpec: the selector is made for each Job."""
-    errors = job_specs.job_spec(_TEMPLATE, spec, options)
+    yield from job_specs.job_spec(_TEMPLATE, spec, options)
     if spec.HasField("selector"):
         shown = codec.to_json(spec.selector)
-        errors.append(field.invalid(f"{_TEMPLATE}.selector", shown, "`selector` will be auto-generated"))
+        yield field.invalid(f"{_TEMPLATE}.selector", shown, "`selector` will be auto-generated")
     if spec.manualSelector:
-        errors.append(field.not_supported(f"{_TEMPLATE}.manualSelector", True, ("nil", "false")))
-    return errors
+        yield field.not_supported(f"{_TEMPLATE}.manualSelector", True, ("nil", "false"))
 
 
 def _row(obj: batch.CronJob, now: float) -> Row:

@@ -6,6 +6,8 @@ kube-apiserver 1.36, registry/certificates/certificates/strategy.go and pkg/apis
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy, keep
 from nominee.apiserver.objects.selectable_fields import selectable
@@ -49,7 +51,7 @@ class RequestStrategy(Strategy[certificates.CertificateSigningRequest]):
         new.ClearField("status")
 
     def validate(self, new: certificates.CertificateSigningRequest, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _validate(new)
+        return [*self.validate_metadata(new), *_validate(new)]
 
     def prepare_for_update(
         self,
@@ -66,7 +68,7 @@ class RequestStrategy(Strategy[certificates.CertificateSigningRequest]):
         old: certificates.CertificateSigningRequest,
         env: Environment,
     ) -> list[Cause]:
-        return metadata.object_meta_update(new.metadata, old.metadata) + _validate_change(new, old)
+        return [*metadata.object_meta_update(new.metadata, old.metadata), *_validate_change(new, old)]
 
 
 class ApprovalStrategy(RequestStrategy):
@@ -119,67 +121,60 @@ def _date(
             row.lastTransitionTime.CopyFrom(known.lastTransitionTime if same and known is not None else now)
 
 
-def _validate(obj: certificates.CertificateSigningRequest) -> list[Cause]:
+def _validate(obj: certificates.CertificateSigningRequest) -> Iterator[Cause]:
     spec = obj.spec
-    errors: list[Cause] = []
     if problem := _problem(spec.request):
-        errors.append(field.invalid("spec.request", list(spec.request), problem))
+        yield field.invalid("spec.request", list(spec.request), problem)
     if not spec.usages:
-        errors.append(field.required("spec.usages"))
+        yield field.required("spec.usages")
     for index, usage in enumerate(spec.usages):
         if usage not in _USAGES:
-            errors.append(field.not_supported(f"spec.usages[{index}]", usage, _USAGES))
+            yield field.not_supported(f"spec.usages[{index}]", usage, _USAGES)
         elif usage in spec.usages[:index]:
-            errors.append(field.duplicate(f"spec.usages[{index}]", usage))
+            yield field.duplicate(f"spec.usages[{index}]", usage)
     if spec.signerName == _LEGACY_SIGNER:
         problem = "the legacy signerName is not allowed via this API version"
-        errors.append(field.invalid("spec.signerName", spec.signerName, problem))
+        yield field.invalid("spec.signerName", spec.signerName, problem)
     else:
-        errors += _signer(spec.signerName)
+        yield from _signer(spec.signerName)
     if spec.HasField("expirationSeconds") and spec.expirationSeconds < _SECONDS_MIN:
         problem = "may not specify a duration less than 600 seconds (10 minutes)"
-        errors.append(field.invalid("spec.expirationSeconds", spec.expirationSeconds, problem))
-    return errors
+        yield field.invalid("spec.expirationSeconds", spec.expirationSeconds, problem)
 
 
 def _validate_change(
     new: certificates.CertificateSigningRequest, old: certificates.CertificateSigningRequest
-) -> list[Cause]:
+) -> Iterator[Cause]:
     """Check an update of approval or status: permanent conditions and the certificate cannot be removed."""
-    errors = _conditions(new)
+    yield from _conditions(new)
     held = {(row.type, row.status) for row in new.status.conditions}
     for row in old.status.conditions:
         if row.type in _PERMANENT and (row.type, row.status) not in held:
             problem = f"updates may not remove a condition of type {field.quoted(row.type)}"
-            errors.append(field.forbidden("status.conditions", problem))
+            yield field.forbidden("status.conditions", problem)
     if old.status.certificate and new.status.certificate != old.status.certificate:
-        errors.append(
-            field.forbidden("status.certificate", "updates may not set certificate content, it is set")
-        )
-    return errors
+        yield field.forbidden("status.certificate", "updates may not set certificate content, it is set")
 
 
-def _conditions(obj: certificates.CertificateSigningRequest) -> list[Cause]:
-    errors: list[Cause] = []
+def _conditions(obj: certificates.CertificateSigningRequest) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, row in enumerate(obj.status.conditions):
         path = f"status.conditions[{index}]"
         if not row.type:
-            errors.append(field.required(f"{path}.type"))
+            yield field.required(f"{path}.type")
         elif row.type in seen:
-            errors.append(field.duplicate(f"{path}.type", row.type))
+            yield field.duplicate(f"{path}.type", row.type)
         if not row.status:
-            errors.append(field.required(f"{path}.status"))
+            yield field.required(f"{path}.status")
         elif row.type in _PERMANENT and row.status != "True":
-            errors.append(field.not_supported(f"{path}.status", row.status, ["True"]))
+            yield field.not_supported(f"{path}.status", row.status, ["True"])
         elif row.status not in ("True", "False", "Unknown"):
-            errors.append(field.not_supported(f"{path}.status", row.status, ["False", "True", "Unknown"]))
+            yield field.not_supported(f"{path}.status", row.status, ["False", "True", "Unknown"])
         seen.add(row.type)
     if APPROVED in seen and DENIED in seen:
         problem = "Approved and Denied conditions are mutually exclusive"
         index = [row.type for row in obj.status.conditions].index(DENIED)
-        errors.append(field.invalid(f"status.conditions[{index}].type", DENIED, problem))
-    return errors
+        yield field.invalid(f"status.conditions[{index}].type", DENIED, problem)
 
 
 def _signer(name: str) -> list[Cause]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.printing.cells import age
@@ -15,15 +17,13 @@ from nominee.machinery.api.pb import coordination
 _NOT_POSITIVE = "must be greater than 0"
 
 
-def _validate(obj: coordination.Lease) -> list[Cause]:
-    errors: list[Cause] = []
+def _validate(obj: coordination.Lease) -> Iterator[Cause]:
     spec = obj.spec
     if spec.HasField("leaseDurationSeconds") and spec.leaseDurationSeconds <= 0:
-        errors.append(field.invalid("spec.leaseDurationSeconds", spec.leaseDurationSeconds, _NOT_POSITIVE))
+        yield field.invalid("spec.leaseDurationSeconds", spec.leaseDurationSeconds, _NOT_POSITIVE)
     if spec.HasField("leaseTransitions") and spec.leaseTransitions < 0:
         problem = "must be greater than or equal to 0"
-        errors.append(field.invalid("spec.leaseTransitions", spec.leaseTransitions, problem))
-    return errors
+        yield field.invalid("spec.leaseTransitions", spec.leaseTransitions, problem)
 
 
 class LeaseStrategy(Strategy[coordination.Lease]):
@@ -40,13 +40,13 @@ class LeaseStrategy(Strategy[coordination.Lease]):
                 new.spec.ClearField(name)
 
     def validate(self, new: coordination.Lease, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _validate(new)
+        return [*self.validate_metadata(new), *_validate(new)]
 
     def validate_update(
         self, new: coordination.Lease, old: coordination.Lease, env: Environment
     ) -> list[Cause]:
         changed = metadata_rules.object_meta_update(new.metadata, old.metadata, standard=False)
-        return changed + _validate(new)
+        return [*changed, *_validate(new)]
 
 
 def _row(lease: coordination.Lease, now: float) -> Row:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.printing.cells import age
@@ -19,33 +21,31 @@ class ConfigMapStrategy(Strategy[core.ConfigMap]):
     """The main resource."""
 
     def validate(self, new: core.ConfigMap, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _validate(new)
+        return [*self.validate_metadata(new), *_validate(new)]
 
     def validate_update(self, new: core.ConfigMap, old: core.ConfigMap, env: Environment) -> list[Cause]:
-        return (
-            metadata_rules.object_meta_update(new.metadata, old.metadata)
-            + _validate_change(new, old)
-            + self.validate_metadata(new)
-            + _validate(new)
-        )
+        return [
+            *metadata_rules.object_meta_update(new.metadata, old.metadata),
+            *_validate_change(new, old),
+            *self.validate_metadata(new),
+            *_validate(new),
+        ]
 
 
-def _validate(obj: core.ConfigMap) -> list[Cause]:
-    errors: list[Cause] = []
+def _validate(obj: core.ConfigMap) -> Iterator[Cause]:
     size = 0
     for key in sorted(obj.data):
         text = obj.data[key]
-        errors += field.problems(f"data[{key}]", key, names.config_key(key))
+        yield from field.problems(f"data[{key}]", key, names.config_key(key))
         if key in obj.binaryData:
-            errors.append(field.invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+            yield field.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
         size += len(text.encode())
     for key in sorted(obj.binaryData):
         value = obj.binaryData[key]
-        errors += field.problems(f"binaryData[{key}]", key, names.config_key(key))
+        yield from field.problems(f"binaryData[{key}]", key, names.config_key(key))
         size += len(value)
     if size > _SIZE_BYTES_MAX:
-        errors.append(field.too_long("", _SIZE_BYTES_MAX))
-    return errors
+        yield field.too_long("", _SIZE_BYTES_MAX)
 
 
 def _validate_change(new: core.ConfigMap, old: core.ConfigMap) -> list[Cause]:

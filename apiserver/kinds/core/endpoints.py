@@ -21,11 +21,11 @@ class EndpointsStrategy(Strategy[core.Endpoints]):
     """The main resource."""
 
     def validate(self, new: core.Endpoints, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _subsets(new.subsets)
+        return [*self.validate_metadata(new), *_subsets(new.subsets)]
 
     def validate_update(self, new: core.Endpoints, old: core.Endpoints, env: Environment) -> list[Cause]:
         # Subsets that were stored by a version with other rules may stay as they are.
-        changed = [] if new.subsets == old.subsets else _subsets(new.subsets)
+        changed = [] if new.subsets == old.subsets else list(_subsets(new.subsets))
         return metadata.object_meta_update(new.metadata, old.metadata) + self.validate_metadata(new) + changed
 
     def warnings(self, new: core.Endpoints, old: core.Endpoints | None) -> Sequence[str]:
@@ -44,18 +44,16 @@ def _addresses(path: str, subset: core.EndpointSubset) -> Iterator[tuple[str, co
         yield f"{path}.notReadyAddresses[{number}]", address
 
 
-def _subsets(subsets: Iterable[core.EndpointSubset]) -> list[Cause]:
+def _subsets(subsets: Iterable[core.EndpointSubset]) -> Iterator[Cause]:
     """validateEndpointSubsets."""
-    errors: list[Cause] = []
     for index, subset in enumerate(subsets):
         path = f"subsets[{index}]"
         if not subset.addresses and not subset.notReadyAddresses:
-            errors.append(field.required(path, "must specify `addresses` or `notReadyAddresses`"))
+            yield field.required(path, "must specify `addresses` or `notReadyAddresses`")
         for at, address in _addresses(path, subset):
-            errors += _address(at, address)
+            yield from _address(at, address)
         for number, port in enumerate(subset.ports):
-            errors += _port(f"{path}.ports[{number}]", port, named=len(subset.ports) > 1)
-    return errors
+            yield from _port(f"{path}.ports[{number}]", port, named=len(subset.ports) > 1)
 
 
 def _address(path: str, address: core.EndpointAddress) -> list[Cause]:
@@ -69,18 +67,16 @@ def _address(path: str, address: core.EndpointAddress) -> list[Cause]:
     return errors + addresses.not_special(f"{path}.ip", address.ip)
 
 
-def _port(path: str, port: core.EndpointPort, *, named: bool) -> list[Cause]:
-    errors: list[Cause] = []
+def _port(path: str, port: core.EndpointPort, *, named: bool) -> Iterator[Cause]:
     if named and not port.name:
-        errors.append(field.required(f"{path}.name"))
+        yield field.required(f"{path}.name")
     elif port.name:
-        errors += field.problems(f"{path}.name", port.name, names.dns_label(port.name))
-    errors += addresses.port(f"{path}.port", port.port)
-    errors += field.choice(f"{path}.protocol", port.protocol, _PROTOCOLS)
+        yield from field.problems(f"{path}.name", port.name, names.dns_label(port.name))
+    yield from addresses.port(f"{path}.port", port.port)
+    yield from field.choice(f"{path}.protocol", port.protocol, _PROTOCOLS)
     if port.HasField("appProtocol"):
         name = port.appProtocol
-        errors += field.problems(f"{path}.appProtocol", name, names.qualified_name(name))
-    return errors
+        yield from field.problems(f"{path}.appProtocol", name, names.qualified_name(name))
 
 
 def _row(obj: core.Endpoints, now: float) -> Row:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.printing.columns import NAME_AND_CREATION
@@ -15,17 +17,15 @@ _TYPES = frozenset({"Pod", "Container", "PersistentVolumeClaim"})
 _PARTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 
 
-def _validate(obj: core.LimitRange) -> list[Cause]:
-    errors: list[Cause] = []
+def _validate(obj: core.LimitRange) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, limit in enumerate(obj.spec.limits):
         path = f"spec.limits[{index}]"
-        errors += _type(f"{path}.type", limit.type)
+        yield from _type(f"{path}.type", limit.type)
         if limit.type in seen:
-            errors.append(field.duplicate(f"{path}.type", limit.type))
+            yield field.duplicate(f"{path}.type", limit.type)
         seen.add(limit.type)
-        errors += _item(path, limit)
-    return errors
+        yield from _item(path, limit)
 
 
 def _type(path: str, name: str) -> list[Cause]:
@@ -35,15 +35,13 @@ def _type(path: str, name: str) -> list[Cause]:
     return field.problems(path, name, problems)
 
 
-def _item(path: str, limit: core.LimitRangeItem) -> list[Cause]:
-    errors: list[Cause] = []
+def _item(path: str, limit: core.LimitRangeItem) -> Iterator[Cause]:
     amounts: dict[str, dict[str, Quantity]] = {}
     for part in _PARTS:
         found = getattr(limit, part)
         if limit.type == "Pod" and part in ("default", "defaultRequest"):
             if found:
-                problem = "may not be specified when `type` is 'Pod'"
-                errors.append(field.forbidden(f"{path}.{part}", problem))
+                yield field.forbidden(f"{path}.{part}", "may not be specified when `type` is 'Pod'")
             amounts[part] = {}
             continue
         check = (
@@ -52,14 +50,13 @@ def _item(path: str, limit: core.LimitRangeItem) -> list[Cause]:
             else quantities.standard_resource_name
         )
         for name in sorted(found):
-            errors += check(f"{path}.{part}[{name}]", name)
+            yield from check(f"{path}.{part}[{name}]", name)
         amounts[part] = {name: Quantity.parse(found[name].string) for name in found}
     if limit.type == "PersistentVolumeClaim" and "storage" not in {**amounts["min"], **amounts["max"]}:
         problem = "either minimum or maximum storage value is required, but neither was provided"
-        errors.append(field.required(f"{path}.limits", problem))
+        yield field.required(f"{path}.limits", problem)
     for name in sorted(set().union(*amounts.values())):
-        errors += _compared(path, name, {part: found.get(name) for part, found in amounts.items()})
-    return errors
+        yield from _compared(path, name, {part: found.get(name) for part, found in amounts.items()})
 
 
 def _compared(path: str, name: str, found: dict[str, Quantity | None]) -> list[Cause]:

@@ -38,7 +38,7 @@ class NodeStrategy(Strategy[core.Node]):
 
     def validate_update(self, new: core.Node, old: core.Node, env: Environment) -> list[Cause]:
         # As upstream, a problem that both find is reported twice.
-        return self._validate(new) + _validate_update(new, old) + _preemption_policy(new, old, env)
+        return [*self._validate(new), *_validate_update(new, old), *_preemption_policy(new, old, env)]
 
     def _validate(self, new: core.Node) -> list[Cause]:
         return self.validate_metadata(new) + _validate(new)
@@ -57,7 +57,7 @@ class NodeStatusStrategy(StatusStrategy[core.Node]):
             new.status.ClearField("config")
 
     def validate_update(self, new: core.Node, old: core.Node, env: Environment) -> list[Cause]:
-        return _validate_update(new, old)
+        return list(_validate_update(new, old))
 
 
 def _drop_node_fields(new: core.Node, old: core.Node | None, env: Environment) -> None:
@@ -95,7 +95,7 @@ def _preemption_policy(new: core.Node, old: core.Node | None, env: Environment) 
 
 def _validate(obj: core.Node) -> list[Cause]:
     """Beside its metadata."""
-    return _taints("metadata.taints", obj.spec.taints) + _amounts(obj) + _ranges(obj.spec.podCIDRs)
+    return [*_taints("metadata.taints", obj.spec.taints), *_amounts(obj), *_ranges(obj.spec.podCIDRs)]
 
 
 def _ranges(cidrs: Sequence[str]) -> list[Cause]:
@@ -111,15 +111,15 @@ def _ranges(cidrs: Sequence[str]) -> list[Cause]:
     return errors
 
 
-def _validate_update(new: core.Node, old: core.Node) -> list[Cause]:
-    errors = metadata.object_meta_update(new.metadata, old.metadata)
-    errors += _amounts(new)
+def _validate_update(new: core.Node, old: core.Node) -> Iterator[Cause]:
+    yield from metadata.object_meta_update(new.metadata, old.metadata)
+    yield from _amounts(new)
     seen: set[tuple[str, str]] = set()
     for index, address in enumerate(new.status.addresses):
         pair = (address.type, address.address)
         if pair in seen:
             value = {"Type": address.type, "Address": address.address}
-            errors.append(field.duplicate(f"status.addresses[{index}]", value))
+            yield field.duplicate(f"status.addresses[{index}]", value)
         seen.add(pair)
     if old.spec.podCIDRs:
         before, after = old.spec.podCIDRs, new.spec.podCIDRs
@@ -128,31 +128,28 @@ def _validate_update(new: core.Node, old: core.Node) -> list[Cause]:
             if len(before) == len(after)
             else 1
         )
-        errors += [field.forbidden("spec.podCIDRs", _CIDR_CHANGED)] * changed
+        yield from [field.forbidden("spec.podCIDRs", _CIDR_CHANGED)] * changed
     if old.spec.providerID and old.spec.providerID != new.spec.providerID:
-        errors.append(field.forbidden("spec.providerID", _PROVIDER_CHANGED))
+        yield field.forbidden("spec.providerID", _PROVIDER_CHANGED)
     if new.spec.taints:
-        errors += _taints("metadata.taints", new.spec.taints)
+        yield from _taints("metadata.taints", new.spec.taints)
     if new.spec.externalID != old.spec.externalID:
-        errors.append(field.forbidden("spec.externalID", "may not be updated"))
-    return errors
+        yield field.forbidden("spec.externalID", "may not be updated")
 
 
-def _taints(path: str, found: Iterable[core.Taint]) -> list[Cause]:
-    errors: list[Cause] = []
+def _taints(path: str, found: Iterable[core.Taint]) -> Iterator[Cause]:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(found):
         at = f"{path}[{index}]"
-        errors += label_name(f"{at}.key", taint.key)
+        yield from label_name(f"{at}.key", taint.key)
         problems = names.label_value(taint.value)
         if problems:
-            errors.append(field.invalid(f"{at}.value", taint.value, ";".join(problems)))
-        errors += taint_effect(f"{at}.effect", taint.effect, allow_empty=False)
+            yield field.invalid(f"{at}.value", taint.value, ";".join(problems))
+        yield from taint_effect(f"{at}.effect", taint.effect, allow_empty=False)
         pair = (taint.key, taint.effect)
         if pair in seen:
-            errors.append(_twice(at, taint))
+            yield _twice(at, taint)
         seen.add(pair)
-    return errors
 
 
 def _twice(path: str, taint: core.Taint) -> Cause:
@@ -163,13 +160,11 @@ def _twice(path: str, taint: core.Taint) -> Cause:
     return Cause(error.reason, f"{error.message}: taints must be unique by key and effect pair", path)
 
 
-def _amounts(obj: core.Node) -> list[Cause]:
-    errors: list[Cause] = []
+def _amounts(obj: core.Node) -> Iterator[Cause]:
     for part in ("capacity", "allocatable"):
         values = getattr(obj.status, part)
         for name in sorted(values):
-            errors += quantities.amount(f"status.{part}.{name}", name, values[name])
-    return errors
+            yield from quantities.amount(f"status.{part}.{name}", name, values[name])
 
 
 def _warnings(node: core.Node) -> Iterator[str]:

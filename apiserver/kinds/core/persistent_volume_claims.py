@@ -45,7 +45,7 @@ class ClaimStrategy(Strategy[core.PersistentVolumeClaim]):
         # Upstream looks at the whole twice.
         found = self.validate(new, env)
         changed = metadata_rules.object_meta_update(new.metadata, old.metadata)
-        return found + changed + found + _validate_change(new, old)
+        return [*found, *changed, *found, *_validate_change(new, old)]
 
     def warnings(
         self, new: core.PersistentVolumeClaim, old: core.PersistentVolumeClaim | None
@@ -80,15 +80,14 @@ def _same_data_source(spec: core.PersistentVolumeClaimSpec) -> None:
             spec.dataSource.kind, spec.dataSource.name = reference.kind, reference.name
 
 
-def _validate_change(new: core.PersistentVolumeClaim, old: core.PersistentVolumeClaim) -> list[Cause]:
+def _validate_change(new: core.PersistentVolumeClaim, old: core.PersistentVolumeClaim) -> Iterator[Cause]:
     """A claim may be bound (volumeName set), given its class, and when bound be expanded."""
-    errors: list[Cause] = []
     spec, before = core.PersistentVolumeClaimSpec(), old.spec
     spec.CopyFrom(new.spec)
     bound = new.status.phase == "Bound"
     if not before.volumeName:
         spec.volumeName = before.volumeName
-    errors += _class_change(spec, new, old)
+    yield from _class_change(spec, new, old)
     if bound and "storage" in before.resources.requests and spec.resources.requests:
         spec.resources.requests["storage"].CopyFrom(before.resources.requests["storage"])
     if bound and spec.HasField("volumeAttributesClassName"):
@@ -96,24 +95,21 @@ def _validate_change(new: core.PersistentVolumeClaim, old: core.PersistentVolume
         if before.HasField("volumeAttributesClassName"):
             spec.volumeAttributesClassName = before.volumeAttributesClassName
     if not same(spec, before):
-        errors.append(field.forbidden("spec", _CLAIM_IMMUTABLE))
+        yield field.forbidden("spec", _CLAIM_IMMUTABLE)
     asked, had = _storage(new.spec.resources.requests), _storage(before.resources.requests)
     # An expansion that failed may be taken back, but not below what there is.
     if asked < had and asked <= _storage(old.status.capacity):
-        problem = "field can not be less than status.capacity"
-        errors.append(field.forbidden("spec.resources.requests.storage", problem))
+        yield field.forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
     if new.spec.volumeMode != before.volumeMode:
-        errors += field.immutable("volumeMode", new.spec.volumeMode, before.volumeMode)
+        yield from field.immutable("volumeMode", new.spec.volumeMode, before.volumeMode)
     if before.HasField("volumeAttributesClassName") and not new.spec.volumeAttributesClassName:
         if not new.spec.HasField("volumeAttributesClassName"):
             what = "nil is forbidden"
         elif before.volumeAttributesClassName:
             what = "an empty string is forbidden"
         else:
-            return errors
-        problem = f"update from non-nil value to {what}"
-        errors.append(field.forbidden("spec.volumeAttributesClassName", problem))
-    return errors
+            return
+        yield field.forbidden("spec.volumeAttributesClassName", f"update from non-nil value to {what}")
 
 
 def _storage(amounts: quantities.ResourceList) -> Quantity:

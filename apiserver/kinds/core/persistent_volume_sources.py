@@ -5,7 +5,7 @@ They are a pod's sources but for what names objects in namespaces, since a volum
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from nominee.apiserver.validation import device_names, field, names, paths
@@ -32,18 +32,16 @@ def _glusterfs(path: str, source: core.GlusterfsPersistentVolumeSource) -> list[
     return errors
 
 
-def _cinder(path: str, source: core.CinderPersistentVolumeSource) -> list[Cause]:
-    errors = needs(path, source, "volumeID")
+def _cinder(path: str, source: core.CinderPersistentVolumeSource) -> Iterator[Cause]:
+    yield from needs(path, source, "volumeID")
     if source.HasField("secretRef"):
-        errors += needs(f"{path}.secretRef", source.secretRef, "name", "namespace")
-    return errors
+        yield from needs(f"{path}.secretRef", source.secretRef, "name", "namespace")
 
 
-def _azure_file(path: str, source: core.AzureFilePersistentVolumeSource) -> list[Cause]:
-    errors = needs(path, source, "secretName", "shareName")
+def _azure_file(path: str, source: core.AzureFilePersistentVolumeSource) -> Iterator[Cause]:
+    yield from needs(path, source, "secretName", "shareName")
     if source.HasField("secretNamespace") and not source.secretNamespace:
-        errors.append(field.required(f"{path}.secretNamespace"))
-    return errors
+        yield field.required(f"{path}.secretNamespace")
 
 
 def _local(path: str, source: core.LocalVolumeSource) -> list[Cause]:
@@ -53,7 +51,7 @@ def _local(path: str, source: core.LocalVolumeSource) -> list[Cause]:
 
 
 def _csi(path: str, source: core.CSIPersistentVolumeSource) -> list[Cause]:
-    errors = device_names.driver(f"{path}.driver", source.driver) + needs(path, source, "volumeHandle")
+    errors = [*device_names.driver(f"{path}.driver", source.driver), *needs(path, source, "volumeHandle")]
     for name in _SECRETS:
         if source.HasField(name):
             errors += _secret_reference(f"{path}.{name}", getattr(source, name))
@@ -71,7 +69,7 @@ def _secret_reference(path: str, reference: core.SecretReference) -> list[Cause]
 
 
 # In the order in which upstream looks.
-_OWN: dict[str, Callable[[str, Any], list[Cause]] | None] = {
+_OWN: dict[str, Callable[[str, Any], Iterable[Cause]] | None] = {
     "hostPath": None,
     "gcePersistentDisk": None,
     "awsElasticBlockStore": None,
@@ -97,22 +95,22 @@ _OWN: dict[str, Callable[[str, Any], list[Cause]] | None] = {
 }
 
 
-def persistent_source(spec: core.PersistentVolumeSpec, name: str) -> list[Cause]:
+def persistent_source(spec: core.PersistentVolumeSpec, name: str) -> Iterator[Cause]:
     """Check that there is exactly one source, and validate it; `name` is the volume's."""
     source = spec.persistentVolumeSource
     given = [each for each in _OWN if source.HasField(each)]
     if not given:
-        return [field.required("spec", "must specify a volume type")]
+        yield field.required("spec", "must specify a volume type")
+        return
     first = given[0]
     path, value = f"spec.{first}", getattr(source, first)
     if first == "iscsi":
-        errors = iscsi(path, value, volume=name)
+        yield from iscsi(path, value, volume=name)
     elif first == "storageos":
-        errors = storage_os(path, value, "name", "namespace")
+        yield from storage_os(path, value, "name", "namespace")
     else:
-        errors = (_OWN[first] or SOURCES[first])(path, value)
+        yield from (_OWN[first] or SOURCES[first])(path, value)
     if first == "local" and not spec.HasField("nodeAffinity"):
-        errors.append(field.required("spec.nodeAffinity", "Local volume requires node affinity"))
-    return errors + [
-        field.forbidden(f"spec.{'cephFS' if each == 'cephfs' else each}", MORE) for each in given[1:]
-    ]
+        yield field.required("spec.nodeAffinity", "Local volume requires node affinity")
+    for each in given[1:]:
+        yield field.forbidden(f"spec.{'cephFS' if each == 'cephfs' else each}", MORE)

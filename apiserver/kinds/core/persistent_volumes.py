@@ -58,7 +58,7 @@ class VolumeStrategy(Strategy[core.PersistentVolume]):
     ) -> list[Cause]:
         # Upstream looks at the whole twice.
         found = self.validate(new, env)
-        return found + found + _validate_change(new, old)
+        return [*found, *found, *_validate_change(new, old)]
 
     def warnings(self, new: core.PersistentVolume, old: core.PersistentVolume | None) -> Sequence[str]:
         return tuple(_warnings(new))
@@ -83,7 +83,7 @@ class VolumeStatusStrategy(StatusStrategy[core.PersistentVolume]):
     def validate_update(
         self, new: core.PersistentVolume, old: core.PersistentVolume, env: Environment
     ) -> list[Cause]:
-        return _validate_status(new, old)
+        return list(_validate_status(new, old))
 
 
 def _validate(obj: core.PersistentVolume) -> list[Cause]:
@@ -108,37 +108,32 @@ def _validate(obj: core.PersistentVolume) -> list[Cause]:
     errors += class_name("spec.storageClassName", spec.storageClassName)
     if spec.HasField("volumeMode") and spec.volumeMode not in VOLUME_MODES:
         errors.append(field.not_supported("spec.volumeMode", spec.volumeMode, VOLUME_MODES))
-    return errors + _attributes_class(spec)
+    return [*errors, *_attributes_class(spec)]
 
 
-def _capacity(amounts: quantities.ResourceList) -> list[Cause]:
-    errors: list[Cause] = []
+def _capacity(amounts: quantities.ResourceList) -> Iterator[Cause]:
     if not amounts:
-        errors.append(field.required("spec.capacity"))
+        yield field.required("spec.capacity")
     if "storage" not in amounts or len(amounts) > 1:
         value = {name: amounts[name].string for name in sorted(amounts)} or None
-        errors.append(field.not_supported("spec.capacity", value, ("storage",)))
+        yield field.not_supported("spec.capacity", value, ("storage",))
     for name in sorted(amounts):
         at, text = f"spec.capacity[{name}]", amounts[name].string
-        errors += quantities.basic(at, amounts[name])
+        yield from quantities.basic(at, amounts[name])
         if Quantity.parse(text).sign <= 0:
-            errors.append(field.invalid(at, text, "must be greater than zero"))
-    return errors
+            yield field.invalid(at, text, "must be greater than zero")
 
 
-def _attributes_class(spec: core.PersistentVolumeSpec) -> list[Cause]:
+def _attributes_class(spec: core.PersistentVolumeSpec) -> Iterator[Cause]:
     if not spec.HasField("volumeAttributesClassName"):
-        return []
+        return
     at, name = "spec.volumeAttributesClassName", spec.volumeAttributesClassName
-    errors = class_name(at, name) if name else [field.required(at, "an empty string is disallowed")]
+    yield from class_name(at, name) if name else [field.required(at, "an empty string is disallowed")]
     if not spec.persistentVolumeSource.HasField("csi"):
-        problem = "has to be specified when using volumeAttributesClassName"
-        errors.append(field.required("spec.csi", problem))
-    return errors
+        yield field.required("spec.csi", "has to be specified when using volumeAttributesClassName")
 
 
-def _validate_change(new: core.PersistentVolume, old: core.PersistentVolume) -> list[Cause]:
-    errors: list[Cause] = []
+def _validate_change(new: core.PersistentVolume, old: core.PersistentVolume) -> Iterator[Cause]:
     source = core.PersistentVolumeSource()
     source.CopyFrom(new.spec.persistentVolumeSource)
     before = old.spec.persistentVolumeSource
@@ -147,14 +142,13 @@ def _validate_change(new: core.PersistentVolume, old: core.PersistentVolume) -> 
         source.csi.ClearField("controllerExpandSecretRef")
     if source != before:
         problem = "spec.persistentvolumesource is immutable after creation"
-        errors.append(field.forbidden("spec.persistentvolumesource", problem))
-    errors += field.immutable("volumeMode", _mode(new.spec), _mode(old.spec))
+        yield field.forbidden("spec.persistentvolumesource", problem)
+    yield from field.immutable("volumeMode", _mode(new.spec), _mode(old.spec))
     if old.spec.HasField("nodeAffinity"):
-        errors += _affinity_change(new.spec, old.spec)
+        yield from _affinity_change(new.spec, old.spec)
     if old.spec.HasField("volumeAttributesClassName") and not new.spec.HasField("volumeAttributesClassName"):
         problem = "update from non-nil value to nil is forbidden"
-        errors.append(field.forbidden("spec.volumeAttributesClassName", problem))
-    return errors
+        yield field.forbidden("spec.volumeAttributesClassName", problem)
 
 
 def _mode(spec: core.PersistentVolumeSpec) -> str | None:
@@ -178,11 +172,10 @@ def _affinity_change(new: core.PersistentVolumeSpec, old: core.PersistentVolumeS
     return [field.invalid("nodeAffinity", value, problem)]
 
 
-def _validate_status(new: core.PersistentVolume, old: core.PersistentVolume) -> list[Cause]:
-    errors = metadata.object_meta_update(new.metadata, old.metadata)
+def _validate_status(new: core.PersistentVolume, old: core.PersistentVolume) -> Iterator[Cause]:
+    yield from metadata.object_meta_update(new.metadata, old.metadata)
     if not new.metadata.resourceVersion:
-        errors.append(field.required("resourceVersion"))
-    return errors
+        yield field.required("resourceVersion")
 
 
 def _warnings(volume: core.PersistentVolume) -> Iterator[str]:

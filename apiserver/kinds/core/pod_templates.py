@@ -33,12 +33,12 @@ class PodTemplateStrategy(Strategy[core.PodTemplate]):
 
     def validate(self, new: core.PodTemplate, env: Environment) -> list[Cause]:
         options = pod_options.of(env.gates)
-        return self.validate_metadata(new) + templates.pod_template("template", new.template, options)
+        return [*self.validate_metadata(new), *templates.pod_template("template", new.template, options)]
 
     def validate_update(self, new: core.PodTemplate, old: core.PodTemplate, env: Environment) -> list[Cause]:
         options = pod_options.of(env.gates, old.template.spec)
         changed = metadata.object_meta_update(new.metadata, old.metadata)
-        return changed + templates.pod_template("template", new.template, options)
+        return [*changed, *templates.pod_template("template", new.template, options)]
 
     def warnings(self, new: core.PodTemplate, old: core.PodTemplate | None) -> Sequence[str]:
         if old is not None and new.metadata.generation == old.metadata.generation:

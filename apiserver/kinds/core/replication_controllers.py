@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy
@@ -37,22 +37,20 @@ def _validate(obj: core.ReplicationController, options: PodOptions) -> list[Caus
         value = dict(sorted(labels.items())) if labels else None
         errors.append(field.invalid(f"{path}.metadata.labels", value, problem))
     errors += templates.pod_template(path, spec.template, options)
-    return errors + templates.always_restarts(path, spec.template, "ReplicationController")
+    return [*errors, *templates.always_restarts(path, spec.template, "ReplicationController")]
 
 
-def _validate_status(new: core.ReplicationController, old: core.ReplicationController) -> list[Cause]:
+def _validate_status(new: core.ReplicationController, old: core.ReplicationController) -> Iterator[Cause]:
     found = new.status
-    errors: list[Cause] = []
     for name in _COUNTS:
-        errors += field.non_negative(f"status.{name}", getattr(found, name))
+        yield from field.non_negative(f"status.{name}", getattr(found, name))
     for name in _COUNTS[1:4]:
         if getattr(found, name) > found.replicas:
             problem = "cannot be greater than status.replicas"
-            errors.append(field.invalid(f"status.{name}", getattr(found, name), problem))
+            yield field.invalid(f"status.{name}", getattr(found, name), problem)
     if found.availableReplicas > found.readyReplicas:
         problem = "cannot be greater than readyReplicas"
-        errors.append(field.invalid("status.availableReplicas", found.availableReplicas, problem))
-    return errors
+        yield field.invalid("status.availableReplicas", found.availableReplicas, problem)
 
 
 def _fields(controller: core.ReplicationController) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.printing.cells import age
@@ -29,29 +31,26 @@ def _is_standard(name: str) -> bool:
     return name in _STANDARD or quantities.is_huge_page(name) or name.startswith("requests.hugepages-")
 
 
-def _name(path: str, name: str) -> list[Cause]:
-    errors = quantities.standard_resource_name(path, name)
+def _name(path: str, name: str) -> Iterator[Cause]:
+    yield from quantities.standard_resource_name(path, name)
     if "/" not in name and not _is_standard(name):
-        errors.append(field.invalid(path, name, _NOT_FOR_QUOTA))
-    return errors
+        yield field.invalid(path, name, _NOT_FOR_QUOTA)
 
 
-def _amounts(path: str, amounts: quantities.ResourceList) -> list[Cause]:
-    errors: list[Cause] = []
+def _amounts(path: str, amounts: quantities.ResourceList) -> Iterator[Cause]:
     for name in sorted(amounts):
-        errors += _name(f"{path}[{name}]", name)
-        errors += quantities.amount(f"{path}[{name}]", name, amounts[name])
-    return errors
+        yield from _name(f"{path}[{name}]", name)
+        yield from quantities.amount(f"{path}[{name}]", name, amounts[name])
 
 
 def _validate(obj: core.ResourceQuota) -> list[Cause]:
     spec = obj.spec
-    errors = _amounts("spec.hard", spec.hard)
+    errors = list(_amounts("spec.hard", spec.hard))
     errors += _scopes(spec)
     if spec.HasField("scopeSelector"):
         errors += _selector("spec.scopeSelector.matchExpressions", spec)
     errors += _amounts("status.hard", obj.status.hard)
-    return errors + _amounts("status.used", obj.status.used)
+    return [*errors, *_amounts("status.used", obj.status.used)]
 
 
 def _suits(scope: str, resource: str) -> bool:
@@ -92,34 +91,32 @@ def _conflicts(path: str, spec: core.ResourceQuotaSpec, scopes: set[str]) -> lis
     ]
 
 
-def _selector(path: str, spec: core.ResourceQuotaSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _selector(path: str, spec: core.ResourceQuotaSpec) -> Iterator[Cause]:
     expressions = spec.scopeSelector.matchExpressions
     for found in expressions:
         if found.scopeName not in _SCOPES:
-            errors.append(field.invalid(f"{path}.scopeName", found.scopeName, "unsupported scope"))
+            yield field.invalid(f"{path}.scopeName", found.scopeName, "unsupported scope")
         for name in sorted(spec.hard):
             if _is_standard(name) and not _suits(found.scopeName, name):
-                problem = "unsupported scope applied to resource"
-                errors.append(field.invalid(path, dump(spec.scopeSelector), problem))
+                yield field.invalid(path, dump(spec.scopeSelector), "unsupported scope applied to resource")
         if found.scopeName not in ("PriorityClass", "VolumeAttributesClass") and found.operator != "Exists":
             problem = (
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating,"
                 " ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort,"
                 " ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
             )
-            errors.append(field.invalid(f"{path}.operator", found.operator, problem))
+            yield field.invalid(f"{path}.operator", found.operator, problem)
         if found.operator in ("In", "NotIn"):
             if not found.values:
                 problem = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-                errors.append(field.required(f"{path}.values", problem))
+                yield field.required(f"{path}.values", problem)
         elif found.operator in ("Exists", "DoesNotExist"):
             if found.values:
                 problem = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-                errors.append(field.invalid(f"{path}.values", list(found.values), problem))
+                yield field.invalid(f"{path}.values", list(found.values), problem)
         else:
-            errors.append(field.invalid(f"{path}.operator", found.operator, "not a valid selector operator"))
-    return errors + _conflicts(path, spec, {found.scopeName for found in expressions})
+            yield field.invalid(f"{path}.operator", found.operator, "not a valid selector operator")
+    yield from _conflicts(path, spec, {found.scopeName for found in expressions})
 
 
 def _validate_change(new: core.ResourceQuota, old: core.ResourceQuota) -> list[Cause]:
@@ -128,8 +125,8 @@ def _validate_change(new: core.ResourceQuota, old: core.ResourceQuota) -> list[C
 
 
 def _validate_status(new: core.ResourceQuota, old: core.ResourceQuota) -> list[Cause]:
-    errors = _amounts("status.hard", new.status.hard)
-    return errors + _amounts("status.used", new.status.used)
+    errors = list(_amounts("status.hard", new.status.hard))
+    return [*errors, *_amounts("status.used", new.status.used)]
 
 
 def _row(obj: core.ResourceQuota, now: float) -> Row:

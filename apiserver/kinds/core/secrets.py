@@ -20,13 +20,12 @@ _ACCOUNT = "kubernetes.io/service-account.name"
 _DOCKER = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
 
 
-def _validate(obj: core.Secret) -> list[Cause]:
-    errors: list[Cause] = []
+def _validate(obj: core.Secret) -> Iterator[Cause]:
     for key in sorted(obj.data):
-        errors += field.problems(f"data[{key}]", key, names.config_key(key))
+        yield from field.problems(f"data[{key}]", key, names.config_key(key))
     if sum(map(len, obj.data.values())) > _SIZE_BYTES_MAX:
-        errors.append(field.too_long("data", _SIZE_BYTES_MAX))
-    return errors + _of_type(obj)
+        yield field.too_long("data", _SIZE_BYTES_MAX)
+    yield from _of_type(obj)
 
 
 def _of_type(obj: core.Secret) -> list[Cause]:
@@ -64,15 +63,14 @@ def _go_problem(data: bytes) -> str:
     return json_problem(data.decode(errors="replace"))
 
 
-def _validate_change(new: core.Secret, old: core.Secret) -> list[Cause]:
-    errors = field.immutable("type", new.type, old.type)
+def _validate_change(new: core.Secret, old: core.Secret) -> Iterator[Cause]:
+    yield from field.immutable("type", new.type, old.type)
     if old.immutable:
         problem = "field is immutable when `immutable` is set"
         if not new.immutable:
-            errors.append(field.forbidden("immutable", problem))
+            yield field.forbidden("immutable", problem)
         if new.data != old.data:
-            errors.append(field.forbidden("data", problem))
-    return errors
+            yield field.forbidden("data", problem)
 
 
 def _warnings(secret: core.Secret) -> Iterator[str]:

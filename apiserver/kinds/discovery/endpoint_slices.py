@@ -43,47 +43,44 @@ class EndpointSliceStrategy(SimpleStrategy[discovery.EndpointSlice]):
         return tuple(_warnings(new, old))
 
 
-def _validate(obj: discovery.EndpointSlice) -> list[Cause]:
-    errors: list[Cause] = []
-    errors += field.choice("addressType", obj.addressType, _TYPES)
+def _validate(obj: discovery.EndpointSlice) -> Iterator[Cause]:
+    yield from field.choice("addressType", obj.addressType, _TYPES)
     if len(obj.endpoints) > _ENDPOINTS_MAX:
-        errors.append(field.too_many("endpoints", len(obj.endpoints), _ENDPOINTS_MAX))
+        yield field.too_many("endpoints", len(obj.endpoints), _ENDPOINTS_MAX)
     else:
         for index, endpoint in enumerate(obj.endpoints):
-            errors += _endpoint(f"endpoints[{index}]", endpoint, obj.addressType)
-    return errors + _ports(obj)
+            yield from _endpoint(f"endpoints[{index}]", endpoint, obj.addressType)
+    yield from _ports(obj)
 
 
-def _endpoint(path: str, endpoint: discovery.Endpoint, kind: str) -> list[Cause]:
-    errors: list[Cause] = []
+def _endpoint(path: str, endpoint: discovery.Endpoint, kind: str) -> Iterator[Cause]:
     at, found = f"{path}.addresses", endpoint.addresses
     if not found:
-        errors.append(field.required(at, "must contain at least 1 address"))
+        yield field.required(at, "must contain at least 1 address")
     elif len(found) > _ADDRESSES_MAX:
-        errors.append(field.too_many(at, len(found), _ADDRESSES_MAX))
+        yield field.too_many(at, len(found), _ADDRESSES_MAX)
     for index, address in enumerate(found):
-        errors += _address(f"{at}[{index}]", address, kind)
+        yield from _address(f"{at}[{index}]", address, kind)
     if endpoint.HasField("nodeName"):
-        errors += _each(f"{path}.nodeName", endpoint.nodeName, names.dns_subdomain(endpoint.nodeName))
+        yield from _each(f"{path}.nodeName", endpoint.nodeName, names.dns_subdomain(endpoint.nodeName))
     for key, value in sorted(endpoint.deprecatedTopology.items()):
         where = f"{path}.deprecatedTopology"
-        errors += _each(where, key, names.qualified_name(key))
-        errors += _each(where, value, names.label_value(value))
+        yield from _each(where, key, names.qualified_name(key))
+        yield from _each(where, value, names.label_value(value))
     if endpoint.HasField("hostname"):
-        errors += _each(f"{path}.hostname", endpoint.hostname, names.dns_label(endpoint.hostname))
-    return errors + _hints(f"{path}.hints", endpoint.hints)
+        yield from _each(f"{path}.hostname", endpoint.hostname, names.dns_label(endpoint.hostname))
+    yield from _hints(f"{path}.hints", endpoint.hints)
 
 
-def _hints(path: str, hints: discovery.EndpointHints) -> list[Cause]:
+def _hints(path: str, hints: discovery.EndpointHints) -> Iterator[Cause]:
     """Upstream: validateHints, which looks no further where there are too many."""
-    errors: list[Cause] = []
     for name, rule in (("forZones", names.label_value), ("forNodes", names.dns_subdomain)):
         found = getattr(hints, name)
         if len(found) > _HINTS_MAX:
-            return [*errors, field.too_many(f"{path}.{name}", len(found), _HINTS_MAX)]
+            yield field.too_many(f"{path}.{name}", len(found), _HINTS_MAX)
+            return
         for index, hint in enumerate(found):
-            errors += _each(f"{path}.{name}[{index}].name", hint.name, rule(hint.name))
-    return errors
+            yield from _each(f"{path}.{name}[{index}].name", hint.name, rule(hint.name))
 
 
 def _each(path: str, value: str, problems: names.Problems) -> list[Cause]:
@@ -107,25 +104,24 @@ def _address(path: str, address: str, kind: str) -> list[Cause]:
     return []
 
 
-def _ports(obj: discovery.EndpointSlice) -> list[Cause]:
+def _ports(obj: discovery.EndpointSlice) -> Iterator[Cause]:
     if len(obj.ports) > _PORTS_MAX:
-        return [field.too_many("ports", len(obj.ports), _PORTS_MAX)]
-    errors: list[Cause] = []
+        yield field.too_many("ports", len(obj.ports), _PORTS_MAX)
+        return
     seen: set[str] = set()
     for index, port in enumerate(obj.ports):
         path = f"ports[{index}]"
         if port.name:
-            errors += _each(f"{path}.name", port.name, names.dns_label(port.name))
+            yield from _each(f"{path}.name", port.name, names.dns_label(port.name))
         if port.name in seen:
-            errors.append(field.duplicate(f"{path}.name", port.name))
+            yield field.duplicate(f"{path}.name", port.name)
         seen.add(port.name)
         if not port.HasField("protocol"):
-            errors.append(field.required(f"{path}.protocol"))
+            yield field.required(f"{path}.protocol")
         elif port.protocol not in _PROTOCOLS:
-            errors.append(field.not_supported(f"{path}.protocol", port.protocol, _PROTOCOLS))
+            yield field.not_supported(f"{path}.protocol", port.protocol, _PROTOCOLS)
         if port.HasField("appProtocol"):
-            errors += _each(f"{path}.appProtocol", port.appProtocol, names.qualified_name(port.appProtocol))
-    return errors
+            yield from _each(f"{path}.appProtocol", port.appProtocol, names.qualified_name(port.appProtocol))
 
 
 def _validate_change(new: discovery.EndpointSlice, old: discovery.EndpointSlice) -> list[Cause]:

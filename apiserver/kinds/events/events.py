@@ -5,6 +5,8 @@ Source: kube-apiserver 1.36, pkg/apis/events/v1/conversion.go and pkg/apis/core/
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from google.protobuf.message import Message
 
 from nominee.apiserver.kinds.core import events as core_events
@@ -96,15 +98,13 @@ def _validate(obj: core.Event) -> list[Cause]:
     return errors
 
 
-def _series(obj: core.Event) -> list[Cause]:
+def _series(obj: core.Event) -> Iterator[Cause]:
     if not obj.HasField("series"):
-        return []
-    errors: list[Cause] = []
+        return
     if obj.series.count < 2:
-        errors.append(field.invalid("series.count", "", "should be at least 2"))
+        yield field.invalid("series.count", "", "should be at least 2")
     if not is_set(obj.series.lastObservedTime):
-        errors.append(field.required("series.lastObservedTime"))
-    return errors
+        yield field.required("series.lastObservedTime")
 
 
 def _validate_change(new: core.Event, old: core.Event) -> list[Cause]:

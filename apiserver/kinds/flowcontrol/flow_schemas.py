@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nominee.apiserver.kinds.flowcontrol import bootstrap
 from nominee.apiserver.kinds.flowcontrol.shared import check_mandatory, conditions, validate_status
@@ -24,7 +24,7 @@ _SUBJECTS = {"User": "user", "Group": "group", "ServiceAccount": "serviceAccount
 def _validate(obj: flowcontrol.FlowSchema) -> list[Cause]:
     """Everything but metadata."""
     spec, name = obj.spec, obj.metadata.name
-    errors = _precedence(spec.matchingPrecedence, name)
+    errors = list(_precedence(spec.matchingPrecedence, name))
     kinds = ("ByNamespace", "ByUser")
     if spec.HasField("distinguisherMethod") and spec.distinguisherMethod.type not in kinds:
         path = "spec.distinguisherMethod.type"
@@ -36,57 +36,50 @@ def _validate(obj: flowcontrol.FlowSchema) -> list[Cause]:
     for index, rule in enumerate(spec.rules):
         errors += _rule(rule, f"spec.rules[{index}]")
     errors += check_mandatory(obj, bootstrap.mandatory_schemas())
-    return errors + conditions(obj.status.conditions)
+    return [*errors, *conditions(obj.status.conditions)]
 
 
-def _precedence(value: int, name: str) -> list[Cause]:
+def _precedence(value: int, name: str) -> Iterator[Cause]:
     path = "spec.matchingPrecedence"
-    errors = []
     if value <= 0:
-        errors.append(field.invalid(path, value, "must be a positive value"))
+        yield field.invalid(path, value, "must be a positive value")
     if value > _PRECEDENCE_MAX:
-        errors.append(field.invalid(path, value, f"must not be greater than {_PRECEDENCE_MAX}"))
+        yield field.invalid(path, value, f"must not be greater than {_PRECEDENCE_MAX}")
     if value == 1 and name != "exempt":
-        text = "only the schema named 'exempt' may have matchingPrecedence 1"
-        errors.append(field.invalid(path, value, text))
-    return errors
+        yield field.invalid(path, value, "only the schema named 'exempt' may have matchingPrecedence 1")
 
 
-def _rule(rule: flowcontrol.PolicyRulesWithSubjects, path: str) -> list[Cause]:
-    errors: list[Cause] = []
+def _rule(rule: flowcontrol.PolicyRulesWithSubjects, path: str) -> Iterator[Cause]:
     if not rule.subjects:
-        errors.append(field.required(f"{path}.subjects", "subjects must contain at least one value"))
+        yield field.required(f"{path}.subjects", "subjects must contain at least one value")
     for index, subject in enumerate(rule.subjects):
-        errors += _subject(subject, f"{path}.subjects[{index}]")
+        yield from _subject(subject, f"{path}.subjects[{index}]")
     if not rule.resourceRules and not rule.nonResourceRules:
-        text = "at least one of resourceRules and nonResourceRules has to be non-empty"
-        errors.append(field.required(path, text))
+        yield field.required(path, "at least one of resourceRules and nonResourceRules has to be non-empty")
     for index, each in enumerate(rule.resourceRules):
-        errors += _resource_rule(each, f"{path}.resourceRules[{index}]")
+        yield from _resource_rule(each, f"{path}.resourceRules[{index}]")
     for index, other in enumerate(rule.nonResourceRules):
-        errors += _path_rule(other, f"{path}.nonResourceRules[{index}]")
-    return errors
+        yield from _path_rule(other, f"{path}.nonResourceRules[{index}]")
 
 
-def _subject(subject: flowcontrol.Subject, path: str) -> list[Cause]:
+def _subject(subject: flowcontrol.Subject, path: str) -> Iterator[Cause]:
     if subject.kind not in _SUBJECTS:
-        return [field.not_supported(f"{path}.kind", subject.kind, sorted(_SUBJECTS))]
+        yield field.not_supported(f"{path}.kind", subject.kind, sorted(_SUBJECTS))
+        return
     own = _SUBJECTS[subject.kind]
-    errors: list[Cause] = []
     where = f"{path}.{own}"
     if not subject.HasField(own):
-        errors.append(field.required(where, f"{own} is required when subject kind is '{subject.kind}'"))
+        yield field.required(where, f"{own} is required when subject kind is '{subject.kind}'")
     else:
         given = getattr(subject, own)
         if not given.name:
-            errors.append(field.required(f"{where}.name"))
+            yield field.required(f"{where}.name")
         if own == "serviceAccount":
-            errors += _account(given, where)
+            yield from _account(given, where)
     for kind, other in _SUBJECTS.items():
         if other != own and subject.HasField(other):
             text = f"{other} is forbidden when subject kind is not '{kind}'"
-            errors.append(field.forbidden(f"{path}.{other}", text))
-    return errors
+            yield field.forbidden(f"{path}.{other}", text)
 
 
 def _account(account: flowcontrol.ServiceAccountSubject, path: str) -> list[Cause]:
@@ -95,8 +88,7 @@ def _account(account: flowcontrol.ServiceAccountSubject, path: str) -> list[Caus
         problems = names.dns_subdomain(account.name)
         errors += field.problems(f"{path}.name", account.name, problems)
     if not account.namespace:
-        text = "must specify namespace for service account"
-        return [*errors, field.required(f"{path}.namespace", text)]
+        return [*errors, field.required(f"{path}.namespace", "must specify namespace for service account")]
     problems = names.dns_label(account.namespace)
     return errors + field.problems(f"{path}.namespace", account.namespace, problems)
 
@@ -113,8 +105,7 @@ def _verbs(verbs: Sequence[str], path: str) -> list[Cause]:
 
 def _alone(values: Sequence[str], path: str, others: str) -> list[Cause]:
     if _ALL in values and len(values) > 1:
-        text = f"if '*' is present, must not specify other {others}"
-        return [field.invalid(path, list(values), text)]
+        return [field.invalid(path, list(values), f"if '*' is present, must not specify other {others}")]
     return []
 
 
@@ -126,8 +117,7 @@ def _resource_rule(rule: flowcontrol.ResourcePolicyRule, path: str) -> list[Caus
     ):
         values = getattr(rule, name)
         if not values:
-            text = f"resource rules must supply at least one {one}"
-            errors.append(field.required(f"{path}.{name}", text))
+            errors.append(field.required(f"{path}.{name}", f"resource rules must supply at least one {one}"))
         errors += _alone(values, f"{path}.{name}", many)
     if not rule.namespaces and not rule.clusterScope:
         text = "resource rules that are not cluster scoped must supply at least one namespace"
@@ -148,8 +138,7 @@ def _path_rule(rule: flowcontrol.NonResourcePolicyRule, path: str) -> list[Cause
     errors = _verbs(rule.verbs, path)
     where = f"{path}.nonResourceURLs"
     if not rule.nonResourceURLs:
-        text = "nonResourceURLs must contain at least one value"
-        return [*errors, field.required(where, text)]
+        return [*errors, field.required(where, "nonResourceURLs must contain at least one value")]
     if _ALL in rule.nonResourceURLs:
         return errors + _alone(rule.nonResourceURLs, where, "non-resource URLs")
     for index, url in enumerate(rule.nonResourceURLs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from nominee.apiserver.kinds.flowcontrol import bootstrap
@@ -20,87 +21,77 @@ _QUEUES_MAX = 10_000_000
 _ENTROPY_BITS_MAX = 60
 
 
-def _validate(obj: flowcontrol.PriorityLevelConfiguration) -> list[Cause]:
+def _validate(obj: flowcontrol.PriorityLevelConfiguration) -> Iterator[Cause]:
     """Everything but metadata."""
     spec, name = obj.spec, obj.metadata.name
-    errors: list[Cause] = []
     if (name == "exempt") != (spec.type == "Exempt"):
-        text = "type must be 'Exempt' if and only if name is 'exempt'"
-        errors.append(field.invalid("spec.type", spec.type, text))
+        yield field.invalid("spec.type", spec.type, "type must be 'Exempt' if and only if name is 'exempt'")
     if spec.type == "Exempt":
         if spec.HasField("limited"):
-            text = "must be nil if the type is not Limited"
-            errors.append(field.forbidden("spec.limited", text))
-        errors += _lendable(spec.exempt, "spec.exempt")
+            yield field.forbidden("spec.limited", "must be nil if the type is not Limited")
+        yield from _lendable(spec.exempt, "spec.exempt")
     elif spec.type == "Limited":
         if spec.HasField("exempt"):
-            errors.append(field.forbidden("spec.exempt", "must be nil if the type is Limited"))
+            yield field.forbidden("spec.exempt", "must be nil if the type is Limited")
         if not spec.HasField("limited"):
-            errors.append(field.required("spec.limited", "must not be empty when type is Limited"))
+            yield field.required("spec.limited", "must not be empty when type is Limited")
         else:
-            errors += _limited(spec.limited, "spec.limited")
+            yield from _limited(spec.limited, "spec.limited")
     else:
-        errors.append(field.not_supported("spec.type", spec.type, ("Exempt", "Limited")))
+        yield field.not_supported("spec.type", spec.type, ("Exempt", "Limited"))
     if name != "exempt":
         # Of that one the shares may be changed.
-        errors += check_mandatory(obj, bootstrap.mandatory_levels())
-    return errors + conditions(obj.status.conditions)
+        yield from check_mandatory(obj, bootstrap.mandatory_levels())
+    yield from conditions(obj.status.conditions)
 
 
-def _lendable(level: Any, path: str) -> list[Cause]:
-    errors = []
+def _lendable(level: Any, path: str) -> Iterator[Cause]:
     if level.nominalConcurrencyShares < 0:
         where = f"{path}.nominalConcurrencyShares"
-        errors.append(field.invalid(where, level.nominalConcurrencyShares, "must be a non-negative integer"))
+        yield field.invalid(where, level.nominalConcurrencyShares, "must be a non-negative integer")
     if not 0 <= level.lendablePercent <= 100:
         text = "must be between 0 and 100, inclusive"
-        errors.append(field.invalid(f"{path}.lendablePercent", level.lendablePercent, text))
-    return errors
+        yield field.invalid(f"{path}.lendablePercent", level.lendablePercent, text)
 
 
-def _limited(level: flowcontrol.LimitedPriorityLevelConfiguration, path: str) -> list[Cause]:
-    errors = _lendable(level, path)
+def _limited(level: flowcontrol.LimitedPriorityLevelConfiguration, path: str) -> Iterator[Cause]:
+    yield from _lendable(level, path)
     if level.HasField("borrowingLimitPercent") and level.borrowingLimitPercent < 0:
         text = "if specified, must be a non-negative integer"
-        errors.append(field.invalid(f"{path}.borrowingLimitPercent", level.borrowingLimitPercent, text))
+        yield field.invalid(f"{path}.borrowingLimitPercent", level.borrowingLimitPercent, text)
     response, where = level.limitResponse, f"{path}.limitResponse"
     if response.type == "Reject":
         if response.HasField("queuing"):
             text = "must be nil if limited.limitResponse.type is not Limited"
-            errors.append(field.forbidden(f"{where}.queuing", text))
+            yield field.forbidden(f"{where}.queuing", text)
     elif response.type == "Queue":
         if not response.HasField("queuing"):
             text = "must not be empty if limited.limitResponse.type is Limited"
-            errors.append(field.required(f"{where}.queuing", text))
+            yield field.required(f"{where}.queuing", text)
         else:
-            errors += _queuing(response.queuing, f"{where}.queuing")
+            yield from _queuing(response.queuing, f"{where}.queuing")
     else:
-        errors.append(field.not_supported(f"{where}.type", response.type, ("Queue", "Reject")))
-    return errors
+        yield field.not_supported(f"{where}.type", response.type, ("Queue", "Reject"))
 
 
-def _queuing(queuing: flowcontrol.QueuingConfiguration, path: str) -> list[Cause]:
-    errors = []
+def _queuing(queuing: flowcontrol.QueuingConfiguration, path: str) -> Iterator[Cause]:
     if queuing.queueLengthLimit <= 0:
-        errors.append(field.invalid(f"{path}.queueLengthLimit", queuing.queueLengthLimit, "must be positive"))
+        yield field.invalid(f"{path}.queueLengthLimit", queuing.queueLengthLimit, "must be positive")
     if queuing.queues <= 0:
-        errors.append(field.invalid(f"{path}.queues", queuing.queues, "must be positive"))
+        yield field.invalid(f"{path}.queues", queuing.queues, "must be positive")
     elif queuing.queues > _QUEUES_MAX:
-        text = f"must not be greater than {_QUEUES_MAX}"
-        errors.append(field.invalid(f"{path}.queues", queuing.queues, text))
+        yield field.invalid(f"{path}.queues", queuing.queues, f"must not be greater than {_QUEUES_MAX}")
     size, where = queuing.handSize, f"{path}.handSize"
     if size <= 0:
-        errors.append(field.invalid(where, size, "must be positive"))
+        yield field.invalid(where, size, "must be positive")
     elif size > queuing.queues:
-        text = f"should not be greater than queues ({queuing.queues})"
-        errors.append(field.invalid(where, size, text))
+        yield field.invalid(where, size, f"should not be greater than queues ({queuing.queues})")
     elif _entropy_bits(queuing.queues, size) > _ENTROPY_BITS_MAX:
         text = (
             f"required entropy bits of deckSize {queuing.queues} and handSize {size} should not be greater"
             f" than {_ENTROPY_BITS_MAX}"
         )
-        errors.append(field.invalid(where, size, text))
-    return errors
+        yield field.invalid(where, size, text)
 
 
 def _entropy_bits(deck: int, size: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from nominee.apiserver.validation import field
@@ -20,21 +20,19 @@ _Condition = flowcontrol.FlowSchemaCondition | flowcontrol.PriorityLevelConfigur
 
 def validate_status(new: T, old: T) -> list[Cause]:
     """Check the conditions of a changed status."""
-    return conditions(new.status.conditions)
+    return list(conditions(new.status.conditions))
 
 
-def conditions(found: Iterable[_Condition]) -> list[Cause]:
+def conditions(found: Iterable[_Condition]) -> Iterator[Cause]:
     """Check a status' conditions: each type once."""
-    errors: list[Cause] = []
     seen: set[str] = set()
     for index, condition in enumerate(found):
         path = f"status.conditions[{index}].type"
         if condition.type in seen:
-            errors.append(field.duplicate(path, condition.type))
+            yield field.duplicate(path, condition.type)
         seen.add(condition.type)
         if not condition.type:
-            errors.append(field.required(path, "must not be empty"))
-    return errors
+            yield field.required(path, "must not be empty")
 
 
 def check_mandatory(obj: T, mandatory: Iterable[T]) -> list[Cause]:

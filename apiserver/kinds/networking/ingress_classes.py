@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.printing.cells import NONE, age
@@ -22,7 +24,7 @@ class IngressClassStrategy(Strategy[networking.IngressClass]):
     counts_generation = True
 
     def validate(self, new: networking.IngressClass, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _spec(new.spec)
+        return [*self.validate_metadata(new), *_spec(new.spec)]
 
     def validate_update(
         self, new: networking.IngressClass, old: networking.IngressClass, env: Environment
@@ -34,14 +36,12 @@ class IngressClassStrategy(Strategy[networking.IngressClass]):
         )
 
 
-def _spec(spec: networking.IngressClassSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _spec(spec: networking.IngressClassSpec) -> Iterator[Cause]:
     if len(spec.controller.encode()) > _CONTROLLER_BYTES_MAX:
-        errors.append(field.too_long("spec.controller", _CONTROLLER_BYTES_MAX))
-    errors += paths.domain_prefixed("spec.controller", spec.controller)
+        yield field.too_long("spec.controller", _CONTROLLER_BYTES_MAX)
+    yield from paths.domain_prefixed("spec.controller", spec.controller)
     if spec.HasField("parameters"):
-        errors += _parameters("spec.parameters", spec.parameters)
-    return errors
+        yield from _parameters("spec.parameters", spec.parameters)
 
 
 def _parameters(path: str, found: networking.IngressClassParametersReference) -> list[Cause]:
@@ -49,7 +49,7 @@ def _parameters(path: str, found: networking.IngressClassParametersReference) ->
     reference = core.TypedLocalObjectReference(kind=found.kind, name=found.name)
     if found.HasField("aPIGroup"):
         reference.apiGroup = found.aPIGroup
-    errors = typed_reference(path, reference)
+    errors = list(typed_reference(path, reference))
     if not found.HasField("scope"):
         return [*errors, field.required(f"{path}.scope")]
     at = f"{path}.namespace"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nominee.apiserver.kinds.rules import KindRules
@@ -28,7 +28,7 @@ class IngressStrategy(Strategy[networking.Ingress]):
 
     def validate(self, new: networking.Ingress, env: Environment) -> list[Cause]:
         rules = _Rules(service_name=_service_name(env))
-        return self.validate_metadata(new) + rules.spec(new.spec) + _class_annotation(new)
+        return [*self.validate_metadata(new), *rules.spec(new.spec), *_class_annotation(new)]
 
     def validate_update(
         self, new: networking.Ingress, old: networking.Ingress, env: Environment
@@ -39,11 +39,12 @@ class IngressStrategy(Strategy[networking.Ingress]):
             service_name=strict.service_name,
             any_secret=any(_secret_problems(tls.secretName) for tls in old.spec.tls),
             any_wildcard=any(
-                "*" in rule.host and strict.rule_value("", rule.ingressRuleValue) for rule in old.spec.rules
+                "*" in rule.host and any(strict.rule_value("", rule.ingressRuleValue))
+                for rule in old.spec.rules
             ),
         )
         changed = metadata.object_meta_update(new.metadata, old.metadata)
-        return changed + self.validate_metadata(new) + rules.spec(new.spec)
+        return [*changed, *self.validate_metadata(new), *rules.spec(new.spec)]
 
     def warnings(self, new: networking.Ingress, old: networking.Ingress | None) -> Sequence[str]:
         if old is None and CLASS_ANNOTATION in new.metadata.annotations:
@@ -58,7 +59,7 @@ class IngressStatusStrategy(StatusStrategy[networking.Ingress]):
     def validate_update(
         self, new: networking.Ingress, old: networking.Ingress, env: Environment
     ) -> list[Cause]:
-        return metadata.object_meta_update(new.metadata, old.metadata) + _status(new.status.loadBalancer)
+        return [*metadata.object_meta_update(new.metadata, old.metadata), *_status(new.status.loadBalancer)]
 
     def warnings(self, new: networking.Ingress, old: networking.Ingress | None) -> Sequence[str]:
         return [
@@ -100,52 +101,43 @@ class _Rules:
     any_secret: bool = False
     any_wildcard: bool = False
 
-    def spec(self, spec: networking.IngressSpec) -> list[Cause]:
-        errors: list[Cause] = []
+    def spec(self, spec: networking.IngressSpec) -> Iterator[Cause]:
         if not spec.rules and not spec.HasField("defaultBackend"):
-            problem = "either `defaultBackend` or `rules` must be specified"
-            errors.append(field.invalid("spec", None, problem))
+            yield field.invalid("spec", None, "either `defaultBackend` or `rules` must be specified")
         if spec.HasField("defaultBackend"):
-            errors += self._backend("spec.defaultBackend", spec.defaultBackend)
+            yield from self._backend("spec.defaultBackend", spec.defaultBackend)
         for index, rule in enumerate(spec.rules):
-            errors += self._rule(f"spec.rules[{index}]", rule)
+            yield from self._rule(f"spec.rules[{index}]", rule)
         for index, tls in enumerate(spec.tls):
-            errors += self._tls(f"spec.tls[{index}]", tls)
+            yield from self._tls(f"spec.tls[{index}]", tls)
         if spec.HasField("ingressClassName"):
             name = spec.ingressClassName
-            errors += field.problems("spec.ingressClassName", name, names.dns_subdomain(name))
-        return errors
+            yield from field.problems("spec.ingressClassName", name, names.dns_subdomain(name))
 
-    def _tls(self, path: str, tls: networking.IngressTLS) -> list[Cause]:
-        errors: list[Cause] = []
+    def _tls(self, path: str, tls: networking.IngressTLS) -> Iterator[Cause]:
         for index, host in enumerate(tls.hosts):
-            errors += _host(f"{path}.hosts[{index}]", host)
+            yield from _host(f"{path}.hosts[{index}]", host)
         if not self.any_secret:
             problems = _secret_problems(tls.secretName)
-            errors += field.problems(f"{path}.secretName", tls.secretName, problems)
-        return errors
+            yield from field.problems(f"{path}.secretName", tls.secretName, problems)
 
-    def _rule(self, path: str, rule: networking.IngressRule) -> list[Cause]:
-        errors: list[Cause] = []
+    def _rule(self, path: str, rule: networking.IngressRule) -> Iterator[Cause]:
         at = f"{path}.host"
         if rule.host:
             if addresses.parse(rule.host) is not None:
-                errors.append(field.invalid(at, rule.host, "must be a DNS name, not an IP address"))
-            errors += _host(at, rule.host)
+                yield field.invalid(at, rule.host, "must be a DNS name, not an IP address")
+            yield from _host(at, rule.host)
         if "*" not in rule.host or not self.any_wildcard:
-            errors += self.rule_value(path, rule.ingressRuleValue)
-        return errors
+            yield from self.rule_value(path, rule.ingressRuleValue)
 
-    def rule_value(self, path: str, value: networking.IngressRuleValue) -> list[Cause]:
+    def rule_value(self, path: str, value: networking.IngressRuleValue) -> Iterator[Cause]:
         if not value.HasField("http"):
-            return []
-        errors: list[Cause] = []
+            return
         at = f"{path}.http.paths"
         if not value.http.paths:
-            errors.append(field.required(at))
+            yield field.required(at)
         for index, each in enumerate(value.http.paths):
-            errors += self._http_path(f"{at}[{index}]", each)
-        return errors
+            yield from self._http_path(f"{at}[{index}]", each)
 
     def _http_path(self, path: str, found: networking.HTTPIngressPath) -> list[Cause]:
         if not found.HasField("pathType"):
@@ -168,7 +160,7 @@ class _Rules:
         if resource and service:
             return [field.invalid(path, "", "cannot set both resource and service backends")]
         if resource:
-            return typed_reference(f"{path}.resource", backend.resource)
+            return list(typed_reference(f"{path}.resource", backend.resource))
         if not service:
             return [field.invalid(path, "", "resource or service backend is required")]
         name, port = backend.service.name, backend.service.port
@@ -189,20 +181,17 @@ class _Rules:
         return errors
 
 
-def _status(status: networking.IngressLoadBalancerStatus) -> list[Cause]:
+def _status(status: networking.IngressLoadBalancerStatus) -> Iterator[Cause]:
     """ValidateIngressLoadBalancerStatus."""
-    errors: list[Cause] = []
     for index, ingress in enumerate(status.ingress):
         at = f"status.loadBalancer.ingress[{index}]"
         if ingress.ip:
-            errors += addresses.ip_address(f"{at}.ip", ingress.ip)
+            yield from addresses.ip_address(f"{at}.ip", ingress.ip)
         if ingress.hostname:
             host = ingress.hostname
-            errors += field.problems(f"{at}.hostname", host, names.dns_subdomain(host))
+            yield from field.problems(f"{at}.hostname", host, names.dns_subdomain(host))
             if addresses.parse(host) is not None:
-                problem = "must be a DNS name, not an IP address"
-                errors.append(field.invalid(f"{at}.hostname", host, problem))
-    return errors
+                yield field.invalid(f"{at}.hostname", host, "must be a DNS name, not an IP address")
 
 
 _HOSTS_SHOWN_MAX = 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.printing.cells import NONE, age
@@ -21,7 +23,7 @@ class IPAddressStrategy(Strategy[networking.IPAddress]):
         return addresses.canonical_problems(name)
 
     def validate(self, new: networking.IPAddress, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _parent(new.spec)
+        return [*self.validate_metadata(new), *_parent(new.spec)]
 
     def validate_update(
         self, new: networking.IPAddress, old: networking.IPAddress, env: Environment
@@ -35,21 +37,20 @@ class IPAddressStrategy(Strategy[networking.IPAddress]):
         return [*errors, field.invalid("spec.parentRef", value, field.IMMUTABLE)]
 
 
-def _parent(spec: networking.IPAddressSpec) -> list[Cause]:
+def _parent(spec: networking.IPAddressSpec) -> Iterator[Cause]:
     """validateIPAddressParentReference; the group of Services is "", so it may be missing."""
     path = "spec.parentRef"
     if not spec.HasField("parentRef"):
-        return [field.required(path)]
+        yield field.required(path)
+        return
     parent = spec.parentRef
-    errors: list[Cause] = []
     if parent.group:
         problems = names.dns_subdomain(parent.group)
-        errors += field.problems(f"{path}.group", parent.group, problems)
-    errors += segment(f"{path}.resource", parent.resource)
-    errors += segment(f"{path}.name", parent.name)
+        yield from field.problems(f"{path}.group", parent.group, problems)
+    yield from segment(f"{path}.resource", parent.resource)
+    yield from segment(f"{path}.name", parent.name)
     if parent.namespace:
-        errors += segment(f"{path}.namespace", parent.namespace)
-    return errors
+        yield from segment(f"{path}.namespace", parent.namespace)
 
 
 def _row(obj: networking.IPAddress, now: float) -> Row:

@@ -87,30 +87,26 @@ def _ports(path: str, ports: Iterable[networking.NetworkPolicyPort]) -> list[Cau
     return [cause for index, port in enumerate(ports) for cause in _port(f"{path}[{index}]", port)]
 
 
-def _port(path: str, found: networking.NetworkPolicyPort) -> list[Cause]:
+def _port(path: str, found: networking.NetworkPolicyPort) -> Iterator[Cause]:
     """ValidateNetworkPolicyPort."""
-    errors: list[Cause] = []
     if found.HasField("protocol") and found.protocol not in _PROTOCOLS:
-        errors.append(field.not_supported(f"{path}.protocol", found.protocol, _PROTOCOLS))
+        yield field.not_supported(f"{path}.protocol", found.protocol, _PROTOCOLS)
     at, last = f"{path}.endPort", found.HasField("endPort")
     if not found.HasField("port"):
         if last:
-            problem = "may not be specified when `port` is not specified"
-            errors.append(field.invalid(at, found.endPort, problem))
+            yield field.invalid(at, found.endPort, "may not be specified when `port` is not specified")
     elif found.port.type == _INT:
         first = found.port.intVal
-        errors += addresses.port(f"{path}.port", first)
+        yield from addresses.port(f"{path}.port", first)
         if last:
             if found.endPort < first:
-                errors.append(field.invalid(at, first, "must be greater than or equal to `port`"))
-            errors += addresses.port(at, found.endPort)
+                yield field.invalid(at, first, "must be greater than or equal to `port`")
+            yield from addresses.port(at, found.endPort)
     else:
         if last:
-            problem = "may not be specified when `port` is non-numeric"
-            errors.append(field.invalid(at, found.endPort, problem))
+            yield field.invalid(at, found.endPort, "may not be specified when `port` is non-numeric")
         name = found.port.strVal
-        errors += field.problems(f"{path}.port", name, addresses.port_name(name))
-    return errors
+        yield from field.problems(f"{path}.port", name, addresses.port_name(name))
 
 
 def _peers_of(path: str, peers: Iterable[networking.NetworkPolicyPeer]) -> list[Cause]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.printing.cells import age
@@ -12,22 +14,20 @@ from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import node
 
 
-def _validate(obj: node.RuntimeClass) -> list[Cause]:
-    errors = field.problems("handler", obj.handler, names.dns_label(obj.handler))
+def _validate(obj: node.RuntimeClass) -> Iterator[Cause]:
+    yield from field.problems("handler", obj.handler, names.dns_label(obj.handler))
     if obj.HasField("overhead"):
-        errors += quantities.requirements("overhead", {}, obj.overhead.podFixed)
+        yield from quantities.requirements("overhead", {}, obj.overhead.podFixed)
     if obj.HasField("scheduling"):
-        errors += metadata.validate_labels("scheduling.nodeSelector", obj.scheduling.nodeSelector)
-        errors += scheduling_terms.tolerations("scheduling.tolerations", obj.scheduling.tolerations)
-    return errors
+        yield from metadata.validate_labels("scheduling.nodeSelector", obj.scheduling.nodeSelector)
+        yield from scheduling_terms.tolerations("scheduling.tolerations", obj.scheduling.tolerations)
 
 
-def _validate_update(new: node.RuntimeClass, old: node.RuntimeClass) -> list[Cause]:
+def _validate_update(new: node.RuntimeClass, old: node.RuntimeClass) -> Iterator[Cause]:
     """The whole of an update, as upstream orders it."""
-    errors = _validate(new)
+    yield from _validate(new)
     if new.handler != old.handler:
-        errors.append(field.invalid("handler", new.handler, field.IMMUTABLE))
-    return errors
+        yield field.invalid("handler", new.handler, field.IMMUTABLE)
 
 
 def _row(obj: node.RuntimeClass, now: float) -> Row:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
 from nominee.apiserver.printing.cells import age
@@ -17,10 +19,9 @@ from nominee.machinery.wire import codec
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 
-def _validate(obj: policy.PodDisruptionBudget) -> list[Cause]:
+def _validate(obj: policy.PodDisruptionBudget) -> Iterator[Cause]:
     """The spec."""
     spec = obj.spec
-    errors: list[Cause] = []
     least, most = spec.HasField("minAvailable"), spec.HasField("maxUnavailable")
     if least and most:
         value = {
@@ -31,25 +32,23 @@ def _validate(obj: policy.PodDisruptionBudget) -> list[Cause]:
                 spec.unhealthyPodEvictionPolicy if spec.HasField("unhealthyPodEvictionPolicy") else None
             ),
         }
-        errors.append(field.invalid("spec", value, "minAvailable and maxUnavailable cannot be both set"))
+        yield field.invalid("spec", value, "minAvailable and maxUnavailable cannot be both set")
     if least:
-        errors += int_or_percent("spec.minAvailable", spec.minAvailable)
+        yield from int_or_percent("spec.minAvailable", spec.minAvailable)
     if most:
-        errors += int_or_percent("spec.maxUnavailable", spec.maxUnavailable)
+        yield from int_or_percent("spec.maxUnavailable", spec.maxUnavailable)
     if spec.HasField("selector"):
-        errors += label_selector("spec.selector", spec.selector)
+        yield from label_selector("spec.selector", spec.selector)
     if spec.HasField("unhealthyPodEvictionPolicy") and spec.unhealthyPodEvictionPolicy not in _POLICIES:
-        errors.append(
-            field.not_supported("spec.unhealthyPodEvictionPolicy", spec.unhealthyPodEvictionPolicy, _POLICIES)
+        yield field.not_supported(
+            "spec.unhealthyPodEvictionPolicy", spec.unhealthyPodEvictionPolicy, _POLICIES
         )
-    return errors
 
 
-def _validate_status(found: policy.PodDisruptionBudgetStatus) -> list[Cause]:
-    errors = conditions.conditions("status.conditions", found.conditions)
+def _validate_status(found: policy.PodDisruptionBudgetStatus) -> Iterator[Cause]:
+    yield from conditions.conditions("status.conditions", found.conditions)
     for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
-        errors += field.non_negative(f"status.{name}", getattr(found, name))
-    return errors
+        yield from field.non_negative(f"status.{name}", getattr(found, name))
 
 
 class BudgetStrategy(Strategy[policy.PodDisruptionBudget]):
@@ -59,19 +58,19 @@ class BudgetStrategy(Strategy[policy.PodDisruptionBudget]):
     validates_metadata = False
 
     def validate(self, new: policy.PodDisruptionBudget, env: Environment) -> list[Cause]:
-        return _validate(new)
+        return list(_validate(new))
 
     def validate_update(
         self, new: policy.PodDisruptionBudget, old: policy.PodDisruptionBudget, env: Environment
     ) -> list[Cause]:
-        return _validate(new)
+        return list(_validate(new))
 
 
 class BudgetStatusStrategy(StatusStrategy[policy.PodDisruptionBudget]):
     def validate_update(
         self, new: policy.PodDisruptionBudget, old: policy.PodDisruptionBudget, env: Environment
     ) -> list[Cause]:
-        return _validate_status(new.status)
+        return list(_validate_status(new.status))
 
 
 def _row(budget: policy.PodDisruptionBudget, now: float) -> Row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
@@ -23,55 +23,46 @@ class RoleStrategy(Strategy[Role]):
         return names.path_segment(name)
 
     def validate(self, new: Role, env: Environment) -> list[Cause]:
-        errors = self.validate_metadata(new) + _rules(new.rules, namespaced=self.kind.namespaced)
-        return errors + _aggregation(new) if isinstance(new, rbac.ClusterRole) else errors
+        errors = [*self.validate_metadata(new), *_rules(new.rules, namespaced=self.kind.namespaced)]
+        return [*errors, *_aggregation(new)] if isinstance(new, rbac.ClusterRole) else errors
 
     def validate_update(self, new: Role, old: Role, env: Environment) -> list[Cause]:
         return self.validate(new, env) + metadata.object_meta_update(new.metadata, old.metadata)
 
 
-def _rules(found: Iterable[rbac.PolicyRule], *, namespaced: bool) -> list[Cause]:
+def _rules(found: Iterable[rbac.PolicyRule], *, namespaced: bool) -> Iterator[Cause]:
     """PolicyRules of a Role (`namespaced`) or ClusterRole."""
-    errors: list[Cause] = []
     for index, rule in enumerate(found):
-        errors += _rule(f"rules[{index}]", rule, namespaced=namespaced)
-    return errors
+        yield from _rule(f"rules[{index}]", rule, namespaced=namespaced)
 
 
-def _rule(path: str, rule: rbac.PolicyRule, *, namespaced: bool) -> list[Cause]:
-    errors = []
+def _rule(path: str, rule: rbac.PolicyRule, *, namespaced: bool) -> Iterator[Cause]:
     if not rule.verbs:
-        errors.append(field.required(f"{path}.verbs", "verbs must contain at least one value"))
+        yield field.required(f"{path}.verbs", "verbs must contain at least one value")
     if rule.nonResourceURLs:
         at, urls = f"{path}.nonResourceURLs", list(rule.nonResourceURLs)
         if namespaced:
-            errors.append(field.invalid(at, urls, "namespaced rules cannot apply to non-resource URLs"))
+            yield field.invalid(at, urls, "namespaced rules cannot apply to non-resource URLs")
         if rule.apiGroups or rule.resources or rule.resourceNames:
             problem = "rules cannot apply to both regular resources and non-resource URLs"
-            errors.append(field.invalid(at, urls, problem))
-        return errors
+            yield field.invalid(at, urls, problem)
+        return
     if not rule.apiGroups:
-        errors.append(
-            field.required(f"{path}.apiGroups", "resource rules must supply at least one api group")
-        )
+        yield field.required(f"{path}.apiGroups", "resource rules must supply at least one api group")
     if not rule.resources:
-        errors.append(field.required(f"{path}.resources", "resource rules must supply at least one resource"))
-    return errors
+        yield field.required(f"{path}.resources", "resource rules must supply at least one resource")
 
 
-def _aggregation(role: rbac.ClusterRole) -> list[Cause]:
+def _aggregation(role: rbac.ClusterRole) -> Iterator[Cause]:
     """A ClusterRole's aggregationRule."""
     if not role.HasField("aggregationRule"):
-        return []
+        return
     path = "aggregationRule.clusterRoleSelectors"
     if not role.aggregationRule.clusterRoleSelectors:
-        return [
-            field.required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")
-        ]
-    errors = []
+        yield field.required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")
+        return
     for index, selector in enumerate(role.aggregationRule.clusterRoleSelectors):
-        errors += selectors.label_selector(f"{path}[{index}]", selector)
-    return errors
+        yield from selectors.label_selector(f"{path}[{index}]", selector)
 
 
 ROLE = KindRules(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from nominee.apiserver.kinds.resource import device_terms
@@ -66,38 +66,37 @@ def _request(path: str, request: devices.DeviceRequest) -> list[Cause]:
 
 
 def _alternative(path: str, request: devices.DeviceSubRequest) -> list[Cause]:
-    return device_names.label(f"{path}.name", request.name) + _device_request(path, request)
+    return [*device_names.label(f"{path}.name", request.name), *_device_request(path, request)]
 
 
-def _device_request(path: str, request: devices.ExactDeviceRequest | devices.DeviceSubRequest) -> list[Cause]:
-    errors = device_names.device_class(f"{path}.deviceClassName", request.deviceClassName)
-    errors += device_terms.selectors(f"{path}.selectors", request.selectors)
+def _device_request(
+    path: str, request: devices.ExactDeviceRequest | devices.DeviceSubRequest
+) -> Iterator[Cause]:
+    yield from device_names.device_class(f"{path}.deviceClassName", request.deviceClassName)
+    yield from device_terms.selectors(f"{path}.selectors", request.selectors)
     mode, count = request.allocationMode, request.count
     if mode == "All":
         if count:
-            problem = "must not be specified when allocationMode is 'All'"
-            errors.append(field.invalid(f"{path}.count", count, problem))
+            yield field.invalid(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
     elif mode == "ExactCount":
         if count <= 0:
-            errors.append(field.invalid(f"{path}.count", count, "must be greater than zero"))
+            yield field.invalid(f"{path}.count", count, "must be greater than zero")
     else:
-        errors.append(field.not_supported(f"{path}.allocationMode", mode, _MODES))
+        yield field.not_supported(f"{path}.allocationMode", mode, _MODES)
     for index, toleration in enumerate(request.tolerations):
-        errors += device_terms.toleration(f"{path}.tolerations[{index}]", toleration)
-    return errors
+        yield from device_terms.toleration(f"{path}.tolerations[{index}]", toleration)
 
 
-def request_reference(known: Requests, path: str, name: str) -> list[Cause]:
+def request_reference(known: Requests, path: str, name: str) -> Iterator[Cause]:
     """`request`, or `request/alternative`."""
     parts = name.split("/")
     if len(parts) > 2:
-        return [field.invalid(path, name, _UNKNOWN)]
-    errors: list[Cause] = []
+        yield field.invalid(path, name, _UNKNOWN)
+        return
     for part in parts:
-        errors += device_names.label(path, part)
+        yield from device_names.label(path, part)
     if parts[0] not in known or (len(parts) == 2 and parts[1] not in known[parts[0]]):
-        errors.append(field.invalid(path, name, _UNKNOWN))
-    return errors
+        yield field.invalid(path, name, _UNKNOWN)
 
 
 def request_references(known: Requests, path: str, found: list[str]) -> list[Cause]:
@@ -107,10 +106,10 @@ def request_references(known: Requests, path: str, found: list[str]) -> list[Cau
 def _constraint(known: Requests, path: str, constraint: devices.DeviceConstraint) -> list[Cause]:
     errors = request_references(known, f"{path}.requests", list(constraint.requests))
     if constraint.HasField("matchAttribute"):
-        return errors + device_names.fully_qualified(f"{path}.matchAttribute", constraint.matchAttribute)
+        return [*errors, *device_names.fully_qualified(f"{path}.matchAttribute", constraint.matchAttribute)]
     if constraint.HasField("distinctAttribute"):
         at = f"{path}.distinctAttribute"
-        return errors + device_names.fully_qualified(at, constraint.distinctAttribute)
+        return [*errors, *device_names.fully_qualified(at, constraint.distinctAttribute)]
     problem = (
         'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from nominee.apiserver.kinds.resource import device_terms
@@ -64,22 +65,21 @@ def _device_key(device: devices.AllocatedDeviceStatus | devices.DeviceRequestAll
     return f"{device.driver}/{device.pool}/{device.device}{share}"
 
 
-def _device_status(given: set[str], path: str, device: devices.AllocatedDeviceStatus) -> list[Cause]:
-    errors = device_names.driver(f"{path}.driver", device.driver)
-    errors += device_names.pool(f"{path}.pool", device.pool)
-    errors += device_names.label(f"{path}.device", device.device)
+def _device_status(given: set[str], path: str, device: devices.AllocatedDeviceStatus) -> Iterator[Cause]:
+    yield from device_names.driver(f"{path}.driver", device.driver)
+    yield from device_names.pool(f"{path}.pool", device.pool)
+    yield from device_names.label(f"{path}.device", device.device)
     key = _device_key(device)
     if key not in given:
-        errors.append(field.invalid(path, key, "must be an allocated device in the claim"))
+        yield field.invalid(path, key, "must be an allocated device in the claim")
     if len(device.conditions) > _CONDITIONS_MAX:
-        errors.append(field.too_many(f"{path}.conditions", len(device.conditions), _CONDITIONS_MAX))
-    errors += conditions.conditions(f"{path}.conditions", device.conditions)
+        yield field.too_many(f"{path}.conditions", len(device.conditions), _CONDITIONS_MAX)
+    yield from conditions.conditions(f"{path}.conditions", device.conditions)
     if device.HasField("data") and device.data.raw:
-        errors += device_terms.raw(f"{path}.data", device.data.raw, _DATA_BYTES_MAX)
+        yield from device_terms.raw(f"{path}.data", device.data.raw, _DATA_BYTES_MAX)
     for name, bytes_max in _NETWORK_BYTES_MAX.items():
         if len(getattr(device.networkData, name).encode()) > bytes_max:
-            errors.append(field.too_long(f"{path}.networkData.{name}", bytes_max))
-    return errors
+            yield field.too_long(f"{path}.networkData.{name}", bytes_max)
 
 
 def _allocation(path: str, allocation: devices.AllocationResult, known: Requests) -> list[Cause]:
@@ -97,19 +97,19 @@ def _allocation(path: str, allocation: devices.AllocationResult, known: Requests
     return errors
 
 
-def _result(known: Requests, path: str, result: devices.DeviceRequestAllocationResult) -> list[Cause]:
-    errors = request_reference(known, f"{path}.request", result.request)
-    errors += device_names.driver(f"{path}.driver", result.driver)
-    errors += device_names.pool(f"{path}.pool", result.pool)
-    errors += device_names.label(f"{path}.device", result.device)
-    errors += device_terms.binding_conditions(path, result.bindingConditions, result.bindingFailureConditions)
+def _result(known: Requests, path: str, result: devices.DeviceRequestAllocationResult) -> Iterator[Cause]:
+    yield from request_reference(known, f"{path}.request", result.request)
+    yield from device_names.driver(f"{path}.driver", result.driver)
+    yield from device_names.pool(f"{path}.pool", result.pool)
+    yield from device_names.label(f"{path}.device", result.device)
+    yield from device_terms.binding_conditions(
+        path, result.bindingConditions, result.bindingFailureConditions
+    )
     for index, toleration in enumerate(result.tolerations):
-        errors += device_terms.toleration(f"{path}.tolerations[{index}]", toleration)
-    return errors
+        yield from device_terms.toleration(f"{path}.tolerations[{index}]", toleration)
 
 
-def _config(known: Requests, path: str, config: devices.DeviceAllocationConfiguration) -> list[Cause]:
-    errors: list[Cause] = []
-    errors += field.choice(f"{path}.source", config.source, _SOURCES)
-    errors += request_references(known, f"{path}.requests", list(config.requests))
-    return errors + device_terms.configuration(path, config.deviceConfiguration)
+def _config(known: Requests, path: str, config: devices.DeviceAllocationConfiguration) -> Iterator[Cause]:
+    yield from field.choice(f"{path}.source", config.source, _SOURCES)
+    yield from request_references(known, f"{path}.requests", list(config.requests))
+    yield from device_terms.configuration(path, config.deviceConfiguration)

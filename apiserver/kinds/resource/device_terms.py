@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nominee.apiserver.validation import device_names, field, lists, names
 from nominee.machinery.api.errors import Cause
@@ -42,7 +42,7 @@ def configuration(path: str, found: devices.DeviceConfiguration) -> list[Cause]:
     if not found.HasField("opaque"):
         return [field.required(f"{path}.opaque")]
     at = f"{path}.opaque"
-    errors = device_names.driver(f"{at}.driver", found.opaque.driver)
+    errors = list(device_names.driver(f"{at}.driver", found.opaque.driver))
     return errors + raw(f"{at}.parameters", found.opaque.parameters.raw, _PARAMETERS_BYTES_MAX)
 
 
@@ -90,8 +90,7 @@ def toleration(path: str, found: devices.DeviceToleration) -> list[Cause]:
     errors = label_name(f"{path}.key", found.key) if found.key else []
     if found.operator == "Exists":
         if found.value:
-            problem = "must be empty for operator `Exists`"
-            errors.append(field.invalid(f"{path}.value", found.value, problem))
+            errors.append(field.invalid(f"{path}.value", found.value, "must be empty for operator `Exists`"))
     elif found.operator == "Equal":
         errors += label_value(f"{path}.value", found.value)
     elif not found.operator:
@@ -101,19 +100,16 @@ def toleration(path: str, found: devices.DeviceToleration) -> list[Cause]:
     return errors + (_effect(f"{path}.effect", found.effect) if found.effect else [])
 
 
-def binding_conditions(path: str, conditions: Sequence[str], failures: Sequence[str]) -> list[Cause]:
+def binding_conditions(path: str, conditions: Sequence[str], failures: Sequence[str]) -> Iterator[Cause]:
     """Check the conditions that a device sets before pods are bound (KEP-5007)."""
     at, other = f"{path}.bindingConditions", f"{path}.bindingFailureConditions"
-    errors = lists.distinct(at, conditions, _CONDITIONS_MAX, label_name)
-    errors += lists.distinct(other, failures, _CONDITIONS_MAX, label_name)
+    yield from lists.distinct(at, conditions, _CONDITIONS_MAX, label_name)
+    yield from lists.distinct(other, failures, _CONDITIONS_MAX, label_name)
     for index, name in enumerate(failures):
         if name in conditions:
             problem = "bindingFailureConditions must not overlap with bindingConditions"
-            errors.append(field.invalid(f"{other}[{index}]", name, problem))
+            yield field.invalid(f"{other}[{index}]", name, problem)
     if failures and not conditions:
-        problem = "bindingConditions are required to use bindingFailureConditions"
-        errors.append(field.invalid(at, None, problem))
+        yield field.invalid(at, None, "bindingConditions are required to use bindingFailureConditions")
     if conditions and not failures:
-        problem = "bindingFailureConditions are required to use bindingConditions"
-        errors.append(field.invalid(other, None, problem))
-    return errors
+        yield field.invalid(other, None, "bindingFailureConditions are required to use bindingConditions")

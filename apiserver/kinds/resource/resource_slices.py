@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from nominee.apiserver.kinds.resource import device_terms
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
@@ -40,7 +41,7 @@ _SEMVER = re.compile(
 
 def _validate(obj: devices.ResourceSlice) -> list[Cause]:
     spec = obj.spec
-    errors = device_names.driver("spec.driver", spec.driver)
+    errors = list(device_names.driver("spec.driver", spec.driver))
     errors += device_names.pool("spec.pool.name", spec.pool.name)
     if spec.pool.resourceSliceCount <= 0:
         path = "spec.pool.resourceSliceCount"
@@ -80,34 +81,31 @@ def _validate_change(new: devices.ResourceSlice, old: devices.ResourceSlice) -> 
     return errors + field.immutable("spec.nodeName", after, before)
 
 
-def _placement(spec: devices.ResourceSliceSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _placement(spec: devices.ResourceSliceSpec) -> Iterator[Cause]:
     given: list[str] = []
     if spec.HasField("nodeName"):
         if spec.nodeName:
             given.append("`nodeName`")
-            errors += device_names.subdomain("spec.nodeName", spec.nodeName)
+            yield from device_names.subdomain("spec.nodeName", spec.nodeName)
         else:
-            problem = "must be either unset or set to a non-empty string"
-            errors.append(field.invalid("spec.nodeName", "", problem))
+            yield field.invalid("spec.nodeName", "", "must be either unset or set to a non-empty string")
     if spec.HasField("nodeSelector"):
         given.append("`nodeSelector`")
-        errors += node_selector("spec.nodeSelector", spec.nodeSelector)
+        yield from node_selector("spec.nodeSelector", spec.nodeSelector)
         if len(spec.nodeSelector.nodeSelectorTerms) != 1:
             problem = "must have exactly one node selector term"
-            errors.append(field.invalid("spec.nodeSelector.nodeSelectorTerms", None, problem))
+            yield field.invalid("spec.nodeSelector.nodeSelectorTerms", None, problem)
     for name in ("allNodes", "perDeviceNodeSelection"):
         if spec.HasField(name):
             if getattr(spec, name):
                 given.append(f"`{name}`")
             else:
-                errors.append(field.invalid(f"spec.{name}", False, "must be either unset or set to true"))
+                yield field.invalid(f"spec.{name}", False, "must be either unset or set to true")
     if not given:
-        errors.append(field.required("spec", _ONE_OF))
+        yield field.required("spec", _ONE_OF)
     elif len(given) > 1:
         shown = "{" + ", ".join(given) + "}"
-        errors.append(field.invalid("spec", shown, f"{_ONE_OF}, but multiple fields are set"))
-    return errors
+        yield field.invalid("spec", shown, f"{_ONE_OF}, but multiple fields are set")
 
 
 def _device(path: str, device: devices.Device, *, own_nodes: bool) -> list[Cause]:
@@ -133,60 +131,58 @@ def _device(path: str, device: devices.Device, *, own_nodes: bool) -> list[Cause
         key=lambda found: found.counterSet,
     )
     errors += _device_placement(path, device, own_nodes=own_nodes)
-    return errors + device_terms.binding_conditions(
-        path, device.bindingConditions, device.bindingFailureConditions
-    )
+    return [
+        *errors,
+        *device_terms.binding_conditions(path, device.bindingConditions, device.bindingFailureConditions),
+    ]
 
 
-def _device_placement(path: str, device: devices.Device, *, own_nodes: bool) -> list[Cause]:
+def _device_placement(path: str, device: devices.Device, *, own_nodes: bool) -> Iterator[Cause]:
     present = [name for name in ("nodeName", "nodeSelector", "allNodes") if device.HasField(name)]
     if not own_nodes:
         if not present:
-            return []
+            return
         problem = (
             "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to"
             " true in the ResourceSlice spec"
         )
-        return [field.invalid(path, None, problem)]
-    errors: list[Cause] = []
+        yield field.invalid(path, None, problem)
+        return
     if "nodeName" in present:
         if device.nodeName:
-            errors += device_names.subdomain(f"{path}.nodeName", device.nodeName)
+            yield from device_names.subdomain(f"{path}.nodeName", device.nodeName)
         else:
             present.remove("nodeName")
-            errors.append(field.invalid(f"{path}.nodeName", "", "must not be empty"))
+            yield field.invalid(f"{path}.nodeName", "", "must not be empty")
     if "nodeSelector" in present:
-        errors += node_selector(f"{path}.nodeSelector", device.nodeSelector)
+        yield from node_selector(f"{path}.nodeSelector", device.nodeSelector)
     if "allNodes" in present and not device.allNodes:
         present.remove("allNodes")
-        errors.append(field.invalid(f"{path}.allNodes", False, "must be either unset or set to true"))
+        yield field.invalid(f"{path}.allNodes", False, "must be either unset or set to true")
     if not present:
-        errors.append(field.required(path, _ONE_OF_DEVICE))
+        yield field.required(path, _ONE_OF_DEVICE)
     elif len(present) > 1:
         shown = "{" + ", ".join(f"`{name}`" for name in present) + "}"
-        errors.append(field.invalid(path, shown, _ONE_OF_DEVICE))
-    return errors
+        yield field.invalid(path, shown, _ONE_OF_DEVICE)
 
 
 def _listed(attribute: devices.DeviceAttribute) -> bool:
     return bool(attribute.ints or attribute.bools or attribute.strings or attribute.versions)
 
 
-def _attribute(path: str, attribute: devices.DeviceAttribute) -> list[Cause]:
-    errors: list[Cause] = []
+def _attribute(path: str, attribute: devices.DeviceAttribute) -> Iterator[Cause]:
     count = sum(attribute.HasField(name) for name in ("int", "bool", "string", "version"))
     count += sum(bool(getattr(attribute, name)) for name in ("ints", "bools", "strings", "versions"))
     if len(attribute.string.encode()) > _VALUE_LENGTH_MAX:
-        errors.append(field.too_long(f"{path}.string", _VALUE_LENGTH_MAX))
+        yield field.too_long(f"{path}.string", _VALUE_LENGTH_MAX)
     if attribute.HasField("version"):
         if not _SEMVER.fullmatch(attribute.version):
             problem = "must be a string compatible with semver.org spec 2.0.0"
-            errors.append(field.invalid(f"{path}.version", attribute.version, problem))
+            yield field.invalid(f"{path}.version", attribute.version, problem)
         if len(attribute.version.encode()) > _VALUE_LENGTH_MAX:
-            errors.append(field.too_long(f"{path}.version", _VALUE_LENGTH_MAX))
+            yield field.too_long(f"{path}.version", _VALUE_LENGTH_MAX)
     if count != 1:
-        errors.append(field.invalid(path, "", "exactly one value must be specified"))
-    return errors
+        yield field.invalid(path, "", "exactly one value must be specified")
 
 
 def _counters(path: str, name_field: str, name: str, counters: list[str]) -> list[Cause]:

@@ -6,7 +6,7 @@ generates its rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from nominee.apiserver.validation import declarative, field
@@ -19,7 +19,7 @@ _CONSTRAINTS_MAX = 1
 _PRIORITY_MAX = 1_000_000_000
 _MODES = ("Pod", "PodGroup")
 Terms = workloads.PodGroupSpec | workloads.PodGroupTemplate
-Check = Callable[[str, Any], list[Cause]]
+Check = Callable[[str, Any], Iterable[Cause]]
 
 # Fields and their gates; "" for DRAWorkloadResourceClaims, which is alpha and not here: never known.
 GATED: dict[str, str] = {
@@ -61,18 +61,16 @@ def checks() -> dict[str, Check]:
     }
 
 
-def terms(path: str, found: Terms, gates: Gates) -> list[Cause]:
+def terms(path: str, found: Terms, gates: Gates) -> Iterator[Cause]:
     """Check the terms of a new PodGroup or of a template."""
-    errors: list[Cause] = []
     for name, check in checks().items():
         at = f"{path}.{name}"
         if name != "schedulingPolicy" and not is_set(found, name):
             continue
         if not known(name, gates) and GATED[name]:
-            errors.append(field.forbidden(at, ""))
+            yield field.forbidden(at, "")
         else:
-            errors += check(at, getattr(found, name))
-    return errors
+            yield from check(at, getattr(found, name))
 
 
 def _policy(path: str, policy: workloads.PodGroupSchedulingPolicy) -> list[Cause]:
@@ -86,7 +84,7 @@ def _policy(path: str, policy: workloads.PodGroupSchedulingPolicy) -> list[Cause
 
 
 def _constraints(path: str, found: workloads.PodGroupSchedulingConstraints) -> list[Cause]:
-    return declarative.items(f"{path}.topology", found.topology, _CONSTRAINTS_MAX, _constraint)
+    return list(declarative.items(f"{path}.topology", found.topology, _CONSTRAINTS_MAX, _constraint))
 
 
 def _constraint(path: str, constraint: workloads.TopologyConstraint) -> list[Cause]:
@@ -95,18 +93,17 @@ def _constraint(path: str, constraint: workloads.TopologyConstraint) -> list[Cau
 
 
 def _claims(path: str, found: Any) -> list[Cause]:
-    return declarative.items(path, found, _CLAIMS_MAX, _claim, key=lambda claim: claim.name)
+    return list(declarative.items(path, found, _CLAIMS_MAX, _claim, key=lambda claim: claim.name))
 
 
-def _claim(path: str, claim: workloads.PodGroupResourceClaim) -> list[Cause]:
+def _claim(path: str, claim: workloads.PodGroupResourceClaim) -> Iterator[Cause]:
     members = ("resourceClaimName", "resourceClaimTemplateName")
-    errors = declarative.union(path, claim, members)
+    yield from declarative.union(path, claim, members)
     at = f"{path}.name"
-    errors += declarative.short_name(at, claim.name) if claim.name else [field.required(at)]
+    yield from declarative.short_name(at, claim.name) if claim.name else [field.required(at)]
     for name in members:
         if claim.HasField(name):
-            errors += declarative.long_name(f"{path}.{name}", getattr(claim, name))
-    return errors
+            yield from declarative.long_name(f"{path}.{name}", getattr(claim, name))
 
 
 def _mode(path: str, mode: str) -> list[Cause]:

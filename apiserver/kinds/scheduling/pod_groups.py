@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.scheduling import pod_group_terms
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep_metadata
@@ -28,13 +30,13 @@ class PodGroupStrategy(Strategy[workloads.PodGroup]):
         errors = self.validate_metadata(new)
         if new.spec.HasField("podGroupTemplateRef"):
             errors += _reference("spec.podGroupTemplateRef", new.spec.podGroupTemplateRef)
-        return errors + pod_group_terms.terms("spec", new.spec, env.gates)
+        return [*errors, *pod_group_terms.terms("spec", new.spec, env.gates)]
 
     def validate_update(
         self, new: workloads.PodGroup, old: workloads.PodGroup, env: Environment
     ) -> list[Cause]:
         errors = metadata.object_meta_update(new.metadata, old.metadata)
-        return errors + _changes(new.spec, old.spec, env.gates)
+        return [*errors, *_changes(new.spec, old.spec, env.gates)]
 
 
 class PodGroupStatusStrategy(StatusStrategy[workloads.PodGroup]):
@@ -54,7 +56,7 @@ class PodGroupStatusStrategy(StatusStrategy[workloads.PodGroup]):
         self, new: workloads.PodGroup, old: workloads.PodGroup, env: Environment
     ) -> list[Cause]:
         changed = metadata.object_meta_update(new.metadata, old.metadata)
-        return changed + conditions.conditions("status.conditions", new.status.conditions)
+        return [*changed, *conditions.conditions("status.conditions", new.status.conditions)]
 
 
 def _reference(path: str, reference: workloads.PodGroupTemplateReference) -> list[Cause]:
@@ -68,19 +70,17 @@ def _reference(path: str, reference: workloads.PodGroupTemplateReference) -> lis
     return errors + (declarative.short_name(at, name) if name else [field.required(at)])
 
 
-def _changes(new: workloads.PodGroupSpec, old: workloads.PodGroupSpec, gates: Gates) -> list[Cause]:
+def _changes(new: workloads.PodGroupSpec, old: workloads.PodGroupSpec, gates: Gates) -> Iterator[Cause]:
     """Check that an update changes no immutable field, and no field whose gate is off."""
     after, before = codec.to_json(new), codec.to_json(old)
-    errors: list[Cause] = []
     for name in _FIELDS:
         value = after.get(name)
         if value == before.get(name):
             continue
         if value is not None and pod_group_terms.GATED.get(name) and not pod_group_terms.known(name, gates):
-            errors.append(field.forbidden(f"spec.{name}", ""))
+            yield field.forbidden(f"spec.{name}", "")
         else:
-            errors.append(declarative.immutable(f"spec.{name}", value))
-    return errors
+            yield declarative.immutable(f"spec.{name}", value)
 
 
 RULES = KindRules(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.printing.cells import age
@@ -16,9 +18,8 @@ _SYSTEM_PREFIX = "system-"
 _POLICIES = ("Never", "PreemptLowerPriority")
 
 
-def _validate(obj: scheduling.PriorityClass) -> list[Cause]:
+def _validate(obj: scheduling.PriorityClass) -> Iterator[Cause]:
     """Beside its metadata. Only the built-in classes may have the system's prefix and values."""
-    errors: list[Cause] = []
     name = obj.metadata.name
     if name.startswith(_SYSTEM_PREFIX):
         if SYSTEM_CLASSES.get(name) != obj.value:
@@ -29,11 +30,11 @@ def _validate(obj: scheduling.PriorityClass) -> list[Cause]:
                 else f"priority class names with '{_SYSTEM_PREFIX}' prefix are reserved for system use only."
                 f" error: value of {name} PriorityClass must be {SYSTEM_CLASSES[name]}"
             )
-            errors.append(field.forbidden("metadata.name", problem))
+            yield field.forbidden("metadata.name", problem)
     elif obj.value > HIGHEST_USER_DEFINABLE:
         problem = f"maximum allowed value of a user defined priority is {HIGHEST_USER_DEFINABLE}"
-        errors.append(field.forbidden("value", problem))
-    return errors + _policy(obj)
+        yield field.forbidden("value", problem)
+    yield from _policy(obj)
 
 
 def _policy(obj: scheduling.PriorityClass) -> list[Cause]:
@@ -44,13 +45,12 @@ def _policy(obj: scheduling.PriorityClass) -> list[Cause]:
     return [field.not_supported("preemptionPolicy", obj.preemptionPolicy, sorted(_POLICIES, reverse=True))]
 
 
-def _validate_update(new: scheduling.PriorityClass, old: scheduling.PriorityClass) -> list[Cause]:
-    errors = metadata.object_meta_update(new.metadata, old.metadata)
+def _validate_update(new: scheduling.PriorityClass, old: scheduling.PriorityClass) -> Iterator[Cause]:
+    yield from metadata.object_meta_update(new.metadata, old.metadata)
     if new.value != old.value:
-        errors.append(field.forbidden("value", "may not be changed in an update."))
+        yield field.forbidden("value", "may not be changed in an update.")
     if new.preemptionPolicy != old.preemptionPolicy:
-        errors.append(field.invalid("preemptionPolicy", new.preemptionPolicy, field.IMMUTABLE))
-    return errors
+        yield field.invalid("preemptionPolicy", new.preemptionPolicy, field.IMMUTABLE)
 
 
 class PriorityClassStrategy(Strategy[scheduling.PriorityClass]):
@@ -63,12 +63,12 @@ class PriorityClassStrategy(Strategy[scheduling.PriorityClass]):
         new.metadata.generation = 1
 
     def validate(self, new: scheduling.PriorityClass, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _validate(new)
+        return [*self.validate_metadata(new), *_validate(new)]
 
     def validate_update(
         self, new: scheduling.PriorityClass, old: scheduling.PriorityClass, env: Environment
     ) -> list[Cause]:
-        return _validate_update(new, old)
+        return list(_validate_update(new, old))
 
 
 def _row(priority: scheduling.PriorityClass, now: float) -> Row:

@@ -39,9 +39,12 @@ class WorkloadStrategy(Strategy[workloads.Workload]):
         if not spec.podGroupTemplates:
             return [*errors, field.required(path)]
         check = partial(_template, env.gates)
-        return errors + declarative.items(
-            path, spec.podGroupTemplates, _TEMPLATES_MAX, check, key=lambda template: template.name
-        )
+        return [
+            *errors,
+            *declarative.items(
+                path, spec.podGroupTemplates, _TEMPLATES_MAX, check, key=lambda template: template.name
+            ),
+        ]
 
     def validate_update(
         self, new: workloads.Workload, old: workloads.Workload, env: Environment
@@ -64,7 +67,7 @@ def _controller(path: str, reference: workloads.TypedLocalObjectReference) -> li
 def _template(gates: Gates, path: str, template: workloads.PodGroupTemplate) -> list[Cause]:
     at = f"{path}.name"
     errors = declarative.short_name(at, template.name) if template.name else [field.required(at)]
-    return errors + pod_group_terms.terms(path, template, gates)
+    return [*errors, *pod_group_terms.terms(path, template, gates)]
 
 
 RULES = KindRules(

@@ -19,7 +19,7 @@ _GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 
 def _validate(obj: storage.CSIDriver) -> list[Cause]:
     spec = obj.spec
-    errors = device_names.driver("name", obj.metadata.name) if obj.metadata.name else []
+    errors = [*(device_names.driver("name", obj.metadata.name) if obj.metadata.name else [])]
     for name, path in (
         ("attachRequired", "attachedRequired"),
         ("podInfoOnMount", "podInfoOnMount"),

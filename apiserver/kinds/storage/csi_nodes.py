@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.printing.cells import age
@@ -15,38 +17,35 @@ from nominee.machinery.api.pb import storage
 _NODE_ID_LENGTH_MAX = 192
 
 
-def _validate(obj: storage.CSINode) -> list[Cause]:
-    errors: list[Cause] = []
+def _validate(obj: storage.CSINode) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, driver in enumerate(obj.spec.drivers):
         path = f"spec.drivers[{index}]"
-        errors += device_names.driver(f"{path}.name", driver.name)
+        yield from device_names.driver(f"{path}.name", driver.name)
         if not driver.nodeID:
-            errors.append(field.required(f"{path}.nodeID"))
+            yield field.required(f"{path}.nodeID")
         elif len(driver.nodeID.encode()) > _NODE_ID_LENGTH_MAX:
             problem = f"must be {_NODE_ID_LENGTH_MAX} characters or less"
-            errors.append(field.invalid(f"{path}.nodeID", driver.nodeID, problem))
+            yield field.invalid(f"{path}.nodeID", driver.nodeID, problem)
         if driver.allocatable.HasField("count"):
-            errors += field.non_negative(f"{path}.allocatable.count", driver.allocatable.count)
+            yield from field.non_negative(f"{path}.allocatable.count", driver.allocatable.count)
         if driver.name in seen:
-            errors.append(field.duplicate(f"{path}.name", driver.name))
+            yield field.duplicate(f"{path}.name", driver.name)
         seen.add(driver.name)
         keys: set[str] = set()
         for number, key in enumerate(driver.topologyKeys):
             at = f"{path}.topologyKeys"
             if not key:
-                errors.append(field.required(at, key))
+                yield field.required(at, key)
             if key in keys:
-                errors.append(field.duplicate(at, key))
+                yield field.duplicate(at, key)
             keys.add(key)
-            errors += field.problems(f"{at}[{number}]", key, names.qualified_name(key))
-    return errors
+            yield from field.problems(f"{at}[{number}]", key, names.qualified_name(key))
 
 
-def _validate_change(new: storage.CSINode, old: storage.CSINode) -> list[Cause]:
+def _validate_change(new: storage.CSINode, old: storage.CSINode) -> Iterator[Cause]:
     """Check that the entry of a driver does not change; drivers may be added and removed."""
     before = {driver.name: driver for driver in old.spec.drivers}
-    errors: list[Cause] = []
     for driver in new.spec.drivers:
         was = before.get(driver.name)
         if was is None:
@@ -57,8 +56,7 @@ def _validate_change(new: storage.CSINode, old: storage.CSINode) -> list[Cause]:
         if was.HasField("allocatable"):
             changed.allocatable.CopyFrom(was.allocatable)
         if changed != was:
-            errors.append(field.invalid("CSINodeDriver", dump(driver), field.IMMUTABLE))
-    return errors
+            yield field.invalid("CSINodeDriver", dump(driver), field.IMMUTABLE)
 
 
 def _row(obj: storage.CSINode, now: float) -> Row:

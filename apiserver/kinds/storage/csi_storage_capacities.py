@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.printing.cells import UNSET
@@ -29,11 +31,10 @@ def _validate(obj: storage.CSIStorageCapacity) -> list[Cause]:
     return errors
 
 
-def _validate_change(new: storage.CSIStorageCapacity, old: storage.CSIStorageCapacity) -> list[Cause]:
-    errors: list[Cause] = []
+def _validate_change(new: storage.CSIStorageCapacity, old: storage.CSIStorageCapacity) -> Iterator[Cause]:
     if new.nodeTopology != old.nodeTopology:
-        errors.append(field.invalid("nodeTopology", dump(new.nodeTopology), field.IMMUTABLE))
-    return errors + field.immutable("storageClassName", new.storageClassName, old.storageClassName)
+        yield field.invalid("nodeTopology", dump(new.nodeTopology), field.IMMUTABLE)
+    yield from field.immutable("storageClassName", new.storageClassName, old.storageClassName)
 
 
 def _row(obj: storage.CSIStorageCapacity, now: float) -> Row:

@@ -27,45 +27,42 @@ class StorageClassStrategy(Strategy[storage.StorageClass]):
         return tuple(_warnings(new))
 
     def validate(self, new: storage.StorageClass, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _validate(new)
+        return [*self.validate_metadata(new), *_validate(new)]
 
     def validate_update(
         self, new: storage.StorageClass, old: storage.StorageClass, env: Environment
     ) -> list[Cause]:
         changed = metadata_rules.object_meta_update(new.metadata, old.metadata)
-        return self.validate(new, env) + changed + _validate_change(new, old)
+        return [*self.validate(new, env), *changed, *_validate_change(new, old)]
 
 
-def _validate(obj: storage.StorageClass) -> list[Cause]:
+def _validate(obj: storage.StorageClass) -> Iterator[Cause]:
     """Beside its metadata."""
-    errors: list[Cause] = []
-    errors += provisioner("provisioner", obj.provisioner)
-    errors += parameters(obj.parameters)
+    yield from provisioner("provisioner", obj.provisioner)
+    yield from parameters(obj.parameters)
     if obj.reclaimPolicy and obj.reclaimPolicy not in ("Delete", "Retain"):
-        errors.append(field.not_supported("reclaimPolicy", obj.reclaimPolicy, ("Delete", "Retain")))
+        yield field.not_supported("reclaimPolicy", obj.reclaimPolicy, ("Delete", "Retain"))
     if not obj.HasField("volumeBindingMode"):
-        errors.append(field.required("volumeBindingMode"))
+        yield field.required("volumeBindingMode")
     elif obj.volumeBindingMode not in _BINDING_MODES:
-        errors.append(field.not_supported("volumeBindingMode", obj.volumeBindingMode, _BINDING_MODES))
-    return errors + _topologies(obj)
+        yield field.not_supported("volumeBindingMode", obj.volumeBindingMode, _BINDING_MODES)
+    yield from _topologies(obj)
 
 
-def _topologies(obj: storage.StorageClass) -> list[Cause]:
-    errors: list[Cause] = []
+def _topologies(obj: storage.StorageClass) -> Iterator[Cause]:
     seen: list[dict[str, set[str]]] = []
     for index, term in enumerate(obj.allowedTopologies):
         path = f"allowedTopologies[{index}].matchLabelExpressions"
         found: dict[str, set[str]] = {}
         for number, expression in enumerate(term.matchLabelExpressions):
             at = f"{path}[{number}]"
-            errors += _topology(at, expression)
+            yield from _topology(at, expression)
             if expression.key in found:
-                errors.append(field.duplicate(f"{at}.key", expression.key))
+                yield field.duplicate(f"{at}.key", expression.key)
             found[expression.key] = set(expression.values)
         if found in seen:
-            errors.append(field.duplicate(path, ""))
+            yield field.duplicate(path, "")
         seen.append(found)
-    return errors
 
 
 def _topology(path: str, expression: core.TopologySelectorLabelRequirement) -> list[Cause]:
@@ -78,15 +75,13 @@ def _topology(path: str, expression: core.TopologySelectorLabelRequirement) -> l
     return errors + field.problems(f"{path}.key", expression.key, names.qualified_name(expression.key))
 
 
-def _validate_change(new: storage.StorageClass, old: storage.StorageClass) -> list[Cause]:
-    errors: list[Cause] = []
+def _validate_change(new: storage.StorageClass, old: storage.StorageClass) -> Iterator[Cause]:
     if new.parameters != old.parameters:
         shown = dict(sorted(new.parameters.items())) or None
-        errors.append(field.invalid("parameters", shown, field.IMMUTABLE))
-    errors += field.immutable("provisioner", new.provisioner, old.provisioner)
-    errors += field.immutable("reclaimPolicy", new.reclaimPolicy, old.reclaimPolicy)
-    errors += field.immutable("volumeBindingMode", new.volumeBindingMode, old.volumeBindingMode)
-    return errors
+        yield field.invalid("parameters", shown, field.IMMUTABLE)
+    yield from field.immutable("provisioner", new.provisioner, old.provisioner)
+    yield from field.immutable("reclaimPolicy", new.reclaimPolicy, old.reclaimPolicy)
+    yield from field.immutable("volumeBindingMode", new.volumeBindingMode, old.volumeBindingMode)
 
 
 def _warnings(obj: storage.StorageClass) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.printing.cells import age
@@ -19,7 +21,7 @@ _ONE_OF = "must specify exactly one of inlineVolumeSpec and persistentVolumeName
 
 def _validate(obj: storage.VolumeAttachment) -> list[Cause]:
     spec = obj.spec
-    errors = device_names.driver("spec.attacher", spec.attacher)
+    errors = list(device_names.driver("spec.attacher", spec.attacher))
     inline, named = spec.source.HasField("inlineVolumeSpec"), spec.source.HasField("persistentVolumeName")
     if inline == named:
         errors.append(
@@ -32,24 +34,22 @@ def _validate(obj: storage.VolumeAttachment) -> list[Cause]:
         else:
             errors += device_names.subdomain(at, spec.source.persistentVolumeName)
     errors += field.problems("spec.nodeName", spec.nodeName, names.dns_subdomain(spec.nodeName))
-    return errors + _attachment_status(obj.status)
+    return [*errors, *_attachment_status(obj.status)]
 
 
-def _attachment_status(status: storage.VolumeAttachmentStatus) -> list[Cause]:
+def _attachment_status(status: storage.VolumeAttachmentStatus) -> Iterator[Cause]:
     """validateVolumeAttachmentStatus."""
-    errors: list[Cause] = []
     said = status.attachmentMetadata
     if sum(len(key.encode()) + len(said[key].encode()) for key in said) > _METADATA_BYTES_MAX:
-        errors.append(field.too_long("status.attachmentMetadata", _METADATA_BYTES_MAX))
+        yield field.too_long("status.attachmentMetadata", _METADATA_BYTES_MAX)
     for name in ("attachError", "detachError"):
         if not status.HasField(name):
             continue
         error = getattr(status, name)
         if len(error.message.encode()) > _ERROR_BYTES_MAX:
-            errors.append(field.too_long(f"status.{name}.message", _ERROR_BYTES_MAX))
+            yield field.too_long(f"status.{name}.message", _ERROR_BYTES_MAX)
         if error.HasField("errorCode"):
-            errors += field.non_negative(f"status.{name}.errorCode", error.errorCode)
-    return errors
+            yield from field.non_negative(f"status.{name}.errorCode", error.errorCode)
 
 
 def _validate_status(new: storage.VolumeAttachment, old: storage.VolumeAttachment) -> list[Cause]:

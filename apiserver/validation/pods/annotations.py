@@ -5,7 +5,7 @@ Those of seccomp and AppArmor came before the fields; what they say must be righ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from nominee.apiserver.validation import field, paths
 from nominee.apiserver.validation.pods.every_container import every_container, named_security_contexts
@@ -28,29 +28,26 @@ def pod_annotations(new: core.Pod, old: core.Pod | None) -> list[Cause]:
     if not annotations:
         return []
     lenient = old is not None and not _valid_cost(old.metadata.annotations)
-    return of_spec("metadata.annotations", annotations, new.spec, any_cost=lenient)
+    return list(of_spec("metadata.annotations", annotations, new.spec, any_cost=lenient))
 
 
 def of_spec(
     path: str, annotations: Mapping[str, str], spec: core.PodSpec, *, any_cost: bool = False
-) -> list[Cause]:
+) -> Iterator[Cause]:
     """Check the annotations of a pod or of a template of pods, at `path`."""
     if not annotations:
-        return []
-    errors: list[Cause] = []
+        return
     if MIRROR_ANNOTATION in annotations and not spec.nodeName:
         problem = "must set spec.nodeName if mirror pod annotation is set"
-        errors.append(field.invalid(f"{path}[{MIRROR_ANNOTATION}]", annotations[MIRROR_ANNOTATION], problem))
+        yield field.invalid(f"{path}[{MIRROR_ANNOTATION}]", annotations[MIRROR_ANNOTATION], problem)
     if not any_cost and not _valid_cost(annotations):
-        problem = "must be a 32bit integer"
-        errors.append(field.invalid(f"{path}[{DELETION_COST}]", annotations[DELETION_COST], problem))
+        yield field.invalid(f"{path}[{DELETION_COST}]", annotations[DELETION_COST], "must be a 32bit integer")
     for key in sorted(annotations):
         if key == _SECCOMP_POD or key.startswith(_SECCOMP):
-            errors += _seccomp(f"{path}.{key}", annotations[key])
+            yield from _seccomp(f"{path}.{key}", annotations[key])
     for key in sorted(annotations):
         if key.startswith(_APP_ARMOR):
-            errors += _app_armor(f"{path}[{key}]", key, annotations[key], spec)
-    return errors
+            yield from _app_armor(f"{path}[{key}]", key, annotations[key], spec)
 
 
 def _seccomp(path: str, profile: str) -> list[Cause]:
@@ -61,37 +58,32 @@ def _seccomp(path: str, profile: str) -> list[Cause]:
     return [field.invalid(path, profile, "must be a valid seccomp profile")]
 
 
-def _app_armor(path: str, key: str, profile: str, spec: core.PodSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _app_armor(path: str, key: str, profile: str, spec: core.PodSpec) -> Iterator[Cause]:
     container = key.removeprefix(_APP_ARMOR)
     if container not in (each.name for each in every_container(spec)):
-        errors.append(field.invalid(path, container, "container not found"))
+        yield field.invalid(path, container, "container not found")
     if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCALHOST):
-        problem = f"invalid AppArmor profile name: {field.quoted(profile)}"
-        errors.append(field.invalid(path, profile, problem))
-    return errors
+        yield field.invalid(path, profile, f"invalid AppArmor profile name: {field.quoted(profile)}")
 
 
-def against_fields(path: str, annotations: Mapping[str, str], spec: core.PodSpec) -> list[Cause]:
+def against_fields(path: str, annotations: Mapping[str, str], spec: core.PodSpec) -> Iterator[Cause]:
     """Check that annotations and fields agree on seccomp and AppArmor; `path` is the spec's."""
     if not any(key.startswith((_SECCOMP, _SECCOMP_POD, _APP_ARMOR)) for key in annotations):
-        return []
-    errors: list[Cause] = []
+        return
     if _SECCOMP_POD in annotations and spec.securityContext.HasField("seccompProfile"):
         at = f"{path}.securityContext.seccompProfile"
-        errors += _match(at, annotations[_SECCOMP_POD], spec.securityContext.seccompProfile, "seccomp")
+        yield from _match(at, annotations[_SECCOMP_POD], spec.securityContext.seccompProfile, "seccomp")
     for at, name, context in named_security_contexts(path, spec):
         if _SECCOMP + name in annotations and context.HasField("seccompProfile"):
             text = annotations[_SECCOMP + name]
-            errors += _match(f"{at}.seccompProfile", text, context.seccompProfile, "seccomp")
+            yield from _match(f"{at}.seccompProfile", text, context.seccompProfile, "seccomp")
     if spec.os.name == "windows":
-        return errors
+        return
     for at, name, context in named_security_contexts(path, spec):
         of = context if context.HasField("appArmorProfile") else spec.securityContext
         if _APP_ARMOR + name in annotations and of.HasField("appArmorProfile"):
             text = annotations[_APP_ARMOR + name]
-            errors += _match(f"{at}.appArmorProfile", text, of.appArmorProfile, "apparmor")
-    return errors
+            yield from _match(f"{at}.appArmorProfile", text, of.appArmorProfile, "apparmor")
 
 
 def _match(
@@ -111,20 +103,19 @@ def _match(
     return []
 
 
-def update(new: core.Pod, old: core.Pod) -> list[Cause]:
+def update(new: core.Pod, old: core.Pod) -> Iterator[Cause]:
     """Check that a mirror pod stays one."""
     before, after = old.metadata.annotations, new.metadata.annotations
-    errors: list[Cause] = []
     if before != after:
         for key in sorted(before):
             what = _fixed(key)
             if what and (key not in after or after[key] != before[key]):
-                errors.append(field.forbidden(_at(key), f"may not remove or update {what}"))
+                yield field.forbidden(_at(key), f"may not remove or update {what}")
         for key in sorted(after):
             what = _fixed(key)
             if what and key not in before:
-                errors.append(field.forbidden(_at(key), f"may not add {what}"))
-    return errors + pod_annotations(new, old)
+                yield field.forbidden(_at(key), f"may not add {what}")
+    yield from pod_annotations(new, old)
 
 
 def _fixed(key: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,78 +50,71 @@ def around(spec: core.PodSpec, known: Mapping[str, core.VolumeSource]) -> Around
     )
 
 
-def containers(path: str, found: Sequence[core.Container], pod: Around) -> list[Cause]:
+def containers(path: str, found: Sequence[core.Container], pod: Around) -> Iterator[Cause]:
     """Check the regular containers of a pod; there must be one."""
     if not found:
-        return [field.required(path)]
-    errors: list[Cause] = []
+        yield field.required(path)
+        return
     seen: set[str] = set()
     for index, container in enumerate(found):
         at = f"{path}[{index}]"
-        errors += common(at, container, pod)
+        yield from common(at, container, pod)
         if container.name in seen:
-            errors.append(field.duplicate(f"{at}.name", container.name))
+            yield field.duplicate(f"{at}.name", container.name)
         seen.add(container.name)
-        errors += handlers.of_container(at, container, pod.grace_seconds)
+        yield from handlers.of_container(at, container, pod.grace_seconds)
         if container.restartPolicyRules or container.HasField("restartPolicy"):
-            errors += _restart(at, container)
-    errors += _host_ports(path, found)
-    return errors
+            yield from _restart(at, container)
+    yield from _host_ports(path, found)
 
 
 def init_containers(
     path: str, found: Iterable[core.Container], regular: Iterable[core.Container], pod: Around
-) -> list[Cause]:
+) -> Iterator[Cause]:
     """Check the init containers, sidecars among them."""
-    errors: list[Cause] = []
     seen = {container.name for container in regular}
     for index, container in enumerate(found):
         at = f"{path}[{index}]"
-        errors += common(at, container, pod)
-        errors += _restart(at, container)
+        yield from common(at, container, pod)
+        yield from _restart(at, container)
         if container.name in seen:
-            errors.append(field.duplicate(f"{at}.name", container.name))
+            yield field.duplicate(f"{at}.name", container.name)
         elif container.name:
             seen.add(container.name)
         # They run one by one: each is judged alone.
-        errors += _host_ports(path, [container])
+        yield from _host_ports(path, [container])
         if container.restartPolicy == "Always":
-            errors += handlers.of_container(at, container, pod.grace_seconds)
+            yield from handlers.of_container(at, container, pod.grace_seconds)
             continue
         for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
             if container.HasField(name):
-                errors.append(
-                    field.forbidden(
-                        f"{at}.{name}", "may not be set for init containers without restartPolicy=Always"
-                    )
+                yield field.forbidden(
+                    f"{at}.{name}", "may not be set for init containers without restartPolicy=Always"
                 )
-    return errors
 
 
-def ephemeral_containers(path: str, spec: core.PodSpec, pod: Around) -> list[Cause]:
+def ephemeral_containers(path: str, spec: core.PodSpec, pod: Around) -> Iterator[Cause]:
     """Check the containers that were added to a running pod; most fields are forbidden."""
-    errors: list[Cause] = []
     others = {container.name for container in (*spec.containers, *spec.initContainers)}
     seen = set(others)
     for index, ephemeral in enumerate(spec.ephemeralContainers):
         at = f"{path}[{index}]"
         container = core.Container.FromString(ephemeral.ephemeralContainerCommon.SerializeToString())
-        errors += common(at, container, pod)
-        errors += untrimmed_image(at, container)
+        yield from common(at, container, pod)
+        yield from untrimmed_image(at, container)
         if container.name in seen:
-            errors.append(field.duplicate(f"{at}.name", container.name))
+            yield field.duplicate(f"{at}.name", container.name)
         seen.add(container.name)
         target = ephemeral.targetContainerName
         if target and target not in others:
-            errors.append(field.not_found(f"{at}.targetContainerName", target))
+            yield field.not_found(f"{at}.targetContainerName", target)
         problem = "cannot be set for an Ephemeral Container"
         given = {descriptor.name for descriptor, value in container.ListFields() if _says(value)}
-        errors += [field.forbidden(f"{at}.{name}", problem) for name in _NOT_EPHEMERAL if name in given]
+        yield from (field.forbidden(f"{at}.{name}", problem) for name in _NOT_EPHEMERAL if name in given)
         for number, mount in enumerate(container.volumeMounts):
             for name in ("subPath", "subPathExpr"):
                 if getattr(mount, name):
-                    errors.append(field.forbidden(f"{at}.volumeMounts[{number}].{name}", problem))
-    return errors
+                    yield field.forbidden(f"{at}.volumeMounts[{number}].{name}", problem)
 
 
 # In the order of Go's struct.
@@ -136,115 +129,102 @@ def _says(value: object) -> bool:
     return not isinstance(value, core.ResourceRequirements) or bool(value.ListFields())
 
 
-def _restart(path: str, container: core.Container) -> list[Cause]:
+def _restart(path: str, container: core.Container) -> Iterator[Cause]:
     """A container's own restart policy and rules (KEP-5307)."""
-    errors: list[Cause] = []
     policy, at = container.restartPolicy, f"{path}.restartPolicyRules"
     if container.HasField("restartPolicy") and policy not in _RESTART_POLICIES:
-        errors.append(field.not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES))
+        yield field.not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES)
     if container.restartPolicyRules and not container.HasField("restartPolicy"):
         problem = "must specify restartPolicy when restart rules are used"
-        errors.append(field.required(f"{path}.restartPolicy", problem))
+        yield field.required(f"{path}.restartPolicy", problem)
     if len(container.restartPolicyRules) > _RULES_MAX:
-        errors.append(field.too_many(at, len(container.restartPolicyRules), _RULES_MAX))
+        yield field.too_many(at, len(container.restartPolicyRules), _RULES_MAX)
     for index, rule in enumerate(container.restartPolicyRules):
-        errors += _restart_rule(f"{at}[{index}]", rule)
-    return errors
+        yield from _restart_rule(f"{at}[{index}]", rule)
 
 
-def _restart_rule(path: str, rule: core.ContainerRestartRule) -> list[Cause]:
-    errors: list[Cause] = []
-    errors += field.one_of(f"{path}.action", rule.action, _RULE_ACTIONS)
+def _restart_rule(path: str, rule: core.ContainerRestartRule) -> Iterator[Cause]:
+    yield from field.one_of(f"{path}.action", rule.action, _RULE_ACTIONS)
     if not rule.HasField("exitCodes"):
-        return [*errors, field.required(f"{path}.exitCodes", "must be specified")]
+        yield field.required(f"{path}.exitCodes", "must be specified")
+        return
     codes = rule.exitCodes
-    errors += field.one_of(f"{path}.exitCodes.operator", codes.operator, _RULE_OPERATORS)
+    yield from field.one_of(f"{path}.exitCodes.operator", codes.operator, _RULE_OPERATORS)
     if len(codes.values) > _EXIT_CODES_MAX:
-        errors.append(field.too_many(f"{path}.exitCodes.values", len(codes.values), _EXIT_CODES_MAX))
-    return errors
+        yield field.too_many(f"{path}.exitCodes.values", len(codes.values), _EXIT_CODES_MAX)
 
 
 def untrimmed_image(path: str, container: core.Container) -> list[Cause]:
     """Check that the image has no white space around it: in pods only, not in templates."""
     if container.image == container.image.strip():
         return []
-    problem = "must not have leading or trailing whitespace"
-    return [field.invalid(f"{path}.image", container.image, problem)]
+    return [field.invalid(f"{path}.image", container.image, "must not have leading or trailing whitespace")]
 
 
-def common(path: str, container: core.Container, pod: Around) -> list[Cause]:
+def common(path: str, container: core.Container, pod: Around) -> Iterator[Cause]:
     """Check the rules that containers, init containers and ephemeral containers share."""
-    errors: list[Cause] = []
     if not container.name:
-        errors.append(field.required(f"{path}.name"))
+        yield field.required(f"{path}.name")
     else:
-        errors += field.problems(f"{path}.name", container.name, names.dns_label(container.name))
+        yield from field.problems(f"{path}.name", container.name, names.dns_label(container.name))
     if not container.image:
-        errors.append(field.required(f"{path}.image"))
+        yield field.required(f"{path}.image")
     if container.terminationMessagePolicy not in _MESSAGE_POLICIES:
-        errors.append(
-            _choice(f"{path}.terminationMessagePolicy", container.terminationMessagePolicy, _MESSAGE_POLICIES)
+        yield _choice(
+            f"{path}.terminationMessagePolicy", container.terminationMessagePolicy, _MESSAGE_POLICIES
         )
     if container.ports:
-        errors += _ports(f"{path}.ports", container.ports)
+        yield from _ports(f"{path}.ports", container.ports)
     if container.env:
-        errors += environment.variables(f"{path}.env", container.env)
+        yield from environment.variables(f"{path}.env", container.env)
     if container.envFrom:
-        errors += environment.sources(f"{path}.envFrom", container.envFrom)
+        yield from environment.sources(f"{path}.envFrom", container.envFrom)
     if container.volumeMounts:
-        errors += volumes.mounts(f"{path}.volumeMounts", container, pod.volumes)
+        yield from volumes.mounts(f"{path}.volumeMounts", container, pod.volumes)
     if container.volumeDevices:
-        errors += volumes.devices(f"{path}.volumeDevices", container, pod.volumes)
+        yield from volumes.devices(f"{path}.volumeDevices", container, pod.volumes)
     if container.imagePullPolicy not in PULL_POLICIES:
-        errors.append(_choice(f"{path}.imagePullPolicy", container.imagePullPolicy, PULL_POLICIES))
+        yield _choice(f"{path}.imagePullPolicy", container.imagePullPolicy, PULL_POLICIES)
     resources = container.resources
     if resources.requests or resources.limits:
-        errors += quantities.requirements(f"{path}.resources", resources.requests, resources.limits)
+        yield from quantities.requirements(f"{path}.resources", resources.requests, resources.limits)
     if resources.claims:
-        errors += _claims(f"{path}.resources.claims", resources.claims, pod.claims)
+        yield from _claims(f"{path}.resources.claims", resources.claims, pod.claims)
     if container.resizePolicy:
-        errors += _resize_policies(f"{path}.resizePolicy", container.resizePolicy, pod.restart_policy)
+        yield from _resize_policies(f"{path}.resizePolicy", container.resizePolicy, pod.restart_policy)
     if container.HasField("securityContext"):
         at = f"{path}.securityContext"
-        errors += security.of_container(at, container.securityContext, host_users=pod.host_users)
-    return errors
+        yield from security.of_container(at, container.securityContext, host_users=pod.host_users)
 
 
 def _choice(path: str, value: str, choices: Sequence[str]) -> Cause:
     return field.not_supported(path, value, choices) if value else field.required(path)
 
 
-def _ports(path: str, ports: Iterable[core.ContainerPort]) -> list[Cause]:
-    errors: list[Cause] = []
+def _ports(path: str, ports: Iterable[core.ContainerPort]) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, port in enumerate(ports):
         at = f"{path}[{index}]"
         if port.name:
             problems = addresses.port_name(port.name)
-            errors += field.problems(f"{at}.name", port.name, problems)
+            yield from field.problems(f"{at}.name", port.name, problems)
             if not problems:
                 if port.name in seen:
-                    errors.append(field.duplicate(f"{at}.name", port.name))
+                    yield field.duplicate(f"{at}.name", port.name)
                 seen.add(port.name)
         if port.containerPort == 0:
-            errors.append(field.required(f"{at}.containerPort"))
+            yield field.required(f"{at}.containerPort")
         elif not 0 < port.containerPort < 65536:
-            errors.append(
-                field.invalid(
-                    f"{at}.containerPort", port.containerPort, "must be between 1 and 65535, inclusive"
-                )
+            yield field.invalid(
+                f"{at}.containerPort", port.containerPort, "must be between 1 and 65535, inclusive"
             )
         if port.hostPort and not 0 < port.hostPort < 65536:
-            errors.append(
-                field.invalid(f"{at}.hostPort", port.hostPort, "must be between 1 and 65535, inclusive")
-            )
+            yield field.invalid(f"{at}.hostPort", port.hostPort, "must be between 1 and 65535, inclusive")
         if port.protocol not in _PROTOCOLS:
-            errors.append(_choice(f"{at}.protocol", port.protocol, _PROTOCOLS))
-    return errors
+            yield _choice(f"{at}.protocol", port.protocol, _PROTOCOLS)
 
 
-def _host_ports(path: str, found: Iterable[core.Container]) -> list[Cause]:
-    errors: list[Cause] = []
+def _host_ports(path: str, found: Iterable[core.Container]) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, container in enumerate(found):
         for number, port in enumerate(container.ports):
@@ -252,54 +232,49 @@ def _host_ports(path: str, found: Iterable[core.Container]) -> list[Cause]:
                 continue
             text = f"{port.protocol}/{port.hostIP}/{port.hostPort}"
             if text in seen:
-                errors.append(field.duplicate(f"{path}[{index}].ports[{number}].hostPort", text))
+                yield field.duplicate(f"{path}[{index}].ports[{number}].hostPort", text)
             seen.add(text)
-    return errors
 
 
-def _claims(path: str, used: Iterable[core.ResourceClaim], known: frozenset[str]) -> list[Cause]:
-    errors: list[Cause] = []
+def _claims(path: str, used: Iterable[core.ResourceClaim], known: frozenset[str]) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, claim in enumerate(used):
         at, name = f"{path}[{index}]", claim.name
         if not name:
-            errors.append(field.required(at))
+            yield field.required(at)
             continue
         key = f"{name}/{claim.request}" if claim.request else name
         if name in seen:
-            errors.append(field.duplicate(at, name))
+            yield field.duplicate(at, name)
         else:
             if claim.request:
-                errors += field.problems(f"{at}.request", claim.request, names.dns_label(claim.request))
+                yield from field.problems(f"{at}.request", claim.request, names.dns_label(claim.request))
             if key in seen:
-                errors.append(field.duplicate(at, key))
+                yield field.duplicate(at, key)
             elif not claim.request:
-                errors += [field.duplicate(at, name) for each in seen if each.startswith(f"{name}/")]
+                yield from (field.duplicate(at, name) for each in seen if each.startswith(f"{name}/"))
             seen.add(key)
         if name not in known:
             listed = f": {', '.join(sorted(known))}" if known else " which is empty"
             detail = f"must be one of the names in pod.spec.resourceClaims{listed}"
-            errors.append(field.not_found(at, name, detail))
-    return errors
+            yield field.not_found(at, name, detail)
 
 
 def _resize_policies(
     path: str, policies: Iterable[core.ContainerResizePolicy], restart_policy: str
-) -> list[Cause]:
-    errors: list[Cause] = []
+) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, policy in enumerate(policies):
         if policy.resourceName in seen:
-            errors.append(field.duplicate(f"{path}[{index}]", policy.resourceName))
+            yield field.duplicate(f"{path}[{index}]", policy.resourceName)
         seen.add(policy.resourceName)
         if policy.resourceName not in _RESIZABLE:
-            errors.append(_choice(path, policy.resourceName, _RESIZABLE))
+            yield _choice(path, policy.resourceName, _RESIZABLE)
         if policy.restartPolicy not in _RESIZE_POLICIES:
-            errors.append(_choice(path, policy.restartPolicy, _RESIZE_POLICIES))
+            yield _choice(path, policy.restartPolicy, _RESIZE_POLICIES)
         if restart_policy == "Never" and policy.restartPolicy != "NotRequired":
             problem = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
-            errors.append(field.invalid(path, policy.restartPolicy, problem))
-    return errors
+            yield field.invalid(path, policy.restartPolicy, problem)
 
 
 def names_of(found: Iterable[Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from nominee.apiserver.validation import addresses, field, names
 from nominee.machinery.api.errors import Cause
@@ -57,22 +58,17 @@ def config(path: str, spec: core.PodSpec) -> list[Cause]:
     return errors
 
 
-def _search(path: str, search: str) -> list[Cause]:
-    errors: list[Cause] = []
+def _search(path: str, search: str) -> Iterator[Cause]:
     if len(search.encode()) > _SUBDOMAIN_LENGTH_MAX:
-        problem = f"must be no more than {_SUBDOMAIN_LENGTH_MAX} characters"
-        errors.append(field.invalid(path, search, problem))
+        yield field.invalid(path, search, f"must be no more than {_SUBDOMAIN_LENGTH_MAX} characters")
     if not _underscored.fullmatch(search):
-        errors.append(field.invalid(path, search, _UNDERSCORED_PROBLEM))
-    return errors
+        yield field.invalid(path, search, _UNDERSCORED_PROBLEM)
 
 
-def host_aliases(path: str, spec: core.PodSpec) -> list[Cause]:
+def host_aliases(path: str, spec: core.PodSpec) -> Iterator[Cause]:
     """Check the entries of the hosts file."""
-    errors: list[Cause] = []
     for index, alias in enumerate(spec.hostAliases):
         at = f"{path}[{index}]"
-        errors += addresses.ip_address(f"{at}.ip", alias.ip)
+        yield from addresses.ip_address(f"{at}.ip", alias.ip)
         for number, name in enumerate(alias.hostnames):
-            errors += field.problems(f"{at}.hostnames[{number}]", name, names.dns_subdomain(name))
-    return errors
+            yield from field.problems(f"{at}.hostnames[{number}]", name, names.dns_subdomain(name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from nominee.apiserver.validation import field, names
 from nominee.machinery.api.errors import Cause
@@ -38,41 +38,37 @@ def variable_name(path: str, name: str) -> list[Cause]:
     return [field.invalid(path, name, _VARIABLE_PROBLEM)]
 
 
-def variables(path: str, found: Iterable[core.EnvVar]) -> list[Cause]:
+def variables(path: str, found: Iterable[core.EnvVar]) -> Iterator[Cause]:
     """Check environment variables and the sources of their values."""
-    errors: list[Cause] = []
     for index, variable in enumerate(found):
         at = f"{path}[{index}]"
-        errors += (
+        yield from (
             variable_name(f"{at}.name", variable.name) if variable.name else [field.required(f"{at}.name")]
         )
         if variable.HasField("valueFrom"):
-            errors += _source(f"{at}.valueFrom", variable.valueFrom, variable.value)
-    return errors
+            yield from _source(f"{at}.valueFrom", variable.valueFrom, variable.value)
 
 
-def _source(path: str, source: core.EnvVarSource, value: str) -> list[Cause]:
-    errors: list[Cause] = []
+def _source(path: str, source: core.EnvVarSource, value: str) -> Iterator[Cause]:
     if source.HasField("fieldRef"):
-        errors += field_ref(f"{path}.fieldRef", source.fieldRef, _FIELD_PATHS)
+        yield from field_ref(f"{path}.fieldRef", source.fieldRef, _FIELD_PATHS)
     if source.HasField("resourceFieldRef"):
-        errors += resource_ref(f"{path}.resourceFieldRef", source.resourceFieldRef, volume=False)
+        yield from resource_ref(f"{path}.resourceFieldRef", source.resourceFieldRef, volume=False)
     for name in ("configMapKeyRef", "secretKeyRef"):
         if source.HasField(name):
             reference = getattr(source, name)
-            errors += _key(f"{path}.{name}", reference.localObjectReference.name, reference.key)
+            yield from _key(f"{path}.{name}", reference.localObjectReference.name, reference.key)
     given = sum(source.HasField(name) for name in _SOURCES)
     if not given:
         problem = (
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or"
             " `fileKeyRef`"
         )
-        errors.append(field.invalid(path, "", problem))
+        yield field.invalid(path, "", problem)
     elif value:
-        errors.append(field.invalid(path, "", "may not be specified when `value` is not empty"))
+        yield field.invalid(path, "", "may not be specified when `value` is not empty")
     elif given > 1:
-        errors.append(field.invalid(path, "", "may not have more than one field specified at a time"))
-    return errors
+        yield field.invalid(path, "", "may not have more than one field specified at a time")
 
 
 def field_ref(path: str, reference: core.ObjectFieldSelector, known: tuple[str, ...]) -> list[Cause]:
@@ -102,23 +98,23 @@ def field_ref(path: str, reference: core.ObjectFieldSelector, known: tuple[str, 
     return field.one_of(at, label, known)
 
 
-def resource_ref(path: str, reference: core.ResourceFieldSelector, *, volume: bool) -> list[Cause]:
+def resource_ref(path: str, reference: core.ResourceFieldSelector, *, volume: bool) -> Iterator[Cause]:
     """Check a reference to a resource of a container."""
-    errors: list[Cause] = []
     name = reference.resource
     if volume and not reference.containerName:
-        errors.append(field.required(f"{path}.containerName"))
+        yield field.required(f"{path}.containerName")
     elif not name:
-        errors.append(field.required(f"{path}.resource"))
+        yield field.required(f"{path}.resource")
     elif name not in _RESOURCES and not name.startswith(_HUGE_PAGES):
-        errors.append(field.not_supported(f"{path}.resource", name, _RESOURCES))
+        yield field.not_supported(f"{path}.resource", name, _RESOURCES)
     divisor = reference.divisor.string or "0"
     if Quantity.parse(divisor).sign == 0:
-        return errors
+        return
     kind, units = "", _UNITS
     if name in ("limits.cpu", "requests.cpu"):
         problem = "only divisor's values 1m and 1 are supported with the cpu resource"
-        return errors + ([] if divisor in ("1", "1m") else [field.invalid(f"{path}.divisor", name, problem)])
+        yield from [] if divisor in ("1", "1m") else [field.invalid(f"{path}.divisor", name, problem)]
+        return
     if name in ("limits.memory", "requests.memory"):
         kind = "memory"
     elif name in ("limits.ephemeral-storage", "requests.ephemeral-storage"):
@@ -127,8 +123,7 @@ def resource_ref(path: str, reference: core.ResourceFieldSelector, *, volume: bo
         kind = "hugepages"
     if kind and divisor not in units:
         problem = f"only divisor's values {', '.join(units)} are supported with the {kind} resource"
-        errors.append(field.invalid(f"{path}.divisor", name, problem))
-    return errors
+        yield field.invalid(f"{path}.divisor", name, problem)
 
 
 def _key(path: str, name: str, key: str) -> list[Cause]:
@@ -154,8 +149,7 @@ def sources(path: str, found: Iterable[core.EnvFromSource]) -> list[Cause]:
                 where, referred, names.dns_subdomain(names.mask_trailing_dash(referred)) if referred else ()
             )
         if not given:
-            problem = "must specify one of: `configMapRef` or `secretRef`"
-            errors.append(field.invalid(path, "", problem))
+            errors.append(field.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(given) > 1:
             errors.append(field.invalid(path, "", "may not have more than one field specified at a time"))
     return errors

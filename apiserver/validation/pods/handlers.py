@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from nominee.apiserver.validation import addresses, field
@@ -20,39 +21,36 @@ _HEADER_PROBLEM = regex_problem(
 _COUNTED = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 
 
-def of_container(path: str, container: core.Container, grace_seconds: int) -> list[Cause]:
+def of_container(path: str, container: core.Container, grace_seconds: int) -> Iterator[Cause]:
     """Check the probes and lifecycle handlers of a container."""
-    errors: list[Cause] = []
     if container.HasField("lifecycle"):
         lifecycle = container.lifecycle
         if lifecycle.HasField("postStart"):
-            errors += _handler(f"{path}.lifecycle.postStart", lifecycle.postStart, grace_seconds)
+            yield from _handler(f"{path}.lifecycle.postStart", lifecycle.postStart, grace_seconds)
         if lifecycle.HasField("preStop"):
-            errors += _handler(f"{path}.lifecycle.preStop", lifecycle.preStop, grace_seconds)
+            yield from _handler(f"{path}.lifecycle.preStop", lifecycle.preStop, grace_seconds)
     if container.HasField("livenessProbe"):
-        errors += _probe(f"{path}.livenessProbe", container.livenessProbe, once=True)
+        yield from _probe(f"{path}.livenessProbe", container.livenessProbe, once=True)
     if container.HasField("readinessProbe"):
         probe = container.readinessProbe
-        errors += _probe(f"{path}.readinessProbe", probe, once=False)
+        yield from _probe(f"{path}.readinessProbe", probe, once=False)
         if probe.HasField("terminationGracePeriodSeconds"):
             at = f"{path}.readinessProbe.terminationGracePeriodSeconds"
             problem = "must not be set for readinessProbes"
-            errors.append(field.invalid(at, probe.terminationGracePeriodSeconds, problem))
+            yield field.invalid(at, probe.terminationGracePeriodSeconds, problem)
     if container.HasField("startupProbe"):
-        errors += _probe(f"{path}.startupProbe", container.startupProbe, once=True)
-    return errors
+        yield from _probe(f"{path}.startupProbe", container.startupProbe, once=True)
 
 
-def _probe(path: str, probe: core.Probe, *, once: bool) -> list[Cause]:
-    errors = _handler(path, probe.handler, 0)
+def _probe(path: str, probe: core.Probe, *, once: bool) -> Iterator[Cause]:
+    yield from _handler(path, probe.handler, 0)
     for name in _COUNTED:
-        errors += field.non_negative(f"{path}.{name}", getattr(probe, name))
+        yield from field.non_negative(f"{path}.{name}", getattr(probe, name))
     if probe.HasField("terminationGracePeriodSeconds") and probe.terminationGracePeriodSeconds <= 0:
         at = f"{path}.terminationGracePeriodSeconds"
-        errors.append(field.invalid(at, probe.terminationGracePeriodSeconds, "must be greater than 0"))
+        yield field.invalid(at, probe.terminationGracePeriodSeconds, "must be greater than 0")
     if once and probe.successThreshold != 1:
-        errors.append(field.invalid(f"{path}.successThreshold", probe.successThreshold, "must be 1"))
-    return errors
+        yield field.invalid(f"{path}.successThreshold", probe.successThreshold, "must be 1")
 
 
 def _handler(path: str, handler: Any, grace_seconds: int) -> list[Cause]:

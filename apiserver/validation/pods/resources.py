@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.validation import field, quantities
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
@@ -16,11 +18,10 @@ def pod_resources(path: str, spec: core.PodSpec) -> list[Cause]:
     if resources.claims:
         errors.append(field.forbidden(f"{path}.claims", "claims cannot be set for Resources at pod-level"))
     errors += quantities.requirements(path, resources.requests, resources.limits, pod_level=True)
-    return errors + _requests(path, spec) + _limits(path, spec)
+    return [*errors, *_requests(path, spec), *_limits(path, spec)]
 
 
-def _requests(path: str, spec: core.PodSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _requests(path: str, spec: core.PodSpec) -> Iterator[Cause]:
     requests = spec.resources.requests
     asked = {
         name
@@ -32,12 +33,10 @@ def _requests(path: str, spec: core.PodSpec) -> list[Cause]:
         own = requests[name].string if name in requests else "0"
         if total is not None and total > Quantity.parse(own):
             problem = f"must be greater than or equal to aggregate container requests of {total}"
-            errors.append(field.invalid(f"{path}.requests[{name}]", own, problem))
-    return errors
+            yield field.invalid(f"{path}.requests[{name}]", own, problem)
 
 
-def _limits(path: str, spec: core.PodSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _limits(path: str, spec: core.PodSpec) -> Iterator[Cause]:
     most = spec.resources.limits
     for index, container in enumerate(spec.containers):
         limits = container.resources.limits
@@ -46,5 +45,4 @@ def _limits(path: str, spec: core.PodSpec) -> list[Cause]:
                 # The path is upstream's, though no such field is there.
                 at = f"{path}.containers[{index}][{name}].limits"
                 problem = f"must be less than or equal to pod limits of {most[name].string}"
-                errors.append(field.invalid(at, limits[name].string, problem))
-    return errors
+                yield field.invalid(at, limits[name].string, problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from nominee.apiserver.validation import field, go_dump, paths
@@ -30,29 +31,28 @@ def _id(path: str, value: int) -> list[Cause]:
     return [] if 0 <= value <= _ID_MAX else [field.invalid(path, value, _ID_PROBLEM)]
 
 
-def of_pod(path: str, spec: core.PodSpec) -> list[Cause]:
+def of_pod(path: str, spec: core.PodSpec) -> Iterator[Cause]:
     """Check the pod's security context, and which namespaces of the host it shares."""
     context = spec.securityContext
-    errors: list[Cause] = []
     for name in ("fsGroup", "runAsUser", "runAsGroup"):
         if context.HasField(name):
-            errors += _id(f"{path}.{name}", getattr(context, name))
+            yield from _id(f"{path}.{name}", getattr(context, name))
     for index, group in enumerate(context.supplementalGroups):
-        errors += _id(f"{path}.supplementalGroups[{index}]", group)
+        yield from _id(f"{path}.supplementalGroups[{index}]", group)
     if spec.shareProcessNamespace and spec.hostPID:
         problem = "ShareProcessNamespace and HostPID cannot both be enabled"
-        errors.append(field.invalid(f"{path}.shareProcessNamespace", spec.shareProcessNamespace, problem))
+        yield field.invalid(f"{path}.shareProcessNamespace", spec.shareProcessNamespace, problem)
     if context.sysctls:
-        errors += sysctls.sysctls(f"{path}.sysctls", spec)
-    errors += _one_of(path, context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"))
+        yield from sysctls.sysctls(f"{path}.sysctls", spec)
+    yield from _one_of(path, context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"))
     if context.HasField("seccompProfile"):
-        errors += _seccomp(f"{path}.seccompProfile", context.seccompProfile)
+        yield from _seccomp(f"{path}.seccompProfile", context.seccompProfile)
     if context.HasField("windowsOptions"):
-        errors += windows.options(f"{path}.windowsOptions", context.windowsOptions)
+        yield from windows.options(f"{path}.windowsOptions", context.windowsOptions)
     if context.HasField("appArmorProfile"):
-        errors += app_armor(f"{path}.appArmorProfile", context.appArmorProfile)
-    errors += _one_of(path, context, "supplementalGroupsPolicy", ("Merge", "Strict"))
-    return errors + _one_of(path, context, "seLinuxChangePolicy", ("MountOption", "Recursive"))
+        yield from app_armor(f"{path}.appArmorProfile", context.appArmorProfile)
+    yield from _one_of(path, context, "supplementalGroupsPolicy", ("Merge", "Strict"))
+    yield from _one_of(path, context, "seLinuxChangePolicy", ("MountOption", "Recursive"))
 
 
 def _one_of(
@@ -67,22 +67,19 @@ def _one_of(
     return [field.not_supported(f"{path}.{name}", value, known)]
 
 
-def _seccomp(path: str, profile: core.SeccompProfile) -> list[Cause]:
-    errors: list[Cause] = []
+def _seccomp(path: str, profile: core.SeccompProfile) -> Iterator[Cause]:
     at = f"{path}.localhostProfile"
     if not profile.type:
-        errors.append(field.required(f"{path}.type", "type is required when seccompProfile is set"))
+        yield field.required(f"{path}.type", "type is required when seccompProfile is set")
     elif profile.type not in _PROFILES:
-        errors.append(field.not_supported(f"{path}.type", profile.type, _PROFILES))
+        yield field.not_supported(f"{path}.type", profile.type, _PROFILES)
     if profile.type != "Localhost":
         if profile.HasField("localhostProfile"):
-            problem = "can only be set when seccomp type is Localhost"
-            errors.append(field.invalid(at, go_dump.dump(profile), problem))
+            yield field.invalid(at, go_dump.dump(profile), "can only be set when seccomp type is Localhost")
     elif not profile.HasField("localhostProfile"):
-        errors.append(field.required(at, "must be set when seccomp type is Localhost"))
+        yield field.required(at, "must be set when seccomp type is Localhost")
     else:
-        errors += paths.local_descending(at, profile.localhostProfile)
-    return errors
+        yield from paths.local_descending(at, profile.localhostProfile)
 
 
 def app_armor(path: str, profile: core.AppArmorProfile) -> list[Cause]:
@@ -123,8 +120,7 @@ def of_container(path: str, context: core.SecurityContext, *, host_users: bool) 
     if context.HasField("allowPrivilegeEscalation") and not context.allowPrivilegeEscalation:
         refused = "cannot set `allowPrivilegeEscalation` to false and"
         if context.privileged:
-            problem = f"{refused} `privileged` to true"
-            errors.append(field.invalid(path, go_dump.dump(context), problem))
+            errors.append(field.invalid(path, go_dump.dump(context), f"{refused} `privileged` to true"))
         problem = f"{refused} `capabilities.Add` CAP_SYS_ADMIN"
         errors += [
             field.invalid(path, go_dump.dump(context), problem)

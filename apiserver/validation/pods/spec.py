@@ -5,7 +5,7 @@ Paths begin with the caller's ("spec", "spec.template.spec").
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from nominee.apiserver.validation import field, names, quantities, scheduling_terms
 from nominee.apiserver.validation.metadata import validate_labels
@@ -91,59 +91,56 @@ def pod_spec(
     return errors
 
 
-def _placement(path: str, spec: core.PodSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _placement(path: str, spec: core.PodSpec) -> Iterator[Cause]:
     if spec.HasField("affinity"):
-        errors += scheduling_terms.affinity(f"{path}.affinity", spec.affinity)
+        yield from scheduling_terms.affinity(f"{path}.affinity", spec.affinity)
     if spec.HasField("dnsConfig") or spec.dnsPolicy == "None":
-        errors += dns.config(f"{path}.dnsConfig", spec)
+        yield from dns.config(f"{path}.dnsConfig", spec)
     if spec.readinessGates:
-        errors += _readiness_gates(f"{path}.readinessGates", spec)
+        yield from _readiness_gates(f"{path}.readinessGates", spec)
     if spec.schedulingGates:
-        errors += scheduling_terms.gates(f"{path}.schedulingGates", spec.schedulingGates)
+        yield from scheduling_terms.gates(f"{path}.schedulingGates", spec.schedulingGates)
     if spec.topologySpreadConstraints:
-        errors += scheduling_terms.spread(f"{path}.topologySpreadConstraints", spec.topologySpreadConstraints)
-    return errors
+        yield from scheduling_terms.spread(
+            f"{path}.topologySpreadConstraints", spec.topologySpreadConstraints
+        )
 
 
-def _plain_fields(path: str, spec: core.PodSpec, options: PodOptions) -> list[Cause]:
-    errors: list[Cause] = []
+def _plain_fields(path: str, spec: core.PodSpec, options: PodOptions) -> Iterator[Cause]:
     if spec.serviceAccountName:
-        errors += _names(f"{path}.serviceAccountName", spec.serviceAccountName)
+        yield from _names(f"{path}.serviceAccountName", spec.serviceAccountName)
     if spec.nodeName:
-        errors += _names(f"{path}.nodeName", spec.nodeName)
+        yield from _names(f"{path}.nodeName", spec.nodeName)
     if spec.HasField("activeDeadlineSeconds"):
-        errors += in_range(f"{path}.activeDeadlineSeconds", spec.activeDeadlineSeconds, 1, INT32_MAX)
+        yield from in_range(f"{path}.activeDeadlineSeconds", spec.activeDeadlineSeconds, 1, INT32_MAX)
     for name in ("hostname", "subdomain"):
         if value := getattr(spec, name):
-            errors += field.problems(f"{path}.{name}", value, names.dns_label(value))
+            yield from field.problems(f"{path}.{name}", value, names.dns_label(value))
     if spec.hostnameOverride:
-        errors += _hostname_override(path, spec)
+        yield from _hostname_override(path, spec)
     if spec.tolerations:
-        errors += scheduling_terms.tolerations(f"{path}.tolerations", spec.tolerations, options)
+        yield from scheduling_terms.tolerations(f"{path}.tolerations", spec.tolerations, options)
     if spec.hostAliases:
-        errors += dns.host_aliases(f"{path}.hostAliases", spec)
+        yield from dns.host_aliases(f"{path}.hostAliases", spec)
     if spec.priorityClassName:
-        errors += _names(f"{path}.priorityClassName", spec.priorityClassName)
+        yield from _names(f"{path}.priorityClassName", spec.priorityClassName)
     if spec.HasField("runtimeClassName"):
-        errors += _names(f"{path}.runtimeClassName", spec.runtimeClassName)
+        yield from _names(f"{path}.runtimeClassName", spec.runtimeClassName)
     if spec.HasField("schedulingGroup") and (group := spec.schedulingGroup.podGroupName):
-        errors += _names(f"{path}.schedulingGroup.podGroupName", group)
+        yield from _names(f"{path}.schedulingGroup.podGroupName", group)
     if spec.HasField("preemptionPolicy") and spec.preemptionPolicy not in _PREEMPTION_POLICIES:
-        errors.append(_choice(f"{path}.preemptionPolicy", spec.preemptionPolicy, _PREEMPTION_POLICIES))
-    return errors
+        yield _choice(f"{path}.preemptionPolicy", spec.preemptionPolicy, _PREEMPTION_POLICIES)
 
 
-def _hostname_override(path: str, spec: core.PodSpec) -> list[Cause]:
+def _hostname_override(path: str, spec: core.PodSpec) -> Iterator[Cause]:
     """Check hostnameOverride (KEP-4762); the text for fields that it excludes is ours."""
     at, value = f"{path}.hostnameOverride", spec.hostnameOverride
-    errors = _names(at, value)
+    yield from _names(at, value)
     if len(value.encode()) > _HOSTNAME_OVERRIDE_MAX:
-        errors.append(field.too_long(at, _HOSTNAME_OVERRIDE_MAX))
+        yield field.too_long(at, _HOSTNAME_OVERRIDE_MAX)
     for name in ("setHostnameAsFQDN", "hostNetwork"):
         if getattr(spec, name):
-            errors.append(field.forbidden(f"{path}.{name}", "must not be true when hostnameOverride is set"))
-    return errors
+            yield field.forbidden(f"{path}.{name}", "must not be true when hostnameOverride is set")
 
 
 def _choice(path: str, value: str, choices: tuple[str, ...]) -> Cause:
@@ -182,17 +179,16 @@ def _host_network(path: str, spec: core.PodSpec, *, in_template: bool) -> list[C
     ]
 
 
-def _resource_claims(path: str, spec: core.PodSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _resource_claims(path: str, spec: core.PodSpec) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, claim in enumerate(spec.resourceClaims):
         at = f"{path}[{index}]"
         if not claim.name:
-            errors.append(field.required(f"{at}.name"))
+            yield field.required(f"{at}.name")
         elif claim.name in seen:
-            errors.append(field.duplicate(f"{at}.name", claim.name))
+            yield field.duplicate(f"{at}.name", claim.name)
         else:
-            errors += field.problems(f"{at}.name", claim.name, names.dns_label(claim.name))
+            yield from field.problems(f"{at}.name", claim.name, names.dns_label(claim.name))
         seen.add(claim.name)
         direct, template = claim.HasField("resourceClaimName"), claim.HasField("resourceClaimTemplateName")
         if direct == template:
@@ -207,9 +203,8 @@ def _resource_claims(path: str, spec: core.PodSpec) -> list[Cause]:
                 if direct
                 else f"must specify one of: {', '.join(choices)}"
             )
-            errors.append(field.invalid(at, value, problem))
+            yield field.invalid(at, value, problem)
         if direct:
-            errors += _names(f"{at}.resourceClaimName", claim.resourceClaimName)
+            yield from _names(f"{at}.resourceClaimName", claim.resourceClaimName)
         if template:
-            errors += _names(f"{at}.resourceClaimTemplateName", claim.resourceClaimTemplateName)
-    return errors
+            yield from _names(f"{at}.resourceClaimTemplateName", claim.resourceClaimTemplateName)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from nominee.apiserver.validation import field
 from nominee.machinery.api.errors import Cause
@@ -15,22 +16,20 @@ _known = re.compile(_PATTERN, re.ASCII)
 _PROBLEM = f"must have at most {_LENGTH_MAX} characters and match regex ^{_PATTERN}$"
 
 
-def sysctls(path: str, spec: core.PodSpec) -> list[Cause]:
+def sysctls(path: str, spec: core.PodSpec) -> Iterator[Cause]:
     """Check sysctls: each once, and none of a namespace that the pod shares with its host."""
-    errors: list[Cause] = []
     seen: set[str] = set()
     for index, sysctl in enumerate(spec.securityContext.sysctls):
         at, name = f"{path}[{index}].name", sysctl.name
         if not name:
-            errors.append(field.required(at))
+            yield field.required(at)
         elif len(name.encode()) > _LENGTH_MAX or not _known.fullmatch(name):
-            errors.append(field.invalid(at, name, _PROBLEM))
+            yield field.invalid(at, name, _PROBLEM)
         elif name in seen:
-            errors.append(field.duplicate(at, name))
+            yield field.duplicate(at, name)
         namespace = namespace_of(with_dots(name))
         if namespace == "net" and spec.hostNetwork:
-            errors.append(field.invalid(at, name, "may not be specified when 'hostNetwork' is true"))
+            yield field.invalid(at, name, "may not be specified when 'hostNetwork' is true")
         if namespace == "ipc" and spec.hostIPC:
-            errors.append(field.invalid(at, name, "may not be specified when 'hostIPC' is true"))
+            yield field.invalid(at, name, "may not be specified when 'hostIPC' is true")
         seen.add(name)
-    return errors

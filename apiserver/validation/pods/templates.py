@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from nominee.apiserver.validation import field, metadata
 from nominee.apiserver.validation.pods import annotations as pod_annotations
@@ -20,17 +20,16 @@ _MISMATCH = "`selector` does not match template `labels`"
 
 def pod_template(
     path: str, template: core.PodTemplateSpec, options: PodOptions = _DEFAULT_OPTIONS
-) -> list[Cause]:
+) -> Iterator[Cause]:
     """Check a template of pods (ValidatePodTemplateSpec)."""
     annotations = template.metadata.annotations
-    errors = labels_of(path, template)
-    errors += pod_annotations.of_spec(f"{path}.annotations", annotations, template.spec)
-    errors += pod_spec(f"{path}.spec", template.spec, options)
-    errors += pod_annotations.against_fields(f"{path}.spec", annotations, template.spec)
+    yield from labels_of(path, template)
+    yield from pod_annotations.of_spec(f"{path}.annotations", annotations, template.spec)
+    yield from pod_spec(f"{path}.spec", template.spec, options)
+    yield from pod_annotations.against_fields(f"{path}.spec", annotations, template.spec)
     if template.spec.ephemeralContainers:
         problem = "ephemeral containers not allowed in pod template"
-        errors.append(field.forbidden(f"{path}.spec.ephemeralContainers", problem))
-    return errors
+        yield field.forbidden(f"{path}.spec.ephemeralContainers", problem)
 
 
 def labels_of(path: str, template: core.PodTemplateSpec) -> list[Cause]:
@@ -38,16 +37,14 @@ def labels_of(path: str, template: core.PodTemplateSpec) -> list[Cause]:
     return errors + metadata.validate_annotations(f"{path}.annotations", template.metadata.annotations)
 
 
-def always_restarts(path: str, template: core.PodTemplateSpec, kind: str) -> list[Cause]:
+def always_restarts(path: str, template: core.PodTemplateSpec, kind: str) -> Iterator[Cause]:
     """Check that the pods of a workload without an end always restart."""
-    errors: list[Cause] = []
     policy = template.spec.restartPolicy
     if policy != "Always":
-        errors.append(field.not_supported(f"{path}.spec.restartPolicy", policy, ("Always",)))
+        yield field.not_supported(f"{path}.spec.restartPolicy", policy, ("Always",))
     if template.spec.HasField("activeDeadlineSeconds"):
         problem = f"activeDeadlineSeconds in {kind} is not Supported"
-        errors.append(field.forbidden(f"{path}.spec.activeDeadlineSeconds", problem))
-    return errors
+        yield field.forbidden(f"{path}.spec.activeDeadlineSeconds", problem)
 
 
 def check_selector(

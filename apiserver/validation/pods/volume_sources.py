@@ -6,7 +6,7 @@ In-tree drivers that are gone are checked for what they need to be named.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from nominee.apiserver.validation import device_names, field, go_dump, names, paths
@@ -56,8 +56,7 @@ def _byte(path: str, value: int) -> list[Cause]:
 
 def _empty_dir(path: str, source: core.EmptyDirVolumeSource) -> list[Cause]:
     if source.HasField("sizeLimit") and Quantity.parse(source.sizeLimit.string or "0").sign < 0:
-        problem = "SizeLimit field must be a valid resource quantity"
-        return [field.forbidden(f"{path}.sizeLimit", problem)]
+        return [field.forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
     return []
 
 
@@ -90,7 +89,7 @@ def _items(path: str, items: Iterable[core.KeyToPath]) -> list[Cause]:
 
 
 def _item(path: str, item: core.KeyToPath) -> list[Cause]:
-    errors = needs(path, item, "key", "path") + paths.local_non_reserved(f"{path}.path", item.path)
+    errors = [*needs(path, item, "key", "path"), *paths.local_non_reserved(f"{path}.path", item.path)]
     return errors + (paths.mode(f"{path}.mode", item.mode) if item.HasField("mode") else [])
 
 
@@ -108,11 +107,10 @@ def _config_map(path: str, source: core.ConfigMapVolumeSource) -> list[Cause]:
     return errors + _items(f"{path}.items", source.items)
 
 
-def nfs(path: str, source: core.NFSVolumeSource) -> list[Cause]:
-    errors = needs(path, source, "server", "path")
+def nfs(path: str, source: core.NFSVolumeSource) -> Iterator[Cause]:
+    yield from needs(path, source, "server", "path")
     if not source.path.startswith("/"):
-        errors.append(field.invalid(f"{path}.path", source.path, "must be an absolute path"))
-    return errors
+        yield field.invalid(f"{path}.path", source.path, "must be an absolute path")
 
 
 def _iqn_problem(text: str) -> str:
@@ -125,26 +123,25 @@ def _iqn_problem(text: str) -> str:
 
 def iscsi(
     path: str, source: core.ISCSIVolumeSource | core.ISCSIPersistentVolumeSource, volume: str | None = None
-) -> list[Cause]:
+) -> Iterator[Cause]:
     """Check an iSCSI volume of a pod, or of the PersistentVolume `volume`, whose paths differ a little."""
     persistent = volume is not None
-    errors = needs(path, source, "targetPortal")
+    yield from needs(path, source, "targetPortal")
     if persistent and _too_long(source, volume or ""):
-        errors.append(field.invalid(f"{path}.targetportal", source.targetPortal, _INITIATOR_PROBLEM))
+        yield field.invalid(f"{path}.targetportal", source.targetPortal, _INITIATOR_PROBLEM)
     if not source.iqn:
-        errors.append(field.required(f"{path}.iqn"))
+        yield field.required(f"{path}.iqn")
     elif problem := _iqn_problem(source.iqn):
         problem = "must be valid format" if persistent else problem
-        errors.append(field.invalid(f"{path}.iqn", source.iqn, problem))
-    errors += _byte(f"{path}.lun", source.lun)
+        yield field.invalid(f"{path}.iqn", source.iqn, problem)
+    yield from _byte(f"{path}.lun", source.lun)
     if (source.chapAuthDiscovery or source.chapAuthSession) and not source.HasField("secretRef"):
-        errors.append(field.required(f"{path}.secretRef"))
+        yield field.required(f"{path}.secretRef")
     if persistent and source.HasField("secretRef"):
-        errors += needs(f"{path}.secretRef", source.secretRef, "name")
+        yield from needs(f"{path}.secretRef", source.secretRef, "name")
     if source.HasField("initiatorName") and (problem := _iqn_problem(source.initiatorName)):
         problem = "must be valid format" if persistent else problem
-        errors.append(field.invalid(f"{path}.initiatorname", source.initiatorName, problem))
-    return errors
+        yield field.invalid(f"{path}.initiatorname", source.initiatorName, problem)
 
 
 def _too_long(source: core.ISCSIVolumeSource | core.ISCSIPersistentVolumeSource, volume: str) -> bool:
@@ -154,16 +151,14 @@ def _too_long(source: core.ISCSIVolumeSource | core.ISCSIPersistentVolumeSource,
     )
 
 
-def _flocker(path: str, source: core.FlockerVolumeSource) -> list[Cause]:
-    errors: list[Cause] = []
+def _flocker(path: str, source: core.FlockerVolumeSource) -> Iterator[Cause]:
     if not source.datasetName and not source.datasetUUID:
-        errors.append(field.required(path, "one of datasetName and datasetUUID is required"))
+        yield field.required(path, "one of datasetName and datasetUUID is required")
     if source.datasetName and source.datasetUUID:
         problem = "datasetName and datasetUUID can not be specified simultaneously"
-        errors.append(field.invalid(path, "resource", problem))
+        yield field.invalid(path, "resource", problem)
     if "/" in source.datasetName:
-        errors.append(field.invalid(f"{path}.datasetName", source.datasetName, "must not contain '/'"))
-    return errors
+        yield field.invalid(f"{path}.datasetName", source.datasetName, "must not contain '/'")
 
 
 def _quobyte(path: str, source: core.QuobyteVolumeSource) -> list[Cause]:
@@ -190,27 +185,25 @@ def _cinder(path: str, source: core.CinderVolumeSource) -> list[Cause]:
     )
 
 
-def _flex(path: str, source: core.FlexVolumeSource | core.FlexPersistentVolumeSource) -> list[Cause]:
-    errors = needs(path, source, "driver")
+def _flex(path: str, source: core.FlexVolumeSource | core.FlexPersistentVolumeSource) -> Iterator[Cause]:
+    yield from needs(path, source, "driver")
     for key in sorted(source.options):
         domain = "." + key.partition("/")[0].lower()
         if domain.endswith((".kubernetes.io", ".k8s.io")):
             problem = "kubernetes.io and k8s.io namespaces are reserved"
-            errors.append(field.invalid(f"{path}.options[{key}]", key, problem))
-    return errors
+            yield field.invalid(f"{path}.options[{key}]", key, problem)
 
 
-def _azure_disk(path: str, source: core.AzureDiskVolumeSource) -> list[Cause]:
-    errors = needs(path, source, "diskName", "diskURI")
+def _azure_disk(path: str, source: core.AzureDiskVolumeSource) -> Iterator[Cause]:
+    yield from needs(path, source, "diskName", "diskURI")
     if source.HasField("cachingMode") and source.cachingMode not in _CACHING:
-        errors.append(field.not_supported(f"{path}.cachingMode", source.cachingMode, _CACHING))
+        yield field.not_supported(f"{path}.cachingMode", source.cachingMode, _CACHING)
     if source.HasField("kind") and source.kind not in _DISK_KINDS:
-        errors.append(field.not_supported(f"{path}.kind", source.kind, _DISK_KINDS))
+        yield field.not_supported(f"{path}.kind", source.kind, _DISK_KINDS)
     if source.HasField("kind"):
         prefix, shape = _DISK_URIS[source.kind == "Managed"]
         if not source.diskURI.startswith(prefix):
-            errors.append(field.not_supported(f"{path}.diskURI", source.diskURI, (shape,)))
-    return errors
+            yield field.not_supported(f"{path}.diskURI", source.diskURI, (shape,))
 
 
 def storage_os(path: str, source: Any, *secret: str) -> list[Cause]:
@@ -230,7 +223,7 @@ def _claim(path: str, source: core.PersistentVolumeClaimVolumeSource) -> list[Ca
 
 def downward_file(path: str, file: core.DownwardAPIVolumeFile) -> list[Cause]:
     """Check a file that shows a field or resource of the pod."""
-    errors = needs(path, file, "path") + paths.local_non_reserved(f"{path}.path", file.path)
+    errors = [*needs(path, file, "path"), *paths.local_non_reserved(f"{path}.path", file.path)]
     if file.HasField("fieldRef"):
         errors += environment.field_ref(f"{path}.fieldRef", file.fieldRef, environment.VOLUME_FIELD_PATHS)
         if file.HasField("resourceFieldRef"):
@@ -245,29 +238,25 @@ def downward_file(path: str, file: core.DownwardAPIVolumeFile) -> list[Cause]:
     return errors
 
 
-def _downward(path: str, source: core.DownwardAPIVolumeSource) -> list[Cause]:
-    errors = _default_mode(path, source)
+def _downward(path: str, source: core.DownwardAPIVolumeSource) -> Iterator[Cause]:
+    yield from _default_mode(path, source)
     for file in source.items:
         # Upstream does not say which.
-        errors += downward_file(path, file)
-    return errors
+        yield from downward_file(path, file)
 
 
-def _fibre_channel(path: str, source: core.FCVolumeSource) -> list[Cause]:
-    errors: list[Cause] = []
+def _fibre_channel(path: str, source: core.FCVolumeSource) -> Iterator[Cause]:
     at = f"{path}.targetWWNs"
     if not source.targetWWNs and not source.wwids:
-        errors.append(field.required(at, "must specify either targetWWNs or wwids, but not both"))
+        yield field.required(at, "must specify either targetWWNs or wwids, but not both")
     if source.targetWWNs and source.wwids:
         problem = "targetWWNs and wwids can not be specified simultaneously"
-        errors.append(field.invalid(at, list(source.targetWWNs), problem))
+        yield field.invalid(at, list(source.targetWWNs), problem)
     if source.targetWWNs:
         if not source.HasField("lun"):
-            problem = "lun is required if targetWWNs is specified"
-            errors.append(field.required(f"{path}.lun", problem))
+            yield field.required(f"{path}.lun", "lun is required if targetWWNs is specified")
         else:
-            errors += _byte(f"{path}.lun", source.lun)
-    return errors
+            yield from _byte(f"{path}.lun", source.lun)
 
 
 def _projected(path: str, source: core.ProjectedVolumeSource) -> list[Cause]:
@@ -313,7 +302,7 @@ def _token(path: str, at: str, token: core.ServiceAccountTokenProjection) -> lis
         errors.append(field.invalid(f"{at}.expirationSeconds", seconds, problem))
     if not token.path:
         return [*errors, field.required(f"{path}.path")]
-    return errors + paths.local_non_reserved(f"{path}.path", token.path)
+    return [*errors, *paths.local_non_reserved(f"{path}.path", token.path)]
 
 
 def _trust_bundle(path: str, source: core.ClusterTrustBundleProjection) -> list[Cause]:
@@ -336,11 +325,11 @@ def _trust_bundle(path: str, source: core.ClusterTrustBundleProjection) -> list[
             errors += label_selector(f"{path}.labelSelector", source.labelSelector)
     else:
         errors.append(field.required(path, "either name or signerName must be specified"))
-    return errors + needs(path, source, "path") + paths.local_non_reserved(f"{path}.path", source.path)
+    return [*errors, *needs(path, source, "path"), *paths.local_non_reserved(f"{path}.path", source.path)]
 
 
 def _csi(path: str, source: core.CSIVolumeSource) -> list[Cause]:
-    errors = device_names.driver(f"{path}.driver", source.driver)
+    errors = list(device_names.driver(f"{path}.driver", source.driver))
     if source.HasField("nodePublishSecretRef"):
         name = source.nodePublishSecretRef.name
         if not name:
@@ -358,24 +347,23 @@ def _ephemeral(path: str, source: core.EphemeralVolumeSource) -> list[Cause]:
     )
 
 
-def _image(path: str, source: core.ImageVolumeSource) -> list[Cause]:
-    errors = needs(path, source, "reference")
+def _image(path: str, source: core.ImageVolumeSource) -> Iterator[Cause]:
+    yield from needs(path, source, "reference")
     if source.pullPolicy not in _PULL_POLICIES:
         at = f"{path}.pullPolicy"
-        errors.append(
+        yield (
             field.not_supported(at, source.pullPolicy, _PULL_POLICIES)
             if source.pullPolicy
             else field.required(at)
         )
-    return errors
 
 
-def needed(*names_: str) -> Callable[[str, Any], list[Cause]]:
+def needed(*names_: str) -> Callable[[str, Any], Iterable[Cause]]:
     return lambda path, source: needs(path, source, *names_)
 
 
 # In the order in which upstream looks; a volume with two has the later one forbidden.
-SOURCES: dict[str, Callable[[str, Any], list[Cause]]] = {
+SOURCES: dict[str, Callable[[str, Any], Iterable[Cause]]] = {
     "emptyDir": _empty_dir,
     "hostPath": host_path,
     "gitRepo": _git_repo,
@@ -411,20 +399,18 @@ SOURCES: dict[str, Callable[[str, Any], list[Cause]]] = {
 _FORBIDDEN_NAMES = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 
 
-def volume_source(path: str, source: core.VolumeSource, volume: str = "", pod: str = "") -> list[Cause]:
+def volume_source(path: str, source: core.VolumeSource, volume: str = "", pod: str = "") -> Iterator[Cause]:
     """Check that there is exactly one source, and validate it, for the volume and the pod of these names."""
     given = [name for name in SOURCES if source.HasField(name)]
     if not given:
-        return [field.required(path, "must specify a volume type")]
-    errors = SOURCES[given[0]](f"{path}.{given[0]}", getattr(source, given[0]))
+        yield field.required(path, "must specify a volume type")
+        return
+    yield from SOURCES[given[0]](f"{path}.{given[0]}", getattr(source, given[0]))
     if given[0] == "iscsi" and _too_long(source.iscsi, volume):
-        errors.append(field.invalid(f"{path}.name", volume, _INITIATOR_PROBLEM))
+        yield field.invalid(f"{path}.name", volume, _INITIATOR_PROBLEM)
     if given[0] == "ephemeral" and pod and volume:
         claim = f"{pod}-{volume}"
-        errors += [
-            field.invalid(f"{path}.name", volume, f"PVC name {field.quoted(claim)}: {problem}")
-            for problem in names.dns_subdomain(claim)
-        ]
-    return errors + [
-        field.forbidden(f"{path}.{_FORBIDDEN_NAMES.get(name, name)}", MORE) for name in given[1:]
-    ]
+        for problem in names.dns_subdomain(claim):
+            yield field.invalid(f"{path}.name", volume, f"PVC name {field.quoted(claim)}: {problem}")
+    for name in given[1:]:
+        yield field.forbidden(f"{path}.{_FORBIDDEN_NAMES.get(name, name)}", MORE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from nominee.apiserver.validation import field, names, paths
 from nominee.apiserver.validation.pods.volume_sources import volume_source
@@ -27,7 +27,7 @@ def volumes(
         made = {f"{pod}-{each.name}" for each in found if each.volumeSource.HasField("ephemeral")}
     for index, volume in enumerate(found):
         at, source = f"{path}[{index}]", volume.volumeSource
-        own = volume_source(at, source, volume.name, pod)
+        own = list(volume_source(at, source, volume.name, pod))
         if not volume.name:
             own.append(field.required(f"{at}.name"))
         else:
@@ -45,100 +45,88 @@ def volumes(
     return good, errors
 
 
-def mounts(path: str, container: core.Container, known: Mapping[str, core.VolumeSource]) -> list[Cause]:
+def mounts(path: str, container: core.Container, known: Mapping[str, core.VolumeSource]) -> Iterator[Cause]:
     """Check that each mounted volume exists and that each path is used once."""
-    errors: list[Cause] = []
     places: set[str] = set()
     devices_ = {device.name: device.devicePath for device in container.volumeDevices}
     for index, mount in enumerate(container.volumeMounts):
         at = f"{path}[{index}]"
         if not mount.name:
-            errors.append(field.required(f"{at}.name"))
+            yield field.required(f"{at}.name")
         if mount.name not in known:
-            errors.append(field.not_found(f"{at}.name", mount.name))
+            yield field.not_found(f"{at}.name", mount.name)
         if not mount.mountPath:
-            errors.append(field.required(f"{at}.mountPath"))
+            yield field.required(f"{at}.mountPath")
         if mount.mountPath in places:
-            errors.append(field.invalid(f"{at}.mountPath", mount.mountPath, "must be unique"))
+            yield field.invalid(f"{at}.mountPath", mount.mountPath, "must be unique")
         places.add(mount.mountPath)
         if mount.name in devices_:
-            problem = "must not already exist in volumeDevices"
-            errors.append(field.invalid(f"{at}.name", mount.name, problem))
+            yield field.invalid(f"{at}.name", mount.name, "must not already exist in volumeDevices")
         if mount.mountPath in devices_.values():
             problem = "must not already exist as a path in volumeDevices"
-            errors.append(field.invalid(f"{at}.mountPath", mount.mountPath, problem))
-        errors += _sub_paths(path, at, mount)
-        errors += _modes(path, mount, container)
-    return errors
+            yield field.invalid(f"{at}.mountPath", mount.mountPath, problem)
+        yield from _sub_paths(path, at, mount)
+        yield from _modes(path, mount, container)
 
 
-def _sub_paths(path: str, at: str, mount: core.VolumeMount) -> list[Cause]:
-    errors: list[Cause] = []
+def _sub_paths(path: str, at: str, mount: core.VolumeMount) -> Iterator[Cause]:
     if mount.subPath:
-        errors += paths.local_descending(f"{path}.subPath", mount.subPath)
+        yield from paths.local_descending(f"{path}.subPath", mount.subPath)
     if mount.subPathExpr:
         if mount.subPath:
             problem = "subPathExpr and subPath are mutually exclusive"
-            errors.append(field.invalid(f"{at}.subPathExpr", mount.subPathExpr, problem))
-        errors += paths.local_descending(f"{path}.subPathExpr", mount.subPathExpr)
-    return errors
+            yield field.invalid(f"{at}.subPathExpr", mount.subPathExpr, problem)
+        yield from paths.local_descending(f"{path}.subPathExpr", mount.subPathExpr)
 
 
-def _modes(path: str, mount: core.VolumeMount, container: core.Container) -> list[Cause]:
+def _modes(path: str, mount: core.VolumeMount, container: core.Container) -> Iterator[Cause]:
     """Check the modes of mounts; as upstream's, the error does not name the mount."""
-    errors: list[Cause] = []
     if mount.HasField("mountPropagation"):
         at, value = f"{path}.mountPropagation", mount.mountPropagation
-        errors += field.one_of(at, value, _PROPAGATIONS)
+        yield from field.one_of(at, value, _PROPAGATIONS)
         if value == "Bidirectional" and not container.securityContext.privileged:
             problem = "Bidirectional mount propagation is available only to privileged containers"
-            errors.append(field.forbidden(at, problem))
+            yield field.forbidden(at, problem)
     if mount.HasField("recursiveReadOnly"):
         at, value = f"{path}.recursiveReadOnly", mount.recursiveReadOnly
         if value not in _READ_ONLY:
-            errors.append(field.not_supported(at, value, _READ_ONLY))
+            yield field.not_supported(at, value, _READ_ONLY)
         elif value != "Disabled":
             if not mount.readOnly:
-                errors.append(field.forbidden(at, "may only be specified when readOnly is true"))
+                yield field.forbidden(at, "may only be specified when readOnly is true")
             if mount.HasField("mountPropagation") and mount.mountPropagation != "None":
                 problem = "may only be specified when mountPropagation is None or not specified"
-                errors.append(field.forbidden(at, problem))
-    return errors
+                yield field.forbidden(at, problem)
 
 
-def devices(path: str, container: core.Container, known: Mapping[str, core.VolumeSource]) -> list[Cause]:
+def devices(path: str, container: core.Container, known: Mapping[str, core.VolumeSource]) -> Iterator[Cause]:
     """Block devices: of claims only."""
-    errors: list[Cause] = []
     seen_names: set[str] = set()
     seen_paths: set[str] = set()
     mounted = {mount.name: mount.mountPath for mount in container.volumeMounts}
     for index, device in enumerate(container.volumeDevices):
         at, name, place = f"{path}[{index}]", device.name, device.devicePath
         if not name:
-            errors.append(field.required(f"{at}.name"))
+            yield field.required(f"{at}.name")
         if name in seen_names:
-            errors.append(field.invalid(f"{at}.name", name, "must be unique"))
+            yield field.invalid(f"{at}.name", name, "must be unique")
         source = known.get(name)
         if source is None:
-            errors.append(field.not_found(f"{at}.name", name))
+            yield field.not_found(f"{at}.name", name)
         elif not source.HasField("persistentVolumeClaim") and not source.HasField("ephemeral"):
             problem = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-            errors.append(field.invalid(f"{at}.name", name, problem))
+            yield field.invalid(f"{at}.name", name, problem)
         if not place:
-            errors.append(field.required(f"{at}.devicePath"))
+            yield field.required(f"{at}.devicePath")
         if place in seen_paths:
-            errors.append(field.invalid(f"{at}.devicePath", place, "must be unique"))
+            yield field.invalid(f"{at}.devicePath", place, "must be unique")
         if ".." in place.split("/"):
-            problem = "can not contain backsteps ('..')"
-            errors.append(field.invalid(f"{at}.devicePath", place, problem))
+            yield field.invalid(f"{at}.devicePath", place, "can not contain backsteps ('..')")
         else:
             seen_paths.add(place)
         if name in mounted:
-            problem = "must not already exist in volumeMounts"
-            errors.append(field.invalid(f"{at}.name", name, problem))
+            yield field.invalid(f"{at}.name", name, "must not already exist in volumeMounts")
         if place in mounted.values():
-            problem = "must not already exist as a path in volumeMounts"
-            errors.append(field.invalid(f"{at}.devicePath", place, problem))
+            yield field.invalid(f"{at}.devicePath", place, "must not already exist as a path in volumeMounts")
         if name:
             seen_names.add(name)
-    return errors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from nominee.apiserver.validation import field, names
 from nominee.apiserver.validation.pods.every_container import containers_with_paths, security_contexts
@@ -20,23 +21,20 @@ _BAD_CHARACTERS = re.compile(r'["/\\:;|=,+*?<>@\[\]]')
 _DOTS_AND_SPACES = re.compile(r"[. ]+")
 
 
-def options(path: str, found: core.WindowsSecurityContextOptions) -> list[Cause]:
+def options(path: str, found: core.WindowsSecurityContextOptions) -> Iterator[Cause]:
     """Check the options of a security context for Windows."""
-    errors: list[Cause] = []
     if found.HasField("gmsaCredentialSpecName"):
         at, name = f"{path}.gmsaCredentialSpecName", found.gmsaCredentialSpecName
-        errors += field.problems(at, name, names.dns_subdomain(name))
+        yield from field.problems(at, name, names.dns_subdomain(name))
     if found.HasField("gmsaCredentialSpec"):
         at, text = f"{path}.gmsaCredentialSpec", found.gmsaCredentialSpec
         if not text:
-            errors.append(field.invalid(at, text, "gmsaCredentialSpec cannot be an empty string"))
+            yield field.invalid(at, text, "gmsaCredentialSpec cannot be an empty string")
         elif len(text.encode()) > _CREDENTIAL_KIB_MAX * 1024:
-            problem = f"gmsaCredentialSpec size must be under {_CREDENTIAL_KIB_MAX} KiB"
-            errors.append(field.invalid(at, text, problem))
+            yield field.invalid(at, text, f"gmsaCredentialSpec size must be under {_CREDENTIAL_KIB_MAX} KiB")
     if found.HasField("runAsUserName"):
         at, name = f"{path}.runAsUserName", found.runAsUserName
-        errors += [field.invalid(at, name, f"runAsUserName{problem}") for problem in _user_problems(name)]
-    return errors
+        yield from (field.invalid(at, name, f"runAsUserName{problem}") for problem in _user_problems(name))
 
 
 def _user_problems(text: str) -> list[str]:
@@ -64,15 +62,14 @@ def _user_problems(text: str) -> list[str]:
     return problems
 
 
-def host_processes(path: str, spec: core.PodSpec) -> list[Cause]:
+def host_processes(path: str, spec: core.PodSpec) -> Iterator[Cause]:
     """Check that either all containers are processes of the host, or no container is."""
     of_pod = spec.securityContext.windowsOptions
     said = of_pod.HasField("hostProcess")
     if not said and not any(
         context.HasField("windowsOptions") for _, context in security_contexts(path, spec)
     ):
-        return []
-    errors: list[Cause] = []
+        return
     count = on_host = 0
     for at, container in containers_with_paths(path, spec):
         count += 1
@@ -81,16 +78,15 @@ def host_processes(path: str, spec: core.PodSpec) -> list[Cause]:
             shown = "true" if of_pod.hostProcess else "false"
             problem = f"pod hostProcess value must be identical if both are specified, was {shown}"
             where = f"{at}.securityContext.windowsOptions.hostProcess"
-            errors.append(field.invalid(where, own.hostProcess, problem))
+            yield field.invalid(where, own.hostProcess, problem)
         on_host += own.hostProcess if own.HasField("hostProcess") else of_pod.hostProcess
     if not on_host:
-        return errors
+        return
     if on_host != count:
         problem = (
             "If pod contains any hostProcess containers then all containers must be HostProcess containers"
         )
-        errors.append(field.invalid(path, "", problem))
+        yield field.invalid(path, "", problem)
     if not spec.hostNetwork:
         problem = "hostNetwork must be true if pod contains any hostProcess containers"
-        errors.append(field.invalid(f"{path}.hostNetwork", spec.hostNetwork, problem))
-    return errors
+        yield field.invalid(f"{path}.hostNetwork", spec.hostNetwork, problem)

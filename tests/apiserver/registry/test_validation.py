@@ -114,7 +114,7 @@ def test_containers_are_unique_across_init_and_regular_ones() -> None:
     causes = containers.init_containers(
         "spec.initContainers", spec.initContainers, spec.containers, containers.around(spec, {})
     )
-    assert causes == [field.duplicate("spec.initContainers[0].name", "c")]
+    assert list(causes) == [field.duplicate("spec.initContainers[0].name", "c")]
 
 
 def gated(**spec: Any) -> core.Pod:

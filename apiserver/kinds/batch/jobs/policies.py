@@ -5,6 +5,8 @@ Source: pkg/apis/batch/validation, validatePodFailurePolicy and validateSuccessP
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.batch.jobs import indexes as job_indexes
 from nominee.apiserver.validation import field, names
 from nominee.machinery.api.errors import Cause
@@ -29,15 +31,13 @@ def replacement(path: str, spec: batch.JobSpec) -> list[Cause]:
     return field.one_of(path, value, known)
 
 
-def failure(path: str, spec: batch.JobSpec) -> list[Cause]:
+def failure(path: str, spec: batch.JobSpec) -> Iterator[Cause]:
     """Check podFailurePolicy."""
     rules, at = spec.podFailurePolicy.rules, f"{path}.rules"
-    errors: list[Cause] = []
     if len(rules) > _RULES_MAX:
-        errors.append(field.too_many(at, len(rules), _RULES_MAX))
+        yield field.too_many(at, len(rules), _RULES_MAX)
     for index, rule in enumerate(rules):
-        errors += _rule(f"{at}[{index}]", rule, spec)
-    return errors
+        yield from _rule(f"{at}[{index}]", rule, spec)
 
 
 def _missing(path: str, value: str, known: tuple[str, ...]) -> list[Cause]:
@@ -47,103 +47,90 @@ def _missing(path: str, value: str, known: tuple[str, ...]) -> list[Cause]:
     return field.one_of(path, value, known)
 
 
-def _rule(path: str, rule: batch.PodFailurePolicyRule, spec: batch.JobSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _rule(path: str, rule: batch.PodFailurePolicyRule, spec: batch.JobSpec) -> Iterator[Cause]:
     if rule.action == "FailIndex":
         if not spec.HasField("backoffLimitPerIndex"):
-            problem = "requires the backoffLimitPerIndex to be set"
-            errors.append(field.invalid(f"{path}.action", rule.action, problem))
+            yield field.invalid(f"{path}.action", rule.action, "requires the backoffLimitPerIndex to be set")
     else:
-        errors += _missing(f"{path}.action", rule.action, _ACTIONS)
+        yield from _missing(f"{path}.action", rule.action, _ACTIONS)
     codes, patterns = rule.HasField("onExitCodes"), bool(rule.onPodConditions)
     if codes:
-        errors += _exit_codes(f"{path}.onExitCodes", rule.onExitCodes, spec)
+        yield from _exit_codes(f"{path}.onExitCodes", rule.onExitCodes, spec)
     if patterns:
-        errors += _conditions(f"{path}.onPodConditions", rule)
+        yield from _conditions(f"{path}.onPodConditions", rule)
     if codes and patterns:
         problem = "specifying both OnExitCodes and OnPodConditions is not supported"
-        errors.append(field.invalid(path, field.OMIT, problem))
+        yield field.invalid(path, field.OMIT, problem)
     if not codes and not patterns:
-        problem = "specifying one of OnExitCodes and OnPodConditions is required"
-        errors.append(field.invalid(path, field.OMIT, problem))
-    return errors
+        yield field.invalid(path, field.OMIT, "specifying one of OnExitCodes and OnPodConditions is required")
 
 
-def _conditions(path: str, rule: batch.PodFailurePolicyRule) -> list[Cause]:
-    errors: list[Cause] = []
+def _conditions(path: str, rule: batch.PodFailurePolicyRule) -> Iterator[Cause]:
     patterns = rule.onPodConditions
     if len(patterns) > _PATTERNS_MAX:
-        errors.append(field.too_many(path, len(patterns), _PATTERNS_MAX))
+        yield field.too_many(path, len(patterns), _PATTERNS_MAX)
     for index, pattern in enumerate(patterns):
         at = f"{path}[{index}]"
         problems = names.qualified_name(pattern.type)
-        errors += field.problems(f"{at}.type", pattern.type, problems)
-        errors += _missing(f"{at}.status", pattern.status, _STATUSES)
-    return errors
+        yield from field.problems(f"{at}.type", pattern.type, problems)
+        yield from _missing(f"{at}.status", pattern.status, _STATUSES)
 
 
 def _exit_codes(
     path: str, found: batch.PodFailurePolicyOnExitCodesRequirement, spec: batch.JobSpec
-) -> list[Cause]:
-    errors = _missing(f"{path}.operator", found.operator, _OPERATORS)
+) -> Iterator[Cause]:
+    yield from _missing(f"{path}.operator", found.operator, _OPERATORS)
     pod = spec.template.spec
     known = {container.name for container in (*pod.containers, *pod.initContainers)}
     if found.HasField("containerName") and found.containerName not in known:
         problem = "must be one of the container or initContainer names in the pod template"
-        errors.append(field.invalid(f"{path}.containerName", found.containerName, problem))
+        yield field.invalid(f"{path}.containerName", found.containerName, problem)
     at, values = f"{path}.values", list(found.values)
     if not values:
-        errors.append(field.invalid(at, None, "at least one value is required"))
+        yield field.invalid(at, None, "at least one value is required")
     elif len(values) > _EXIT_CODES_MAX:
-        errors.append(field.too_many(at, len(values), _EXIT_CODES_MAX))
+        yield field.too_many(at, len(values), _EXIT_CODES_MAX)
     seen: set[int] = set()
     for index, value in enumerate(values):
         if found.operator == "In" and value == 0:
-            errors.append(field.invalid(f"{at}[{index}]", value, "must not be 0 for the In operator"))
+            yield field.invalid(f"{at}[{index}]", value, "must not be 0 for the In operator")
         if value in seen:
-            errors.append(field.duplicate(f"{at}[{index}]", value))
+            yield field.duplicate(f"{at}[{index}]", value)
         seen.add(value)
     if values != sorted(values):
-        errors.append(field.invalid(at, values, "must be ordered"))
-    return errors
+        yield field.invalid(at, values, "must be ordered")
 
 
-def success(path: str, spec: batch.JobSpec) -> list[Cause]:
+def success(path: str, spec: batch.JobSpec) -> Iterator[Cause]:
     """Check the successPolicy of an Indexed Job."""
     rules, at = spec.successPolicy.rules, f"{path}.rules"
-    errors: list[Cause] = []
     if not rules:
-        problem = "at least one rules must be specified when the successPolicy is specified"
-        errors.append(field.required(at, problem))
+        yield field.required(at, "at least one rules must be specified when the successPolicy is specified")
     if len(rules) > _RULES_MAX:
-        errors.append(field.too_many(at, len(rules), _RULES_MAX))
+        yield field.too_many(at, len(rules), _RULES_MAX)
     for index, rule in enumerate(rules):
-        errors += _success_rule(f"{at}[{index}]", rule, spec.completions)
-    return errors
+        yield from _success_rule(f"{at}[{index}]", rule, spec.completions)
 
 
-def _success_rule(path: str, rule: batch.SuccessPolicyRule, completions: int) -> list[Cause]:
-    errors: list[Cause] = []
+def _success_rule(path: str, rule: batch.SuccessPolicyRule, completions: int) -> Iterator[Cause]:
     counted, listed = rule.HasField("succeededCount"), rule.HasField("succeededIndexes")
     if not counted and not listed:
-        problem = "at least one of succeededCount or succeededIndexes must be specified"
-        errors.append(field.required(path, problem))
+        yield field.required(path, "at least one of succeededCount or succeededIndexes must be specified")
     total = 0
     if listed:
         at, text = f"{path}.succeededIndexes", rule.succeededIndexes
         if len(text.encode()) > _INDEXES_BYTES_MAX:
-            errors.append(field.too_long(at, _INDEXES_BYTES_MAX))
+            yield field.too_long(at, _INDEXES_BYTES_MAX)
         try:
             total = job_indexes.count(text, completions)
         except job_indexes.IndexesError as error:
-            errors.append(field.invalid(at, text, f"error parsing succeededIndexes: {error}"))
+            yield field.invalid(at, text, f"error parsing succeededIndexes: {error}")
     if counted:
         at, number = f"{path}.succeededCount", rule.succeededCount
-        errors += field.non_negative(at, number)
+        yield from field.non_negative(at, number)
         if number > completions:
             problem = f"must be less than or equal to {completions} (the number of specified completions)"
-            errors.append(field.invalid(at, number, problem))
+            yield field.invalid(at, number, problem)
         if listed and number > total:
             of = "the number of indexes in the specified succeededIndexes field"
-            errors.append(field.invalid(at, number, f"must be less than or equal to {total} ({of})"))
-    return errors
+            yield field.invalid(at, number, f"must be less than or equal to {total} ({of})")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nominee.apiserver.kinds.batch.jobs import specs as job_specs
 from nominee.apiserver.kinds.batch.jobs import status as job_status
@@ -59,20 +59,20 @@ class JobStrategy(Strategy[batch.Job]):
         return self._job(new, pod_options.of(env.gates), prefixed=True)
 
     def _job(self, new: batch.Job, options: PodOptions, *, prefixed: bool) -> list[Cause]:
-        errors = self.validate_metadata(new) + _generated_selector(new, prefixed=prefixed)
-        return errors + _spec(new.spec, options) + _hostname(new)
+        errors = [*self.validate_metadata(new), *_generated_selector(new, prefixed=prefixed)]
+        return [*errors, *_spec(new.spec, options), *_hostname(new)]
 
     def validate_update(self, new: batch.Job, old: batch.Job, env: Environment) -> list[Cause]:
         options = pod_options.of(env.gates, old.spec.template.spec)
         labels = old.spec.template.metadata.labels
         prefixed = all(f"{_PREFIX}{name}" in labels for name in ("job-name", "controller-uid"))
         # Upstream looks at the spec twice.
-        return (
-            self._job(new, options, prefixed=prefixed)
-            + metadata.object_meta_update(new.metadata, old.metadata)
-            + _spec(new.spec, options)
-            + change(new, old, env.gates)
-        )
+        return [
+            *self._job(new, options, prefixed=prefixed),
+            *metadata.object_meta_update(new.metadata, old.metadata),
+            *_spec(new.spec, options),
+            *change(new, old, env.gates),
+        ]
 
     def warnings(self, new: batch.Job, old: batch.Job | None) -> Sequence[str]:
         if old is not None and new.metadata.generation == old.metadata.generation:
@@ -93,46 +93,43 @@ def _generated(job: batch.Job) -> dict[str, str]:
     return values | {f"{_PREFIX}{name}": value for name, value in values.items()}
 
 
-def _generated_selector(job: batch.Job, *, prefixed: bool) -> list[Cause]:
+def _generated_selector(job: batch.Job, *, prefixed: bool) -> Iterator[Cause]:
     """validateGeneratedSelector; `prefixed`: the labels with Kubernetes' prefix must be there too."""
     if job.spec.manualSelector or not job.spec.HasField("selector"):
-        return []
+        return
     expected = {key: value for key, value in _generated(job).items() if prefixed or "/" not in key}
     labels = job.spec.template.metadata.labels
-    errors: list[Cause] = []
     for key, value in expected.items():
         path, problem = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
         if key not in labels:
-            errors.append(field.required(path, problem))
+            yield field.required(path, problem)
         elif labels[key] != value:
-            errors.append(field.invalid(path, dict(sorted(labels.items())), problem))
+            yield field.invalid(path, dict(sorted(labels.items())), problem)
     try:
         if not LabelSelector.from_message(job.spec.selector).matches(expected):
             shown = codec.to_json(job.spec.selector)
-            errors.append(field.invalid("spec.selector", shown, "`selector` not auto-generated"))
+            yield field.invalid("spec.selector", shown, "`selector` not auto-generated")
     except SelectorError:
         pass
-    return errors
 
 
-def _spec(spec: batch.JobSpec, options: PodOptions) -> list[Cause]:
+def _spec(spec: batch.JobSpec, options: PodOptions) -> Iterator[Cause]:
     """ValidateJobSpec."""
-    errors = job_specs.job_spec("spec", spec, options)
+    yield from job_specs.job_spec("spec", spec, options)
     labels = spec.template.metadata.labels
     if spec.HasField("selector"):
-        errors += label_selector("spec.selector", spec.selector)
+        yield from label_selector("spec.selector", spec.selector)
         try:
             matches = LabelSelector.from_message(spec.selector).matches(labels)
         except SelectorError:
-            return errors
+            return
     else:
-        errors.append(field.required("spec.selector"))
+        yield field.required("spec.selector")
         matches = False
     if not matches:
         problem = "`selector` does not match template `labels`"
         value = dict(sorted(labels.items())) or None
-        errors.append(field.invalid("spec.template.metadata.labels", value, problem))
-    return errors
+        yield field.invalid("spec.template.metadata.labels", value, problem)
 
 
 def _hostname(job: batch.Job) -> list[Cause]:
@@ -146,17 +143,16 @@ def _hostname(job: batch.Job) -> list[Cause]:
     return [field.invalid("metadata.name", job.metadata.name, problem)]
 
 
-def change(new: batch.Job, old: batch.Job, gates: Gates) -> list[Cause]:
+def change(new: batch.Job, old: batch.Job, gates: Gates) -> Iterator[Cause]:
     """Check the changes of the spec in an update (ValidateJobSpecUpdate, after the spec itself)."""
-    errors = _completions(new.spec, old.spec)
+    yield from _completions(new.spec, old.spec)
     if not same(new.spec.selector, old.spec.selector):
         shown = codec.to_json(new.spec.selector) if new.spec.HasField("selector") else None
-        errors.append(field.invalid("spec.selector", shown, field.IMMUTABLE))
-    errors += _template(new, old, gates)
+        yield field.invalid("spec.selector", shown, field.IMMUTABLE)
+    yield from _template(new, old, gates)
     for name in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
         after, before = _value(new.spec, name), _value(old.spec, name)
-        errors += field.immutable(f"spec.{name}", after, before)
-    return errors
+        yield from field.immutable(f"spec.{name}", after, before)
 
 
 def _value(spec: batch.JobSpec, name: str) -> object:

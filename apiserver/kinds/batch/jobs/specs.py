@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.batch.jobs import policies as job_policies
 from nominee.apiserver.validation import field, paths
 from nominee.apiserver.validation.go_dump import dump
@@ -23,66 +25,61 @@ _COUNTS = (
 )  # fmt: skip
 
 
-def job_spec(path: str, spec: batch.JobSpec, options: PodOptions) -> list[Cause]:
+def job_spec(path: str, spec: batch.JobSpec, options: PodOptions) -> Iterator[Cause]:
     """Check a Job's spec without its selector, which only a Job has."""
-    errors: list[Cause] = []
     for name in _COUNTS:
         if spec.HasField(name):
-            errors += field.non_negative(f"{path}.{name}", getattr(spec, name))
+            yield from field.non_negative(f"{path}.{name}", getattr(spec, name))
     if spec.HasField("maxFailedIndexes") and not spec.HasField("backoffLimitPerIndex"):
-        errors.append(field.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+        yield field.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if spec.HasField("managedBy"):
-        errors += paths.domain_prefixed(f"{path}.managedBy", spec.managedBy)
+        yield from paths.domain_prefixed(f"{path}.managedBy", spec.managedBy)
         if len(spec.managedBy.encode()) > _MANAGED_BY_BYTES_MAX:
-            errors.append(field.too_long(f"{path}.managedBy", _MANAGED_BY_BYTES_MAX))
-    errors += _completion_mode(path, spec)
+            yield field.too_long(f"{path}.managedBy", _MANAGED_BY_BYTES_MAX)
+    yield from _completion_mode(path, spec)
     if spec.HasField("podFailurePolicy"):
-        errors += job_policies.failure(f"{path}.podFailurePolicy", spec)
+        yield from job_policies.failure(f"{path}.podFailurePolicy", spec)
     if spec.HasField("successPolicy"):
         at = f"{path}.successPolicy"
         if spec.completionMode != "Indexed":
-            errors.append(field.invalid(at, dump(spec.successPolicy), "requires indexed completion mode"))
+            yield field.invalid(at, dump(spec.successPolicy), "requires indexed completion mode")
         elif spec.HasField("completions"):
-            errors += job_policies.success(at, spec)
-    errors += job_policies.replacement(f"{path}.podReplacementPolicy", spec)
-    errors += templates.pod_template(f"{path}.template", spec.template, options)
-    return errors + _restarts(f"{path}.template.spec.restartPolicy", spec)
+            yield from job_policies.success(at, spec)
+    yield from job_policies.replacement(f"{path}.podReplacementPolicy", spec)
+    yield from templates.pod_template(f"{path}.template", spec.template, options)
+    yield from _restarts(f"{path}.template.spec.restartPolicy", spec)
 
 
-def _completion_mode(path: str, spec: batch.JobSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _completion_mode(path: str, spec: batch.JobSpec) -> Iterator[Cause]:
     mode = spec.completionMode if spec.HasField("completionMode") else "NonIndexed"
-    errors += field.one_of(f"{path}.completionMode", mode, _MODES)
+    yield from field.one_of(f"{path}.completionMode", mode, _MODES)
     if mode == "Indexed":
-        errors += _indexed(path, spec)
+        yield from _indexed(path, spec)
     if mode == "NonIndexed":
         problem = "requires indexed completion mode"
         if spec.HasField("backoffLimitPerIndex"):
             at = f"{path}.backoffLimitPerIndex"
-            errors.append(field.invalid(at, spec.backoffLimitPerIndex, problem))
+            yield field.invalid(at, spec.backoffLimitPerIndex, problem)
         if spec.HasField("maxFailedIndexes"):
-            errors.append(field.invalid(f"{path}.maxFailedIndexes", spec.maxFailedIndexes, problem))
-    return errors
+            yield field.invalid(f"{path}.maxFailedIndexes", spec.maxFailedIndexes, problem)
 
 
-def _indexed(path: str, spec: batch.JobSpec) -> list[Cause]:
+def _indexed(path: str, spec: batch.JobSpec) -> Iterator[Cause]:
     """Check the limits of an indexed Job, whose status lists the indexes."""
-    errors: list[Cause] = []
     if not spec.HasField("completions"):
-        errors.append(field.required(f"{path}.completions", "when completion mode is Indexed"))
+        yield field.required(f"{path}.completions", "when completion mode is Indexed")
     if spec.parallelism > _INDEXED_MAX:
         problem = f"must be less than or equal to {_INDEXED_MAX} when completion mode is Indexed"
-        errors.append(field.invalid(f"{path}.parallelism", spec.parallelism, problem))
+        yield field.invalid(f"{path}.parallelism", spec.parallelism, problem)
     at, failed = f"{path}.maxFailedIndexes", spec.maxFailedIndexes
     if spec.HasField("completions") and failed > spec.completions:
-        errors.append(field.invalid(at, failed, "must be less than or equal to completions"))
+        yield field.invalid(at, failed, "must be less than or equal to completions")
     if failed > _INDEXED_MAX:
-        errors.append(field.invalid(at, failed, f"must be less than or equal to {_INDEXED_MAX}"))
+        yield field.invalid(at, failed, f"must be less than or equal to {_INDEXED_MAX}")
     if spec.completions <= COMPLETIONS_SOFT_LIMIT or not spec.HasField("backoffLimitPerIndex"):
-        return errors
+        return
     if not spec.HasField("maxFailedIndexes"):
-        problem = f"must be specified when completions is above {COMPLETIONS_SOFT_LIMIT}"
-        errors.append(field.required(at, problem))
+        yield field.required(at, f"must be specified when completions is above {COMPLETIONS_SOFT_LIMIT}")
     when = f"when completions are above {COMPLETIONS_SOFT_LIMIT} and used with backoff limit per index"
     for name, most in (
         ("parallelism", PARALLELISM_SOFT_LIMIT),
@@ -90,9 +87,7 @@ def _indexed(path: str, spec: batch.JobSpec) -> list[Cause]:
     ):
         number = getattr(spec, name)
         if number > most:
-            problem = f"must be less than or equal to {most} {when}"
-            errors.append(field.invalid(f"{path}.{name}", number, problem))
-    return errors
+            yield field.invalid(f"{path}.{name}", number, f"must be less than or equal to {most} {when}")
 
 
 def _restarts(path: str, spec: batch.JobSpec) -> list[Cause]:
@@ -102,8 +97,7 @@ def _restarts(path: str, spec: batch.JobSpec) -> list[Cause]:
     if policy not in _RESTARTS:
         return [field.not_supported(path, policy, _RESTARTS)]
     if spec.HasField("podFailurePolicy") and policy != "Never":
-        problem = 'only "Never" is supported when podFailurePolicy is specified'
-        return [field.invalid(path, policy, problem)]
+        return [field.invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')]
     return []
 
 

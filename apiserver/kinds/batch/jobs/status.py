@@ -36,20 +36,18 @@ def update(new: batch.Job, old: batch.Job) -> list[Cause]:
     return [*_counts(new.status), *_rules(new, old), *_changes(new, old)]
 
 
-def _counts(status: batch.JobStatus) -> list[Cause]:
-    errors: list[Cause] = []
+def _counts(status: batch.JobStatus) -> Iterator[Cause]:
     for name in ("active", "succeeded", "failed", "ready", "terminating"):
-        errors += field.non_negative(f"status.{name}", getattr(status, name))
+        yield from field.non_negative(f"status.{name}", getattr(status, name))
     seen: set[str] = set()
     for name in ("succeeded", "failed"):
         for index, uid in enumerate(getattr(status.uncountedTerminatedPods, name)):
             path = f"status.uncountedTerminatedPods.{name}[{index}]"
             if not uid:
-                errors.append(field.invalid(path, uid, "must not be empty"))
+                yield field.invalid(path, uid, "must not be empty")
             elif uid in seen:
-                errors.append(field.duplicate(path, uid))
+                yield field.duplicate(path, uid)
             seen.add(uid)
-    return errors
 
 
 def _rules(new: batch.Job, old: batch.Job) -> Iterator[Cause]:

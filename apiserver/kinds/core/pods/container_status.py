@@ -25,9 +25,8 @@ def _statuses(
     yield "status.initContainerStatuses", status.initContainerStatuses, spec.initContainers
 
 
-def users(pod: core.Pod) -> list[Cause]:
+def users(pod: core.Pod) -> Iterator[Cause]:
     """Linux' users have numbers; a Windows pod has none of them."""
-    errors: list[Cause] = []
     ephemeral = pod.status.ephemeralContainerStatuses
     lists = [(path, found) for path, found, _ in _statuses(pod)]
     for path, found in (*lists, ("status.ephemeralContainerStatuses", ephemeral)):
@@ -36,10 +35,9 @@ def users(pod: core.Pod) -> list[Cause]:
                 continue
             at = f"{path}[{index}].linux"
             if pod.spec.os.name == "windows":
-                errors.append(field.forbidden(at, "cannot be set for a windows pod"))
+                yield field.forbidden(at, "cannot be set for a windows pod")
             else:
-                errors += _linux(at, row.user.linux)
-    return errors
+                yield from _linux(at, row.user.linux)
 
 
 def _linux(path: str, user: core.LinuxContainerUser) -> list[Cause]:
@@ -79,13 +77,11 @@ def _asked_for(path: str, name: str, container: core.Container) -> list[Cause]:
     return [] if name in claims else [field.invalid(path, name, _CLAIM_PROBLEM)]
 
 
-def _health(path: str, resource: core.ResourceStatus) -> list[Cause]:
-    errors: list[Cause] = []
+def _health(path: str, resource: core.ResourceStatus) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, each in enumerate(resource.resources):
         at = f"{path}.resources[{index}]"
-        errors += field.one_of(f"{at}.health", each.health, _HEALTH)
+        yield from field.one_of(f"{at}.health", each.health, _HEALTH)
         if each.resourceID in seen:
-            errors.append(field.duplicate(f"{at}.resourceID", each.resourceID))
+            yield field.duplicate(f"{at}.resourceID", each.resourceID)
         seen.add(each.resourceID)
-    return errors

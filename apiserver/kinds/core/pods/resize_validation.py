@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from nominee.apiserver.kinds.core.pods.validation import pod
 from nominee.apiserver.validation import field, metadata
@@ -99,27 +99,22 @@ def _put_back_container(container: core.Container, before: core.Container) -> No
     container.resources.ClearField("claims")
 
 
-def _pod_level_changes(munged: core.PodSpec, new: core.PodSpec, old: core.PodSpec) -> list[Cause]:
+def _pod_level_changes(munged: core.PodSpec, new: core.PodSpec, old: core.PodSpec) -> Iterator[Cause]:
     had, has = old.HasField("resources"), new.HasField("resources")
     if had and not has:
-        return [field.forbidden("spec.resources", "pod-level resources cannot be removed")]
-    errors: list[Cause] = []
+        yield field.forbidden("spec.resources", "pod-level resources cannot be removed")
+        return
     if had:
         if _removed(new.resources.requests, old.resources.requests):
-            errors.append(
-                field.forbidden("spec.resources.requests", "pod-level resource requests cannot be removed")
-            )
+            yield field.forbidden("spec.resources.requests", "pod-level resource requests cannot be removed")
         if _removed(new.resources.limits, old.resources.limits):
-            errors.append(
-                field.forbidden("spec.resources.limits", "pod-level resource limits cannot be removed")
-            )
+            yield field.forbidden("spec.resources.limits", "pod-level resource limits cannot be removed")
     if has:
         _put_back(munged.resources, old.resources)
         if not had and not munged.resources.ListFields():
             munged.ClearField("resources")
     if munged.HasField("resources") != had or (had and munged.resources != old.resources):
-        errors.append(field.forbidden("spec", "only cpu and memory resources are mutable at pod-level"))
-    return errors
+        yield field.forbidden("spec", "only cpu and memory resources are mutable at pod-level")
 
 
 def _container_changes(
@@ -143,38 +138,31 @@ def _container_changes(
     return [] if munged == old else [field.forbidden("spec", _ONLY)]
 
 
-def _kept(path: str, new: core.ResourceRequirements, old: core.ResourceRequirements) -> list[Cause]:
-    errors: list[Cause] = []
+def _kept(path: str, new: core.ResourceRequirements, old: core.ResourceRequirements) -> Iterator[Cause]:
     if _removed(new.requests, old.requests):
-        errors.append(field.forbidden(f"{path}.requests", "resource requests cannot be removed"))
+        yield field.forbidden(f"{path}.requests", "resource requests cannot be removed")
     if _removed(new.limits, old.limits):
-        errors.append(field.forbidden(f"{path}.limits", "resource limits cannot be removed"))
-    return errors
+        yield field.forbidden(f"{path}.limits", "resource limits cannot be removed")
 
 
 def _init_change(
     path: str, container: core.Container, before: core.Container, *, all_init: bool
-) -> list[Cause]:
+) -> Iterator[Cause]:
     """Reset the resizable fields of `container` (init container or sidecar); return its other changes."""
     modified = container != before
     sidecar = container.restartPolicy == "Always"
     if not all_init and not sidecar:
         if modified:
-            return [field.forbidden("spec", "resources for non-sidecar init containers are immutable")]
-        return []
-    errors: list[Cause] = []
+            yield field.forbidden("spec", "resources for non-sidecar init containers are immutable")
+            return
+        return
     restarts = any(policy.restartPolicy == "RestartContainer" for policy in container.resizePolicy)
     _put_back_container(container, before)
     if container != before:
         where, which = (path, "init or sidecar") if all_init else ("spec", "sidecar")
-        errors.append(
-            field.forbidden(where, f"only cpu and memory resources for {which} containers are mutable")
-        )
+        yield field.forbidden(where, f"only cpu and memory resources for {which} containers are mutable")
     if modified and not sidecar and restarts:
-        errors.append(
-            field.forbidden(
-                path,
-                "non-sidecar init containers with a resize policy of RestartContainer cannot be resized",
-            )
+        yield field.forbidden(
+            path,
+            "non-sidecar init containers with a resize policy of RestartContainer cannot be resized",
         )
-    return errors

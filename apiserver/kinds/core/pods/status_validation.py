@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nominee.apiserver.kinds.core.pods import container_status
 from nominee.apiserver.validation import addresses, field, metadata, names
@@ -89,19 +89,15 @@ def _claims(pod: core.Pod) -> list[Cause]:
     return errors
 
 
-def _conditions(path: str, conditions: Sequence[core.PodCondition]) -> list[Cause]:
-    errors: list[Cause] = []
+def _conditions(path: str, conditions: Sequence[core.PodCondition]) -> Iterator[Cause]:
     for index, condition in enumerate(conditions):
         if condition.observedGeneration < 0:
-            errors.append(
-                field.invalid(
-                    f"{path}[{index}].observedGeneration", condition.observedGeneration, NON_NEGATIVE
-                )
+            yield field.invalid(
+                f"{path}[{index}].observedGeneration", condition.observedGeneration, NON_NEGATIVE
             )
         if condition.type not in _SYSTEM_CONDITIONS:
             at = f"{path}[{index}].Type"
-            errors += field.problems(at, condition.type, names.qualified_name(condition.type))
-    return errors
+            yield from field.problems(at, condition.type, names.qualified_name(condition.type))
 
 
 _NO_RESTART = "may not be transitioned to non-terminated state"
@@ -109,12 +105,11 @@ _NO_RESTART = "may not be transitioned to non-terminated state"
 
 def _restarts(
     path: str, new: Sequence[core.ContainerStatus], old: Sequence[core.ContainerStatus], spec: core.PodSpec
-) -> list[Cause]:
+) -> Iterator[Cause]:
     """A container that ended may run again only where its restart policy says so."""
     if spec.restartPolicy == "Always":
-        return []
+        return
     policies = {container.name: container for container in spec.containers}
-    errors: list[Cause] = []
     for index, before in enumerate(old):
         if not before.state.HasField("terminated"):
             continue
@@ -124,8 +119,7 @@ def _restarts(
             continue
         if container is not None and container.restartPolicyRules:
             continue
-        errors += _left_terminated(path, index, before, new)
-    return errors
+        yield from _left_terminated(path, index, before, new)
 
 
 def _left_terminated(
@@ -140,18 +134,16 @@ def _left_terminated(
 
 def _init_restarts(
     path: str, new: Sequence[core.ContainerStatus], old: Sequence[core.ContainerStatus], spec: core.PodSpec
-) -> list[Cause]:
+) -> Iterator[Cause]:
     if spec.restartPolicy == "Always":
-        return []
-    errors: list[Cause] = []
+        return
     sidecars = {container.name for container in spec.initContainers if container.restartPolicy == "Always"}
     for index, before in enumerate(old):
         if not before.state.HasField("terminated") or before.name in sidecars:
             continue
         if before.state.terminated.exitCode != 0 and spec.restartPolicy == "OnFailure":
             continue
-        errors += _left_terminated(path, index, before, new)
-    return errors
+        yield from _left_terminated(path, index, before, new)
 
 
 def _ephemeral_restarts(

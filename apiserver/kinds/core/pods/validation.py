@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nominee.apiserver.validation import field, metadata, names, scheduling_terms
 from nominee.apiserver.validation.equality import same
@@ -29,19 +29,18 @@ def pod(obj: core.Pod, old: core.Pod | None = None, options: PodOptions = _DEFAU
     errors += pod_annotations.pod_annotations(obj, old)
     # Only volumes have to do with the name of the pod that they are of.
     if obj.spec.volumes:
-        return errors + _spec(obj.spec, obj.metadata.name, options)
+        return [*errors, *_spec(obj.spec, obj.metadata.name, options)]
     errors += _spec_without_volumes[options](obj.spec)
     return errors
 
 
-def _spec(spec: core.PodSpec, pod_name: str, options: PodOptions) -> list[Cause]:
-    errors = pod_spec("spec", spec, options, in_template=False, pod=pod_name)
+def _spec(spec: core.PodSpec, pod_name: str, options: PodOptions) -> Iterator[Cause]:
+    yield from pod_spec("spec", spec, options, in_template=False, pod=pod_name)
     if not spec.serviceAccountName and spec.volumes:
-        errors += _tokens(spec)
+        yield from _tokens(spec)
     for name in ("containers", "initContainers"):
         for index, container in enumerate(getattr(spec, name)):
-            errors += containers.untrimmed_image(f"spec.{name}[{index}]", container)
-    return errors
+            yield from containers.untrimmed_image(f"spec.{name}[{index}]", container)
 
 
 def _cached_spec(options: PodOptions) -> CachedRule[core.PodSpec, tuple[Cause, ...]]:
@@ -71,7 +70,7 @@ def create(obj: core.Pod, options: PodOptions = _DEFAULT_OPTIONS) -> list[Cause]
         errors.append(
             field.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
         )
-    return errors + pod_annotations.against_fields("spec", obj.metadata.annotations, obj.spec)
+    return [*errors, *pod_annotations.against_fields("spec", obj.metadata.annotations, obj.spec)]
 
 
 def update(new: core.Pod, old: core.Pod, options: PodOptions = _DEFAULT_OPTIONS) -> list[Cause]:
@@ -142,7 +141,7 @@ def _tolerations(
                     "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
                 )
             ]
-    return scheduling_terms.tolerations("spec.tolerations", new, options)
+    return list(scheduling_terms.tolerations("spec.tolerations", new, options))
 
 
 def _same_but_seconds(one: core.Toleration, other: core.Toleration) -> bool:
@@ -166,9 +165,8 @@ def _gates(new: Sequence[core.PodSchedulingGate], old: Sequence[core.PodScheduli
     ]
 
 
-def _munge(spec: core.PodSpec, old: core.PodSpec) -> list[Cause]:
+def _munge(spec: core.PodSpec, old: core.PodSpec) -> Iterator[Cause]:
     """Reset the mutable fields in `spec` to their old values, so that the rest must be equal."""
-    errors: list[Cause] = []
     for name in ("containers", "initContainers"):
         for container, before in zip(getattr(spec, name), getattr(old, name), strict=True):
             container.image = before.image
@@ -182,26 +180,22 @@ def _munge(spec: core.PodSpec, old: core.PodSpec) -> list[Cause]:
     if old.terminationGracePeriodSeconds < 0 and spec.terminationGracePeriodSeconds == 1:
         spec.terminationGracePeriodSeconds = old.terminationGracePeriodSeconds
     if old.schedulingGates:
-        errors += _gated(spec, old)
-    return errors
+        yield from _gated(spec, old)
 
 
-def _gated(spec: core.PodSpec, old: core.PodSpec) -> list[Cause]:
+def _gated(spec: core.PodSpec, old: core.PodSpec) -> Iterator[Cause]:
     """A gated pod may become more restricted: more of a node selector, more of the required affinity."""
-    errors: list[Cause] = []
     if spec.nodeSelector != old.nodeSelector:
         if any(spec.nodeSelector.get(key) != value for key, value in old.nodeSelector.items()):
-            errors.append(
-                field.invalid(
-                    "spec.nodeSelector",
-                    dict(sorted(spec.nodeSelector.items())),
-                    "only additions to spec.nodeSelector are allowed (no mutations or deletions)",
-                )
+            yield field.invalid(
+                "spec.nodeSelector",
+                dict(sorted(spec.nodeSelector.items())),
+                "only additions to spec.nodeSelector are allowed (no mutations or deletions)",
             )
         spec.nodeSelector.clear()
         spec.nodeSelector.update(old.nodeSelector)
     if spec.affinity.nodeAffinity != old.affinity.nodeAffinity:
-        errors += _gated_affinity(spec.affinity.nodeAffinity, old.affinity.nodeAffinity)
+        yield from _gated_affinity(spec.affinity.nodeAffinity, old.affinity.nodeAffinity)
         if old.HasField("affinity"):
             spec.affinity.ClearField("nodeAffinity")
             if old.affinity.HasField("nodeAffinity"):
@@ -210,7 +204,6 @@ def _gated(spec: core.PodSpec, old: core.PodSpec) -> list[Cause]:
             spec.ClearField("affinity")
         else:
             spec.affinity.ClearField("nodeAffinity")
-    return errors
 
 
 def _gated_affinity(new: core.NodeAffinity, old: core.NodeAffinity) -> list[Cause]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.validation import addresses, field
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
@@ -34,15 +36,14 @@ def check_families(spec: core.ServiceSpec) -> list[Cause]:
     elif listed:
         errors.append(field.invalid(path, listed, "must be empty when `clusterIP` is not specified"))
     errors += _families(spec)
-    bad = _each(listed)
+    bad = list(_each(listed))
     errors += bad
     if len(listed) > 2:
         errors.append(field.invalid(path, listed, "may only hold up to 2 values"))
     if bad:
         return errors
     if len(listed) > 1 and {family_of(each) for each in listed} != set(_FAMILIES):
-        problem = "may specify no more than one IP for each IP family"
-        errors.append(field.invalid(path, listed, problem))
+        errors.append(field.invalid(path, listed, "may specify no more than one IP for each IP family"))
     if not is_headless(spec):
         for index, (address, family) in enumerate(zip(listed, spec.ipFamilies, strict=False)):
             if family in _FAMILIES and family_of(address) != family:
@@ -51,42 +52,38 @@ def check_families(spec: core.ServiceSpec) -> list[Cause]:
     return errors
 
 
-def _families(spec: core.ServiceSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _families(spec: core.ServiceSpec) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, family in enumerate(spec.ipFamilies):
         at = f"spec.ipFamilies[{index}]"
-        errors += field.one_of(at, family, _FAMILIES)
+        yield from field.one_of(at, family, _FAMILIES)
         if family in seen:
-            errors.append(field.duplicate(at, family))
+            yield field.duplicate(at, family)
         seen.add(family)
     if spec.HasField("ipFamilyPolicy") and spec.ipFamilyPolicy not in _POLICIES:
-        errors.append(field.not_supported("spec.ipFamilyPolicy", spec.ipFamilyPolicy, _POLICIES))
-    return errors
+        yield field.not_supported("spec.ipFamilyPolicy", spec.ipFamilyPolicy, _POLICIES)
 
 
-def _each(listed: list[str]) -> list[Cause]:
-    errors: list[Cause] = []
+def _each(listed: list[str]) -> Iterator[Cause]:
     for index, address in enumerate(listed):
         if index == 0 and address == NONE:
             if len(listed) > 1:
-                problem = "'None' must be the first and only value"
-                errors.append(field.invalid("spec.clusterIPs", listed, problem))
+                yield field.invalid("spec.clusterIPs", listed, "'None' must be the first and only value")
             continue
-        errors += addresses.ip_address(f"spec.clusterIPs[{index}]", address)
-    return errors
+        yield from addresses.ip_address(f"spec.clusterIPs[{index}]", address)
 
 
-def changes(new: core.ServiceSpec, old: core.ServiceSpec) -> list[Cause]:
+def changes(new: core.ServiceSpec, old: core.ServiceSpec) -> Iterator[Cause]:
     """Check changed addresses and families: a second one may come and go, the first one stays."""
     if "ExternalName" in (new.type, old.type):
-        return []
+        return
     if is_headless(new) and is_headless(old):
-        return []
-    errors = _kept("clusterIPs", new, old, "the secondary clusterIP", "primary clusterIP can not be unset")
+        return
+    yield from _kept("clusterIPs", new, old, "the secondary clusterIP", "primary clusterIP can not be unset")
     if is_headless(new) == is_headless(old):
-        errors += _kept("ipFamilies", new, old, "the secondary ipFamily", "primary ipFamily can not be unset")
-    return errors
+        yield from _kept(
+            "ipFamilies", new, old, "the secondary ipFamily", "primary ipFamily can not be unset"
+        )
 
 
 def _kept(name: str, new: core.ServiceSpec, old: core.ServiceSpec, second: str, unset: str) -> list[Cause]:

@@ -5,6 +5,8 @@ The cluster has one range of addresses, of IPv4.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.core.services import addresses as service_addresses
 from nominee.apiserver.kinds.core.services.addresses import NONE, family_of
 from nominee.apiserver.validation import field
@@ -61,37 +63,33 @@ def _prefers_as_before(spec: core.ServiceSpec, old: core.ServiceSpec) -> bool:
     )
 
 
-def _released(spec: core.ServiceSpec, old: core.ServiceSpec) -> list[Cause]:
+def _released(spec: core.ServiceSpec, old: core.ServiceSpec) -> Iterator[Cause]:
     if spec.ipFamilyPolicy == "SingleStack":
         if list(spec.clusterIPs) == list(old.clusterIPs):
             del spec.clusterIPs[1:]
         if list(spec.ipFamilies) == list(old.ipFamilies):
             del spec.ipFamilies[1:]
-        return []
-    errors: list[Cause] = []
+        return
     for name, second in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
         if 0 < len(getattr(spec, name)) < len(getattr(old, name)):
             problem = f"must be 'SingleStack' to release the secondary {second}"
-            errors.append(field.invalid("spec.ipFamilyPolicy", spec.ipFamilyPolicy, problem))
-    return errors
+            yield field.invalid("spec.ipFamilyPolicy", spec.ipFamilyPolicy, problem)
 
 
-def _inferred(spec: core.ServiceSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _inferred(spec: core.ServiceSpec) -> Iterator[Cause]:
     if spec.ipFamilyPolicy == "SingleStack":
         for name, what in (("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families")):
             if len(getattr(spec, name)) == 2:
                 problem = (
                     f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
                 )
-                errors.append(field.invalid("spec.ipFamilyPolicy", spec.ipFamilyPolicy, problem))
+                yield field.invalid("spec.ipFamilyPolicy", spec.ipFamilyPolicy, problem)
     for index, address in enumerate(spec.clusterIPs):
         if address == NONE or index < len(spec.ipFamilies):
             continue
         family = family_of(address)
         if family != FAMILY:
             problem = f"{family} is not configured on this cluster"
-            errors.append(field.invalid(f"spec.clusterIPs[{index}]", list(spec.clusterIPs), problem))
+            yield field.invalid(f"spec.clusterIPs[{index}]", list(spec.clusterIPs), problem)
         else:
             spec.ipFamilies.append(family)
-    return errors

@@ -34,7 +34,7 @@ class ServiceStrategy(Strategy[core.Service]):
         carry_over.drop_of_old_type(new.spec, old.spec)
 
     def validate_update(self, new: core.Service, old: core.Service, env: Environment) -> list[Cause]:
-        return validation.change(new, old) + self.validate(new, env)
+        return [*validation.change(new, old), *self.validate(new, env)]
 
 
 class ServiceStatusStrategy(StatusStrategy[core.Service]):

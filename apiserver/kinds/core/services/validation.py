@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nominee.apiserver.kinds.core.services import addresses as service_addresses
 from nominee.apiserver.kinds.core.services.addresses import is_headless
 from nominee.apiserver.validation import addresses, field, names
@@ -45,7 +47,7 @@ def service(obj: core.Service) -> list[Cause]:
     elif spec.type == "LoadBalancer" and not spec.HasField("allocateLoadBalancerNodePorts"):
         errors.append(field.required("allocateLoadBalancerNodePorts"))
     errors += _balancer_class(spec)
-    return errors + _traffic(spec)
+    return [*errors, *_traffic(spec)]
 
 
 def _choice(path: str, value: str, choices: tuple[str, ...]) -> Cause:
@@ -61,11 +63,10 @@ def _annotations(obj: core.Service) -> list[Cause]:
     return []
 
 
-def _by_type(spec: core.ServiceSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _by_type(spec: core.ServiceSpec) -> Iterator[Cause]:
     if spec.type in ("LoadBalancer", "NodePort") and is_headless(spec):
         problem = f"may not be set to 'None' for {spec.type} services"
-        errors.append(field.invalid("spec.clusterIPs[0]", "None", problem))
+        yield field.invalid("spec.clusterIPs[0]", "None", problem)
     if spec.type == "ExternalName":
         problem = "may not be set for ExternalName services"
         for name, present in (
@@ -74,12 +75,11 @@ def _by_type(spec: core.ServiceSpec) -> list[Cause]:
             ("ipFamilyPolicy", spec.HasField("ipFamilyPolicy")),
         ):
             if present:
-                errors.append(field.forbidden(f"spec.{name}", problem))
+                yield field.forbidden(f"spec.{name}", problem)
         name = spec.externalName.removesuffix(".")
         if not name:
-            errors.append(field.required("spec.externalName"))
-        errors += field.problems("spec.externalName", name, names.dns_subdomain(name) if name else ())
-    return errors
+            yield field.required("spec.externalName")
+        yield from field.problems("spec.externalName", name, names.dns_subdomain(name) if name else ())
 
 
 def _port(path: str, port: core.ServicePort, seen: set[str], *, named: bool) -> list[Cause]:
@@ -155,24 +155,22 @@ def _twice(spec: core.ServiceSpec) -> list[Cause]:
     return errors
 
 
-def _source_ranges(obj: core.Service) -> list[Cause]:
+def _source_ranges(obj: core.Service) -> Iterator[Cause]:
     """Field or annotation; the field's path begins with a capital, as upstream's."""
-    errors: list[Cause] = []
     spec = obj.spec
     if spec.loadBalancerSourceRanges:
         path = "spec.LoadBalancerSourceRanges"
         if spec.type != "LoadBalancer":
-            errors.append(field.forbidden(path, _BALANCER_ONLY))
+            yield field.forbidden(path, _BALANCER_ONLY)
         for index, value in enumerate(spec.loadBalancerSourceRanges):
-            errors += addresses.ip_range(f"{path}[{index}]", value.strip())
+            yield from addresses.ip_range(f"{path}[{index}]", value.strip())
     elif _SOURCE_RANGES in obj.metadata.annotations:
         path = f"metadata.annotations[{_SOURCE_RANGES}]"
         if spec.type != "LoadBalancer":
-            errors.append(field.forbidden(path, _BALANCER_ONLY))
+            yield field.forbidden(path, _BALANCER_ONLY)
         value = obj.metadata.annotations[_SOURCE_RANGES].strip()
         for each in value.split(",") if value else ():
-            errors += addresses.ip_range(path, each.strip())
-    return errors
+            yield from addresses.ip_range(path, each.strip())
 
 
 def _balancer_class(spec: core.ServiceSpec) -> list[Cause]:
@@ -193,49 +191,44 @@ def needs_health_check(spec: core.ServiceSpec) -> bool:
     return spec.type == "LoadBalancer" and spec.externalTrafficPolicy == "Local"
 
 
-def _traffic(spec: core.ServiceSpec) -> list[Cause]:
-    errors: list[Cause] = []
+def _traffic(spec: core.ServiceSpec) -> Iterator[Cause]:
     path, policy = "spec.externalTrafficPolicy", spec.externalTrafficPolicy
     if not externally_accessible(spec):
         if policy:
-            errors.append(field.invalid(path, policy, "may only be set for externally-accessible services"))
+            yield field.invalid(path, policy, "may only be set for externally-accessible services")
     elif policy not in _TRAFFIC:
-        errors.append(_choice(path, policy, _TRAFFIC))
+        yield _choice(path, policy, _TRAFFIC)
     path = "spec.healthCheckNodePort"
     if needs_health_check(spec):
         if spec.healthCheckNodePort == 0:
-            errors.append(field.required(path))
+            yield field.required(path)
         else:
-            errors += addresses.port(path, spec.healthCheckNodePort)
+            yield from addresses.port(path, spec.healthCheckNodePort)
     elif spec.healthCheckNodePort:
         problem = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        errors.append(field.invalid(path, spec.healthCheckNodePort, problem))
+        yield field.invalid(path, spec.healthCheckNodePort, problem)
     path = "spec.internalTrafficPolicy"
     if not spec.HasField("internalTrafficPolicy"):
         if spec.type in ("NodePort", "LoadBalancer", "ClusterIP"):
-            errors.append(field.required(path))
+            yield field.required(path)
     elif spec.internalTrafficPolicy not in _TRAFFIC:
-        errors.append(field.not_supported(path, spec.internalTrafficPolicy, _TRAFFIC))
+        yield field.not_supported(path, spec.internalTrafficPolicy, _TRAFFIC)
     if spec.HasField("trafficDistribution") and spec.trafficDistribution not in _DISTRIBUTIONS:
-        errors.append(
-            field.not_supported("spec.trafficDistribution", spec.trafficDistribution, _DISTRIBUTIONS)
-        )
-    return errors
+        yield field.not_supported("spec.trafficDistribution", spec.trafficDistribution, _DISTRIBUTIONS)
 
 
-def change(new: core.Service, old: core.Service) -> list[Cause]:
+def change(new: core.Service, old: core.Service) -> Iterator[Cause]:
     """Check the fields that may not change."""
-    errors = metadata_rules.object_meta_update(new.metadata, old.metadata)
-    errors += service_addresses.changes(new.spec, old.spec)
+    yield from metadata_rules.object_meta_update(new.metadata, old.metadata)
+    yield from service_addresses.changes(new.spec, old.spec)
     if new.spec.type == old.spec.type == "LoadBalancer":
         before, after = (_class(each.spec) for each in (old, new))
         if before != after:
-            errors.append(field.invalid("spec.loadBalancerClass", after, "may not change once set"))
-    errors += _balancer_class(new.spec)
+            yield field.invalid("spec.loadBalancerClass", after, "may not change once set")
+    yield from _balancer_class(new.spec)
     checked = needs_health_check(new.spec) and needs_health_check(old.spec)
     if checked and new.spec.healthCheckNodePort != old.spec.healthCheckNodePort:
-        errors.append(field.forbidden("spec.healthCheckNodePort", field.IMMUTABLE))
-    return errors
+        yield field.forbidden("spec.healthCheckNodePort", field.IMMUTABLE)
 
 
 def _class(spec: core.ServiceSpec) -> str | None:
