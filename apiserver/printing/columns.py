@@ -5,7 +5,7 @@ Source: kube-apiserver 1.36, pkg/printers (TableGenerator, TableColumnDefinition
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -16,6 +16,8 @@ from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.wire.scalars import format_time
 
 Cell = str | int | bool
+Cells = Sequence[Cell]
+Conditions = list[dict[str, str]]
 M_contra = TypeVar("M_contra", bound=Message, contravariant=True)
 
 
@@ -35,15 +37,34 @@ class Row:
     """An object's cells in the order of the columns, and the row's conditions (finished pods)."""
 
     cells: list[Cell]
-    conditions: list[dict[str, str]] = field(default_factory=list)
+    conditions: Conditions = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Columns(Generic[M_contra]):
-    """A kind's columns, and its rows: `row(message, now)` with seconds since the epoch."""
+    """A kind's columns, and its rows.
 
-    columns: tuple[Column, ...]
-    row: Callable[[M_contra, float], Row]
+    `cells(obj, now)` returns an object's cells without those of NAME and AGE; `now` as in `row`.
+    """
+
+    def __init__(
+        self,
+        cells: Callable[[M_contra, float], Cells],
+        *columns: Column,
+        conditions: Callable[[M_contra], Conditions] | None = None,
+    ) -> None:
+        self.columns = columns
+        self._cells = cells
+        self._conditions = conditions
+
+    def row(self, obj: M_contra, now: float) -> Row:
+        """Return an object's row; `now` in seconds since the epoch."""
+        own = iter(self._cells(obj, now))
+        metadata = metadata_of(obj)
+        cells = [
+            metadata.name if column is NAME else age(metadata, now) if column is AGE else next(own)
+            for column in self.columns
+        ]
+        return Row(cells, self._conditions(obj) if self._conditions is not None else [])
 
 
 def wide(name: str, described: str) -> Column:
@@ -60,19 +81,12 @@ CONTAINERS = (
 """Of workloads; `cells.containers` fills them."""
 
 
-def _name_and_age(obj: Message, now: float) -> Row:
-    metadata = metadata_of(obj)
-    return Row([metadata.name, age(metadata, now)])
+def _creation(obj: Message, now: float) -> Cells:
+    return [format_time(metadata_of(obj).creationTimestamp.seconds)]
 
 
-def _name_and_creation(obj: Message, now: float) -> Row:
-    del now
-    metadata = metadata_of(obj)
-    return Row([metadata.name, format_time(metadata.creationTimestamp.seconds)])
-
-
-NAME_AND_AGE: Columns[Message] = Columns((NAME, AGE), _name_and_age)
+NAME_AND_AGE: Columns[Message] = Columns(lambda obj, now: (), NAME, AGE)
 NAME_AND_CREATION: Columns[Message] = Columns(
-    (NAME, Column("Created At", "objectmeta-meta-v1#creationTimestamp", "date")), _name_and_creation
+    _creation, NAME, Column("Created At", "objectmeta-meta-v1#creationTimestamp", "date")
 )
 """Of kinds that have no columns of their own upstream."""

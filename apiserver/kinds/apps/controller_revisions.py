@@ -6,8 +6,8 @@ import json
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
-from nominee.apiserver.printing.cells import NONE, age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.cells import NONE
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, metadata
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -47,26 +47,24 @@ def _data(revision: apps.ControllerRevision) -> list[Cause]:
     return []
 
 
-def _row(obj: apps.ControllerRevision, now: float) -> Row:
+def _row(obj: apps.ControllerRevision, now: float) -> Cells:
     owner = controller_of(obj)
     shown = NONE
     if owner is not None:
         group = owner.apiVersion.rpartition("/")[0]
         kind = owner.kind.lower()
         shown = f"{kind}.{group}/{owner.name}" if group else f"{kind}/{owner.name}"
-    return Row([obj.metadata.name, shown, obj.revision, age(obj.metadata, now)])
+    return [shown, obj.revision]
 
 
 RULES = KindRules(
     kind=kinds.CONTROLLER_REVISION,
     strategy=ControllerRevisionStrategy(kinds.CONTROLLER_REVISION),
     columns=Columns(
-        (
-            NAME,
-            Column("Controller", "Controller of the object"),
-            Column("Revision", "controllerrevision-apps-v1#revision"),
-            AGE,
-        ),
         _row,
+        NAME,
+        Column("Controller", "Controller of the object"),
+        Column("Revision", "controllerrevision-apps-v1#revision"),
+        AGE,
     ),
 )

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy
 from nominee.apiserver.kinds.strategy import Environment, Strategy
-from nominee.apiserver.printing.cells import age, containers, labels
-from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cell, Column, Columns, Row, wide
+from nominee.apiserver.printing.cells import containers, labels
+from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation import field, metadata
 from nominee.apiserver.validation.go_dump import dump
 from nominee.apiserver.validation.int_or_percent import int_or_percent, is_zero, shown_value
@@ -112,7 +112,7 @@ def _validate_status(new: apps.DaemonSet, old: apps.DaemonSet) -> Iterator[Cause
         yield field.invalid("status.collisionCount", after, "cannot be decremented")
 
 
-def _row(obj: apps.DaemonSet, now: float) -> Row:
+def _row(obj: apps.DaemonSet, now: float) -> Cells:
     status = obj.status
     counts = [
         status.desiredNumberScheduled,
@@ -122,8 +122,7 @@ def _row(obj: apps.DaemonSet, now: float) -> Row:
         status.numberAvailable,
     ]
     nodes = labels(obj.spec.template.spec.nodeSelector)
-    own: list[Cell] = [obj.metadata.name, *counts, nodes, age(obj.metadata, now)]
-    return Row([*own, *containers(obj.spec.template), shown_label_selector(obj.spec.selector)])
+    return [*counts, nodes, *containers(obj.spec.template), shown_label_selector(obj.spec.selector)]
 
 
 RULES = KindRules(
@@ -132,18 +131,16 @@ RULES = KindRules(
         kinds.DAEMON_SET, {"status": SimpleStatusStrategy(kinds.DAEMON_SET, _validate_status)}
     ),
     columns=Columns(
-        (
-            NAME,
-            Column("Desired", "daemonsetstatus-apps-v1#desiredNumberScheduled", "integer"),
-            Column("Current", "daemonsetstatus-apps-v1#currentNumberScheduled", "integer"),
-            Column("Ready", "daemonsetstatus-apps-v1#numberReady", "integer"),
-            Column("Up-to-date", "daemonsetstatus-apps-v1#updatedNumberScheduled", "integer"),
-            Column("Available", "daemonsetstatus-apps-v1#numberAvailable", "integer"),
-            Column("Node Selector", "podspec-v1#nodeSelector"),
-            AGE,
-            *CONTAINERS,
-            wide("Selector", "daemonsetspec-apps-v1#selector"),
-        ),
         _row,
+        NAME,
+        Column("Desired", "daemonsetstatus-apps-v1#desiredNumberScheduled", "integer"),
+        Column("Current", "daemonsetstatus-apps-v1#currentNumberScheduled", "integer"),
+        Column("Ready", "daemonsetstatus-apps-v1#numberReady", "integer"),
+        Column("Up-to-date", "daemonsetstatus-apps-v1#updatedNumberScheduled", "integer"),
+        Column("Available", "daemonsetstatus-apps-v1#numberAvailable", "integer"),
+        Column("Node Selector", "podspec-v1#nodeSelector"),
+        AGE,
+        *CONTAINERS,
+        wide("Selector", "daemonsetspec-apps-v1#selector"),
     ),
 )

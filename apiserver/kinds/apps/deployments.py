@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from nominee.apiserver.kinds.apps.replicas import drop_terminating_replicas, immutable_selector, workload
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep
-from nominee.apiserver.printing.cells import age, containers
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.apiserver.printing.cells import containers
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation import field
 from nominee.apiserver.validation import metadata as metadata_rules
 from nominee.apiserver.validation.int_or_percent import int_or_percent, is_zero, shown_value
@@ -138,35 +138,29 @@ def _validate_status(found: apps.DeploymentStatus, old: apps.DeploymentStatus) -
         yield field.invalid("status.collisionCount", found.collisionCount, "cannot be decremented")
 
 
-def _row(deployment: apps.Deployment, now: float) -> Row:
+def _row(deployment: apps.Deployment, now: float) -> Cells:
     status = deployment.status
-    return Row(
-        [
-            deployment.metadata.name,
-            f"{status.readyReplicas}/{deployment.spec.replicas}",
-            status.updatedReplicas,
-            status.availableReplicas,
-            age(deployment.metadata, now),
-            *containers(deployment.spec.template),
-            shown_label_selector(deployment.spec.selector),
-        ]
-    )
+    return [
+        f"{status.readyReplicas}/{deployment.spec.replicas}",
+        status.updatedReplicas,
+        status.availableReplicas,
+        *containers(deployment.spec.template),
+        shown_label_selector(deployment.spec.selector),
+    ]
 
 
 RULES = KindRules(
     kind=kinds.DEPLOYMENT,
     strategy=DeploymentStrategy(kinds.DEPLOYMENT, {"status": DeploymentStatusStrategy(kinds.DEPLOYMENT)}),
     columns=Columns(
-        (
-            NAME,
-            Column("Ready", "Number of the pod with ready state"),
-            Column("Up-to-date", "deploymentstatus-apps-v1#updatedReplicas"),
-            Column("Available", "deploymentstatus-apps-v1#availableReplicas"),
-            AGE,
-            wide("Containers", "Names of each container in the template."),
-            wide("Images", "Images referenced by each container in the template."),
-            wide("Selector", "deploymentspec-apps-v1#selector"),
-        ),
         _row,
+        NAME,
+        Column("Ready", "Number of the pod with ready state"),
+        Column("Up-to-date", "deploymentstatus-apps-v1#updatedReplicas"),
+        Column("Available", "deploymentstatus-apps-v1#availableReplicas"),
+        AGE,
+        wide("Containers", "Names of each container in the template."),
+        wide("Images", "Images referenced by each container in the template."),
+        wide("Selector", "deploymentspec-apps-v1#selector"),
     ),
 )

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from nominee.apiserver.kinds.apps.replicas import drop_terminating_replicas, immutable_selector, workload
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from nominee.apiserver.printing.cells import age, containers
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.apiserver.printing.cells import containers
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation import field
 from nominee.apiserver.validation import metadata as metadata_rules
 from nominee.apiserver.validation.pods import options as pod_options
@@ -63,34 +63,28 @@ def _validate_status(found: apps.ReplicaSetStatus) -> Iterator[Cause]:
         yield field.invalid("status.availableReplicas", found.availableReplicas, problem)
 
 
-def _row(replicas: apps.ReplicaSet, now: float) -> Row:
+def _row(replicas: apps.ReplicaSet, now: float) -> Cells:
     status = replicas.status
     counts = [replicas.spec.replicas, status.replicas, status.readyReplicas]
-    return Row(
-        [
-            replicas.metadata.name,
-            *counts,
-            age(replicas.metadata, now),
-            *containers(replicas.spec.template),
-            shown_label_selector(replicas.spec.selector),
-        ]
-    )
+    return [
+        *counts,
+        *containers(replicas.spec.template),
+        shown_label_selector(replicas.spec.selector),
+    ]
 
 
 RULES = KindRules(
     kind=kinds.REPLICA_SET,
     strategy=ReplicaSetStrategy(kinds.REPLICA_SET, {"status": ReplicaSetStatusStrategy(kinds.REPLICA_SET)}),
     columns=Columns(
-        (
-            NAME,
-            Column("Desired", "replicasetspec-apps-v1#replicas", "integer"),
-            Column("Current", "replicasetstatus-apps-v1#replicas", "integer"),
-            Column("Ready", "replicasetstatus-apps-v1#readyReplicas", "integer"),
-            AGE,
-            wide("Containers", "Names of each container in the template."),
-            wide("Images", "Images referenced by each container in the template."),
-            wide("Selector", "replicasetspec-apps-v1#selector"),
-        ),
         _row,
+        NAME,
+        Column("Desired", "replicasetspec-apps-v1#replicas", "integer"),
+        Column("Current", "replicasetstatus-apps-v1#replicas", "integer"),
+        Column("Ready", "replicasetstatus-apps-v1#readyReplicas", "integer"),
+        AGE,
+        wide("Containers", "Names of each container in the template."),
+        wide("Images", "Images referenced by each container in the template."),
+        wide("Selector", "replicasetspec-apps-v1#selector"),
     ),
 )

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
-from nominee.apiserver.printing.cells import age, containers
-from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Column, Columns, Row
+from nominee.apiserver.printing.cells import containers
+from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field
 from nominee.apiserver.validation.go_dump import dump
 from nominee.apiserver.validation.int_or_percent import int_or_percent, is_zero
@@ -116,9 +116,9 @@ def _warnings(new: apps.StatefulSet, old: apps.StatefulSet | None) -> Iterator[s
         )
 
 
-def _row(obj: apps.StatefulSet, now: float) -> Row:
+def _row(obj: apps.StatefulSet, now: float) -> Cells:
     ready = f"{obj.status.readyReplicas}/{obj.spec.replicas}"
-    return Row([obj.metadata.name, ready, age(obj.metadata, now), *containers(obj.spec.template)])
+    return [ready, *containers(obj.spec.template)]
 
 
 class StatefulSetStrategy(SimpleStrategy[apps.StatefulSet]):
@@ -133,5 +133,5 @@ RULES = KindRules(
     strategy=StatefulSetStrategy(
         kinds.STATEFUL_SET, _validate, _validate_change, status=_validate_status, counts_generation=True
     ),
-    columns=Columns((NAME, Column("Ready", "Number of the pod with ready state"), AGE, *CONTAINERS), _row),
+    columns=Columns(_row, NAME, Column("Ready", "Number of the pod with ready state"), AGE, *CONTAINERS),
 )

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from nominee.apiserver.kinds.autoscaling import conversion, validation
 from nominee.apiserver.kinds.rules import Conversion, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
-from nominee.apiserver.printing.cells import UNKNOWN, UNSET, age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.cells import UNKNOWN, UNSET
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import autoscaling
 
@@ -71,29 +71,26 @@ def _utilization(target: autoscaling.MetricTarget, current: autoscaling.MetricVa
     return f"{found}/{wanted}"
 
 
-def _row(obj: autoscaling.HorizontalPodAutoscaler, now: float) -> Row:
+def _row(obj: autoscaling.HorizontalPodAutoscaler, now: float) -> Cells:
     spec, status = obj.spec, obj.status
     target = spec.scaleTargetRef
     least = str(spec.minReplicas) if spec.HasField("minReplicas") else UNSET
     shown = [_metric(metric, status.currentMetrics, index) for index, metric in enumerate(spec.metrics)]
-    own = [obj.metadata.name, f"{target.kind}/{target.name}", _metrics(shown), least]
-    return Row([*own, spec.maxReplicas, status.currentReplicas, age(obj.metadata, now)])
+    return [f"{target.kind}/{target.name}", _metrics(shown), least, spec.maxReplicas, status.currentReplicas]
 
 
 _STRATEGY = SimpleStrategy(
     kinds.HORIZONTAL_POD_AUTOSCALER, validation.validate, status=validation.validate_status
 )
 _COLUMNS = Columns(
-    (
-        NAME,
-        Column("Reference", f"{_SPEC}#scaleTargetRef"),
-        Column("Targets", f"{_SPEC}#metrics"),
-        Column("MinPods", f"{_SPEC}#minReplicas"),
-        Column("MaxPods", f"{_SPEC}#maxReplicas"),
-        Column("Replicas", "horizontalpodautoscalerstatus-autoscaling-v2#currentReplicas"),
-        AGE,
-    ),
     _row,
+    NAME,
+    Column("Reference", f"{_SPEC}#scaleTargetRef"),
+    Column("Targets", f"{_SPEC}#metrics"),
+    Column("MinPods", f"{_SPEC}#minReplicas"),
+    Column("MaxPods", f"{_SPEC}#maxReplicas"),
+    Column("Replicas", "horizontalpodautoscalerstatus-autoscaling-v2#currentReplicas"),
+    AGE,
 )
 V2 = KindRules(
     kind=kinds.HORIZONTAL_POD_AUTOSCALER,

@@ -9,8 +9,8 @@ from nominee.apiserver.kinds.batch import cron_schedule
 from nominee.apiserver.kinds.batch.jobs import specs as job_specs
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from nominee.apiserver.printing.cells import NONE, UNSET, age, containers, since
-from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cell, Column, Columns, Row, wide
+from nominee.apiserver.printing.cells import NONE, UNSET, containers, since
+from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation import field, metadata
 from nominee.apiserver.validation.pods import options as pod_options
 from nominee.apiserver.validation.pods import warnings as pod_warnings
@@ -130,32 +130,29 @@ def _job_template(spec: batch.JobSpec, options: PodOptions) -> Iterator[Cause]:
         yield field.not_supported(f"{_TEMPLATE}.manualSelector", True, ("nil", "false"))
 
 
-def _row(obj: batch.CronJob, now: float) -> Row:
+def _row(obj: batch.CronJob, now: float) -> Cells:
     spec, status = obj.spec, obj.status
     suspended = str(spec.suspend) if spec.HasField("suspend") else UNSET
     zone = spec.timeZone if spec.HasField("timeZone") else NONE
     last = since(status.lastScheduleTime, now) if status.HasField("lastScheduleTime") else NONE
     job = spec.jobTemplate.spec
     selector = shown_label_selector(job.selector) if job.HasField("selector") else NONE
-    own: list[Cell] = [obj.metadata.name, spec.schedule, zone, suspended, len(status.active), last]
-    return Row([*own, age(obj.metadata, now), *containers(job.template), selector])
+    return [spec.schedule, zone, suspended, len(status.active), last, *containers(job.template), selector]
 
 
 RULES = KindRules(
     kind=kinds.CRON_JOB,
     strategy=CronJobStrategy(kinds.CRON_JOB, {"status": CronJobStatusStrategy(kinds.CRON_JOB)}),
     columns=Columns(
-        (
-            NAME,
-            Column("Schedule", "cronjobspec-batch-v1#schedule"),
-            Column("Timezone", "cronjobspec-batch-v1#timeZone"),
-            Column("Suspend", "cronjobspec-batch-v1#suspend", "boolean"),
-            Column("Active", "cronjobstatus-batch-v1#active", "integer"),
-            Column("Last Schedule", "cronjobstatus-batch-v1#lastScheduleTime"),
-            AGE,
-            *CONTAINERS,
-            wide("Selector", "jobspec-batch-v1#selector"),
-        ),
         _row,
+        NAME,
+        Column("Schedule", "cronjobspec-batch-v1#schedule"),
+        Column("Timezone", "cronjobspec-batch-v1#timeZone"),
+        Column("Suspend", "cronjobspec-batch-v1#suspend", "boolean"),
+        Column("Active", "cronjobstatus-batch-v1#active", "integer"),
+        Column("Last Schedule", "cronjobstatus-batch-v1#lastScheduleTime"),
+        AGE,
+        *CONTAINERS,
+        wide("Selector", "jobspec-batch-v1#selector"),
     ),
 )

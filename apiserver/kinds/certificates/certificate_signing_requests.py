@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy, keep
 from nominee.apiserver.objects.selectable_fields import selectable
-from nominee.apiserver.printing.cells import NONE, age, or_none
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.cells import NONE, or_none
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, metadata, names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -226,14 +226,13 @@ def _fields(found: certificates.CertificateSigningRequest) -> dict[str, str]:
     return {"metadata.name": found.metadata.name, "spec.signerName": found.spec.signerName}
 
 
-def _row(obj: certificates.CertificateSigningRequest, now: float) -> Row:
+def _row(obj: certificates.CertificateSigningRequest, now: float) -> Cells:
     spec = obj.spec
     wanted = human_duration(spec.expirationSeconds) if spec.HasField("expirationSeconds") else NONE
     types = {row.type for row in obj.status.conditions}
     verdict = "Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"
     verdict += ",Failed" * ("Failed" in types) + ",Issued" * bool(obj.status.certificate)
-    own = [obj.metadata.name, age(obj.metadata, now), or_none(spec.signerName), spec.username]
-    return Row([*own, wanted, verdict])
+    return [or_none(spec.signerName), spec.username, wanted, verdict]
 
 
 RULES = KindRules(
@@ -246,15 +245,13 @@ RULES = KindRules(
         },
     ),
     columns=Columns(
-        (
-            NAME,
-            AGE,
-            Column("SignerName", f"{_SPEC}#signerName"),
-            Column("Requestor", f"{_SPEC}#request"),
-            Column("RequestedDuration", f"{_SPEC}#expirationSeconds"),
-            Column("Condition", "certificatesigningrequeststatus-certificates-v1#conditions"),
-        ),
         _row,
+        NAME,
+        AGE,
+        Column("SignerName", f"{_SPEC}#signerName"),
+        Column("Requestor", f"{_SPEC}#request"),
+        Column("RequestedDuration", f"{_SPEC}#expirationSeconds"),
+        Column("Condition", "certificatesigningrequeststatus-certificates-v1#conditions"),
     ),
     fields=selectable(certificates.CertificateSigningRequest, _fields),
 )

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field
 from nominee.apiserver.validation import metadata as metadata_rules
 from nominee.machinery.api import kinds
@@ -49,14 +48,14 @@ class LeaseStrategy(Strategy[coordination.Lease]):
         return [*changed, *_validate(new)]
 
 
-def _row(lease: coordination.Lease, now: float) -> Row:
-    return Row([lease.metadata.name, lease.spec.holderIdentity, age(lease.metadata, now)])
+def _row(lease: coordination.Lease, now: float) -> Cells:
+    return [lease.spec.holderIdentity]
 
 
 RULES = KindRules(
     kind=kinds.LEASE,
     strategy=LeaseStrategy(kinds.LEASE),
-    columns=Columns((NAME, Column("Holder", "leasespec-coordination-v1#holderIdentity"), AGE), _row),
+    columns=Columns(_row, NAME, Column("Holder", "leasespec-coordination-v1#holderIdentity"), AGE),
     created_by_update=True,
     needs_resource_version=True,
 )

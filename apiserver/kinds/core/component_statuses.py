@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nominee.apiserver.printing.columns import NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import NAME, Cells, Column, Columns
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.pb import core
 
@@ -15,21 +15,18 @@ COMPONENT_STATUS: Final = Kind(
 )  # fmt: skip
 
 
-def _row(obj: core.ComponentStatus, now: float) -> Row:
-    del now
+def _row(obj: core.ComponentStatus, now: float) -> Cells:
     for condition in obj.conditions:
         if condition.type == HEALTHY:
             status = HEALTHY if condition.status == "True" else "Unhealthy"
-            return Row([obj.metadata.name, status, condition.message, condition.error])
-    return Row([obj.metadata.name, "Unknown", "", ""])
+            return [status, condition.message, condition.error]
+    return ["Unknown", "", ""]
 
 
 COLUMNS: Final = Columns(
-    (
-        NAME,
-        Column("Status", "Status of the component conditions"),
-        Column("Message", "Message of the component conditions"),
-        Column("Error", "Error of the component conditions"),
-    ),
     _row,
+    NAME,
+    Column("Status", "Status of the component conditions"),
+    Column("Message", "Message of the component conditions"),
+    Column("Error", "Error of the component conditions"),
 )

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, names
 from nominee.apiserver.validation import metadata as metadata_rules
 from nominee.machinery.api import kinds
@@ -57,14 +56,14 @@ def _validate_change(new: core.ConfigMap, old: core.ConfigMap) -> list[Cause]:
     return [field.forbidden(name, "field is immutable when `immutable` is set") for name in changed]
 
 
-def _row(config: core.ConfigMap, now: float) -> Row:
+def _row(config: core.ConfigMap, now: float) -> Cells:
     count = len(config.data) + len(config.binaryData)
-    return Row([config.metadata.name, count, age(config.metadata, now)])
+    return [count]
 
 
 RULES = KindRules(
     kind=kinds.CONFIG_MAP,
     strategy=ConfigMapStrategy(kinds.CONFIG_MAP),
-    columns=Columns((NAME, Column("Data", "configmap-v1#data"), AGE), _row),
+    columns=Columns(_row, NAME, Column("Data", "configmap-v1#data"), AGE),
     limits_own_size=True,
 )

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nominee.apiserver.kinds.rules import Deprecation, KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
-from nominee.apiserver.printing.cells import NONE, age, few
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.cells import NONE, few
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import addresses, field, metadata, names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -79,7 +79,7 @@ def _port(path: str, port: core.EndpointPort, *, named: bool) -> Iterator[Cause]
         yield from field.problems(f"{path}.appProtocol", name, names.qualified_name(name))
 
 
-def _row(obj: core.Endpoints, now: float) -> Row:
+def _row(obj: core.Endpoints, now: float) -> Cells:
     shown = []
     for subset in obj.subsets:
         for port in [f":{each.port}" for each in subset.ports] or [""]:
@@ -88,13 +88,13 @@ def _row(obj: core.Endpoints, now: float) -> Row:
                 for each in subset.addresses
             ]
     text = few(shown) if obj.subsets else NONE
-    return Row([obj.metadata.name, text, age(obj.metadata, now)])
+    return [text]
 
 
 RULES = KindRules(
     kind=kinds.ENDPOINTS,
     strategy=EndpointsStrategy(kinds.ENDPOINTS),
-    columns=Columns((NAME, Column("Endpoints", "endpoints-v1#subsets"), AGE), _row),
+    columns=Columns(_row, NAME, Column("Endpoints", "endpoints-v1#subsets"), AGE),
     created_by_update=True,
     deprecation=Deprecation(Version(1, 33), kinds.ENDPOINT_SLICE),
 )

@@ -9,7 +9,7 @@ from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.objects.selectable_fields import selectable
 from nominee.apiserver.printing.cells import since
-from nominee.apiserver.printing.columns import Column, Columns, Row, wide
+from nominee.apiserver.printing.columns import Cells, Column, Columns, wide
 from nominee.apiserver.validation import field, names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -91,7 +91,7 @@ def _fields(event: core.Event) -> dict[str, str]:
     }
 
 
-def _row(event: core.Event, now: float) -> Row:
+def _row(event: core.Event, now: float) -> Cells:
     first = since(event.firstTimestamp if event.firstTimestamp.seconds else event.eventTime, now)
     last = since(event.lastTimestamp, now) if event.lastTimestamp.seconds else first
     count = event.count
@@ -103,36 +103,32 @@ def _row(event: core.Event, now: float) -> Row:
     subject = f"{about.kind.lower()}/{about.name}" if about.name else about.kind.lower()
     component = event.source.component or event.reportingComponent
     instance = event.source.host or event.reportingInstance
-    return Row(
-        [
-            last,
-            event.type,
-            event.reason,
-            subject,
-            about.fieldPath,
-            f"{component}, {instance}" if instance else component,
-            event.message.strip(),
-            first,
-            count,
-            event.metadata.name,
-        ]
-    )
+    return [
+        last,
+        event.type,
+        event.reason,
+        subject,
+        about.fieldPath,
+        f"{component}, {instance}" if instance else component,
+        event.message.strip(),
+        first,
+        count,
+        event.metadata.name,
+    ]
 
 
 _COLUMNS = Columns(
-    (
-        Column("Last Seen", "event-v1#lastTimestamp"),
-        Column("Type", "event-v1#type"),
-        Column("Reason", "event-v1#reason"),
-        Column("Object", "event-v1#involvedObject"),
-        wide("Subobject", "objectreference-v1#fieldPath"),
-        wide("Source", "event-v1#source"),
-        Column("Message", "event-v1#message"),
-        wide("First Seen", "event-v1#firstTimestamp"),
-        wide("Count", "event-v1#count"),
-        Column("Name", "objectmeta-meta-v1#name", format="name", wide=True),
-    ),
     _row,
+    Column("Last Seen", "event-v1#lastTimestamp"),
+    Column("Type", "event-v1#type"),
+    Column("Reason", "event-v1#reason"),
+    Column("Object", "event-v1#involvedObject"),
+    wide("Subobject", "objectreference-v1#fieldPath"),
+    wide("Source", "event-v1#source"),
+    Column("Message", "event-v1#message"),
+    wide("First Seen", "event-v1#firstTimestamp"),
+    wide("Count", "event-v1#count"),
+    Column("Name", "objectmeta-meta-v1#name", format="name", wide=True),
 )
 RULES = KindRules(
     kind=kinds.EVENT,

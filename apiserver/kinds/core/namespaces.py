@@ -7,8 +7,7 @@ from dataclasses import replace
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep
 from nominee.apiserver.objects.selectable_fields import selectable
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, metadata, names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -95,8 +94,8 @@ def _fields(namespace: core.Namespace) -> dict[str, str]:
     return {"metadata.name": namespace.metadata.name, "status.phase": namespace.status.phase}
 
 
-def _row(namespace: core.Namespace, now: float) -> Row:
-    return Row([namespace.metadata.name, namespace.status.phase, age(namespace.metadata, now)])
+def _row(namespace: core.Namespace, now: float) -> Cells:
+    return [namespace.status.phase]
 
 
 RULES = KindRules(
@@ -108,7 +107,7 @@ RULES = KindRules(
             "finalize": NamespaceFinalizeStrategy(kinds.NAMESPACE),
         },
     ),
-    columns=Columns((NAME, Column("Status", "The status of the namespace"), AGE), _row),
+    columns=Columns(_row, NAME, Column("Status", "The status of the namespace"), AGE),
     fields=selectable(core.Namespace, _fields),
     delete_response=DeleteResponse.OBJECT,
     read_your_write=True,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
 from nominee.apiserver.objects.selectable_fields import bool_text, selectable
-from nominee.apiserver.printing.cells import NONE, UNKNOWN, age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.apiserver.printing.cells import NONE, UNKNOWN
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation import addresses, declarative, field, metadata, names, quantities
 from nominee.apiserver.validation.scheduling_terms import label_name, taint_effect
 from nominee.machinery.api import kinds
@@ -180,7 +180,7 @@ def _fields(node: core.Node) -> dict[str, str]:
     return {"metadata.name": node.metadata.name, "spec.unschedulable": bool_text(node.spec.unschedulable)}
 
 
-def _row(node: core.Node, now: float) -> Row:
+def _row(node: core.Node, now: float) -> Cells:
     ready = [condition.status for condition in node.status.conditions if condition.type == "Ready"]
     status = ["Ready" if ready[-1] == "True" else "NotReady"] if ready else ["Unknown"]
     if node.spec.unschedulable:
@@ -198,39 +198,33 @@ def _row(node: core.Node, now: float) -> Row:
     kernel = info.kernelVersion or UNKNOWN
     if info.architecture:
         kernel = f"{kernel} ({info.architecture})"
-    return Row(
-        [
-            node.metadata.name,
-            ",".join(status),
-            ",".join(sorted(role for role in roles if role)) or NONE,
-            age(node.metadata, now),
-            info.kubeletVersion,
-            addresses.get("InternalIP", NONE),
-            addresses.get("ExternalIP", NONE),
-            info.osImage or UNKNOWN,
-            kernel,
-            info.containerRuntimeVersion or UNKNOWN,
-        ]
-    )
+    return [
+        ",".join(status),
+        ",".join(sorted(role for role in roles if role)) or NONE,
+        info.kubeletVersion,
+        addresses.get("InternalIP", NONE),
+        addresses.get("ExternalIP", NONE),
+        info.osImage or UNKNOWN,
+        kernel,
+        info.containerRuntimeVersion or UNKNOWN,
+    ]
 
 
 RULES = KindRules(
     kind=kinds.NODE,
     strategy=NodeStrategy(kinds.NODE, {"status": NodeStatusStrategy(kinds.NODE)}),
     columns=Columns(
-        (
-            NAME,
-            Column("Status", "The status of the node"),
-            Column("Roles", "The roles of the node"),
-            AGE,
-            Column("Version", "nodesysteminfo-v1#kubeletVersion"),
-            wide("Internal-IP", "nodestatus-v1#addresses"),
-            wide("External-IP", "nodestatus-v1#addresses"),
-            wide("OS-Image", "nodesysteminfo-v1#osImage"),
-            wide("Kernel-Version", "nodesysteminfo-v1#kernelVersion"),
-            wide("Container-Runtime", "nodesysteminfo-v1#containerRuntimeVersion"),
-        ),
         _row,
+        NAME,
+        Column("Status", "The status of the node"),
+        Column("Roles", "The roles of the node"),
+        AGE,
+        Column("Version", "nodesysteminfo-v1#kubeletVersion"),
+        wide("Internal-IP", "nodestatus-v1#addresses"),
+        wide("External-IP", "nodestatus-v1#addresses"),
+        wide("OS-Image", "nodesysteminfo-v1#osImage"),
+        wide("Kernel-Version", "nodesysteminfo-v1#kernelVersion"),
+        wide("Container-Runtime", "nodesysteminfo-v1#containerRuntimeVersion"),
     ),
     fields=selectable(core.Node, _fields),
 )

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from nominee.apiserver.printing.cells import UNSET, age, shown_access_modes, shown_attributes_class
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.apiserver.printing.cells import UNSET, shown_access_modes, shown_attributes_class
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation import claims, field, metadata, names, quantities
 from nominee.apiserver.validation import metadata as metadata_rules
 from nominee.apiserver.validation.equality import same
@@ -176,7 +176,7 @@ def _warnings(claim: core.PersistentVolumeClaim) -> Iterator[str]:
     yield from pod_warnings.of_claim(claim.spec, "spec")
 
 
-def _row(claim: core.PersistentVolumeClaim, now: float) -> Row:
+def _row(claim: core.PersistentVolumeClaim, now: float) -> Cells:
     spec, status = claim.spec, claim.status
     phase = "Terminating" if claim.metadata.HasField("deletionTimestamp") else status.phase
     capacity = modes = ""
@@ -184,19 +184,15 @@ def _row(claim: core.PersistentVolumeClaim, now: float) -> Row:
         modes = shown_access_modes(status.accessModes)
         capacity = status.capacity["storage"].string if "storage" in status.capacity else "0"
     storage_class = claim.metadata.annotations.get("volume.beta.kubernetes.io/storage-class", "")
-    return Row(
-        [
-            claim.metadata.name,
-            phase,
-            spec.volumeName,
-            capacity,
-            modes,
-            storage_class or spec.storageClassName,
-            shown_attributes_class(spec),
-            age(claim.metadata, now),
-            spec.volumeMode or UNSET,
-        ]
-    )
+    return [
+        phase,
+        spec.volumeName,
+        capacity,
+        modes,
+        storage_class or spec.storageClassName,
+        shown_attributes_class(spec),
+        spec.volumeMode or UNSET,
+    ]
 
 
 RULES = KindRules(
@@ -205,18 +201,16 @@ RULES = KindRules(
         kinds.PERSISTENT_VOLUME_CLAIM, {"status": ClaimStatusStrategy(kinds.PERSISTENT_VOLUME_CLAIM)}
     ),
     columns=Columns(
-        (
-            NAME,
-            Column("Status", "persistentvolumeclaimstatus-v1#phase"),
-            Column("Volume", "persistentvolumeclaimspec-v1#volumeName"),
-            Column("Capacity", "persistentvolumeclaimstatus-v1#capacity"),
-            Column("Access Modes", "persistentvolumeclaimstatus-v1#accessModes"),
-            Column("StorageClass", "StorageClass of the pvc"),
-            Column("VolumeAttributesClass", "VolumeAttributesClass of the pvc"),
-            AGE,
-            wide("VolumeMode", "persistentvolumeclaimspec-v1#volumeMode"),
-        ),
         _row,
+        NAME,
+        Column("Status", "persistentvolumeclaimstatus-v1#phase"),
+        Column("Volume", "persistentvolumeclaimspec-v1#volumeName"),
+        Column("Capacity", "persistentvolumeclaimstatus-v1#capacity"),
+        Column("Access Modes", "persistentvolumeclaimstatus-v1#accessModes"),
+        Column("StorageClass", "StorageClass of the pvc"),
+        Column("VolumeAttributesClass", "VolumeAttributesClass of the pvc"),
+        AGE,
+        wide("VolumeMode", "persistentvolumeclaimspec-v1#volumeMode"),
     ),
     delete_response=DeleteResponse.OBJECT,
 )

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from nominee.apiserver.kinds.core.persistent_volume_sources import persistent_source
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from nominee.apiserver.printing.cells import UNSET, age, shown_access_modes, shown_attributes_class
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.apiserver.printing.cells import UNSET, shown_access_modes, shown_attributes_class
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation import claims, field, metadata, quantities
 from nominee.apiserver.validation.claims import VOLUME_MODES, access_modes, class_name
 from nominee.apiserver.validation.equality import same
@@ -195,25 +195,21 @@ def _warnings(volume: core.PersistentVolume) -> Iterator[str]:
             yield f"spec.{path}: {text}"
 
 
-def _row(volume: core.PersistentVolume, now: float) -> Row:
+def _row(volume: core.PersistentVolume, now: float) -> Cells:
     spec, status = volume.spec, volume.status
     claim = f"{spec.claimRef.namespace}/{spec.claimRef.name}" if spec.HasField("claimRef") else ""
     storage_class = volume.metadata.annotations.get("volume.beta.kubernetes.io/storage-class", "")
-    return Row(
-        [
-            volume.metadata.name,
-            spec.capacity["storage"].string if "storage" in spec.capacity else "0",
-            shown_access_modes(spec.accessModes),
-            spec.persistentVolumeReclaimPolicy,
-            "Terminating" if volume.metadata.HasField("deletionTimestamp") else status.phase,
-            claim,
-            storage_class or spec.storageClassName,
-            shown_attributes_class(spec),
-            status.reason,
-            age(volume.metadata, now),
-            spec.volumeMode or UNSET,
-        ]
-    )
+    return [
+        spec.capacity["storage"].string if "storage" in spec.capacity else "0",
+        shown_access_modes(spec.accessModes),
+        spec.persistentVolumeReclaimPolicy,
+        "Terminating" if volume.metadata.HasField("deletionTimestamp") else status.phase,
+        claim,
+        storage_class or spec.storageClassName,
+        shown_attributes_class(spec),
+        status.reason,
+        spec.volumeMode or UNSET,
+    ]
 
 
 RULES = KindRules(
@@ -222,20 +218,18 @@ RULES = KindRules(
         kinds.PERSISTENT_VOLUME, {"status": VolumeStatusStrategy(kinds.PERSISTENT_VOLUME)}
     ),
     columns=Columns(
-        (
-            NAME,
-            Column("Capacity", "persistentvolumespec-v1#capacity"),
-            Column("Access Modes", "persistentvolumespec-v1#accessModes"),
-            Column("Reclaim Policy", "persistentvolumespec-v1#persistentVolumeReclaimPolicy"),
-            Column("Status", "persistentvolumestatus-v1#phase"),
-            Column("Claim", "persistentvolumespec-v1#claimRef"),
-            Column("StorageClass", "StorageClass of the pv"),
-            Column("VolumeAttributesClass", "VolumeAttributesClass of the pv"),
-            Column("Reason", "persistentvolumestatus-v1#reason"),
-            AGE,
-            wide("VolumeMode", "persistentvolumespec-v1#volumeMode"),
-        ),
         _row,
+        NAME,
+        Column("Capacity", "persistentvolumespec-v1#capacity"),
+        Column("Access Modes", "persistentvolumespec-v1#accessModes"),
+        Column("Reclaim Policy", "persistentvolumespec-v1#persistentVolumeReclaimPolicy"),
+        Column("Status", "persistentvolumestatus-v1#phase"),
+        Column("Claim", "persistentvolumespec-v1#claimRef"),
+        Column("StorageClass", "StorageClass of the pv"),
+        Column("VolumeAttributesClass", "VolumeAttributesClass of the pv"),
+        Column("Reason", "persistentvolumestatus-v1#reason"),
+        AGE,
+        wide("VolumeMode", "persistentvolumespec-v1#volumeMode"),
     ),
     delete_response=DeleteResponse.OBJECT,
 )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.printing.cells import containers, labels
-from nominee.apiserver.printing.columns import NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import NAME, Cells, Column, Columns
 from nominee.apiserver.validation import metadata
 from nominee.apiserver.validation.equality import same
 from nominee.apiserver.validation.pods import options as pod_options
@@ -46,21 +46,19 @@ class PodTemplateStrategy(Strategy[core.PodTemplate]):
         return pod_warnings.of_template(new.template.metadata, new.template.spec, "template.")
 
 
-def _row(obj: core.PodTemplate, now: float) -> Row:
-    return Row([obj.metadata.name, *containers(obj.template), labels(obj.template.metadata.labels)])
+def _row(obj: core.PodTemplate, now: float) -> Cells:
+    return [*containers(obj.template), labels(obj.template.metadata.labels)]
 
 
 RULES = KindRules(
     kind=kinds.POD_TEMPLATE,
     strategy=PodTemplateStrategy(kinds.POD_TEMPLATE),
     columns=Columns(
-        (
-            NAME,
-            Column("Containers", _CONTAINERS),
-            Column("Images", _IMAGES),
-            Column("Pod Labels", "The labels for the pod template."),
-        ),
         _row,
+        NAME,
+        Column("Containers", _CONTAINERS),
+        Column("Images", _IMAGES),
+        Column("Pod Labels", "The labels for the pod template."),
     ),
     delete_response=DeleteResponse.OBJECT,
 )

@@ -8,8 +8,8 @@ from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.objects.selectable_fields import metadata_fields, selectable
-from nominee.apiserver.printing.cells import age, containers, labels
-from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cell, Column, Columns, Row, wide
+from nominee.apiserver.printing.cells import containers, labels
+from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation import field, metadata
 from nominee.apiserver.validation.pods import options as pod_options
 from nominee.apiserver.validation.pods import templates
@@ -57,10 +57,9 @@ def _fields(controller: core.ReplicationController) -> dict[str, str]:
     return metadata_fields(controller) | {"status.replicas": str(controller.status.replicas)}
 
 
-def _row(obj: core.ReplicationController, now: float) -> Row:
+def _row(obj: core.ReplicationController, now: float) -> Cells:
     counts = [obj.spec.replicas, obj.status.replicas, obj.status.readyReplicas]
-    own: list[Cell] = [obj.metadata.name, *counts, age(obj.metadata, now)]
-    return Row([*own, *containers(obj.spec.template), labels(obj.spec.selector)])
+    return [*counts, *containers(obj.spec.template), labels(obj.spec.selector)]
 
 
 class ReplicationControllerStrategy(Strategy[core.ReplicationController]):
@@ -91,16 +90,14 @@ RULES = KindRules(
         {"status": SimpleStatusStrategy(kinds.REPLICATION_CONTROLLER, _validate_status)},
     ),
     columns=Columns(
-        (
-            NAME,
-            Column("Desired", "replicationcontrollerspec-v1#replicas", "integer"),
-            Column("Current", "replicationcontrollerstatus-v1#replicas", "integer"),
-            Column("Ready", "replicationcontrollerstatus-v1#readyReplicas", "integer"),
-            AGE,
-            *CONTAINERS,
-            wide("Selector", "replicationcontrollerspec-v1#selector"),
-        ),
         _row,
+        NAME,
+        Column("Desired", "replicationcontrollerspec-v1#replicas", "integer"),
+        Column("Current", "replicationcontrollerstatus-v1#replicas", "integer"),
+        Column("Ready", "replicationcontrollerstatus-v1#readyReplicas", "integer"),
+        AGE,
+        *CONTAINERS,
+        wide("Selector", "replicationcontrollerspec-v1#selector"),
     ),
     fields=selectable(core.ReplicationController, _fields),
 )

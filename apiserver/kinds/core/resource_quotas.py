@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, quantities
 from nominee.apiserver.validation.go_dump import dump
 from nominee.machinery.api import kinds
@@ -129,34 +128,32 @@ def _validate_status(new: core.ResourceQuota, old: core.ResourceQuota) -> list[C
     return [*errors, *_amounts("status.used", new.status.used)]
 
 
-def _row(obj: core.ResourceQuota, now: float) -> Row:
+def _row(obj: core.ResourceQuota, now: float) -> Cells:
     requests: list[str] = []
     limits: list[str] = []
     for name in sorted(obj.status.hard):
         used = obj.status.used[name].string if name in obj.status.used else "0"
         text = f"{name}: {used}/{obj.status.hard[name].string}"
         (limits if name.startswith("limits.") else requests).append(text)
-    return Row([obj.metadata.name, ", ".join(requests), ", ".join(limits), age(obj.metadata, now)])
+    return [", ".join(requests), ", ".join(limits)]
 
 
 RULES = KindRules(
     kind=kinds.RESOURCE_QUOTA,
     strategy=SimpleStrategy(kinds.RESOURCE_QUOTA, _validate, _validate_change, status=_validate_status),
     columns=Columns(
-        (
-            NAME,
-            Column(
-                "Request",
-                "Request represents a minimum amount of cpu/memory that a container may consume.",
-            ),
-            Column(
-                "Limit",
-                "Limits control the maximum amount of cpu/memory that a container may use"
-                " independent of contention on the node.",
-            ),
-            AGE,
-        ),
         _row,
+        NAME,
+        Column(
+            "Request",
+            "Request represents a minimum amount of cpu/memory that a container may consume.",
+        ),
+        Column(
+            "Limit",
+            "Limits control the maximum amount of cpu/memory that a container may use"
+            " independent of contention on the node.",
+        ),
+        AGE,
     ),
     delete_response=DeleteResponse.OBJECT,
     read_your_write=True,

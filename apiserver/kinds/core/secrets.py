@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.objects.selectable_fields import metadata_fields, selectable
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -85,8 +84,8 @@ def _fields(secret: core.Secret) -> dict[str, str]:
     return metadata_fields(secret) | {"type": secret.type}
 
 
-def _row(secret: core.Secret, now: float) -> Row:
-    return Row([secret.metadata.name, secret.type, len(secret.data), age(secret.metadata, now)])
+def _row(secret: core.Secret, now: float) -> Cells:
+    return [secret.type, len(secret.data)]
 
 
 class SecretStrategy(SimpleStrategy[core.Secret]):
@@ -99,7 +98,7 @@ class SecretStrategy(SimpleStrategy[core.Secret]):
 RULES = KindRules(
     kind=kinds.SECRET,
     strategy=SecretStrategy(kinds.SECRET, _validate, _validate_change),
-    columns=Columns((NAME, Column("Type", "secret-v1#type"), Column("Data", "secret-v1#data"), AGE), _row),
+    columns=Columns(_row, NAME, Column("Type", "secret-v1#type"), Column("Data", "secret-v1#data"), AGE),
     fields=selectable(core.Secret, _fields),
     limits_own_size=True,
 )

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.kinds.strategy import Environment
-from nominee.apiserver.printing.cells import UNSET, age, few
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.cells import UNSET, few
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import addresses, field, names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -144,27 +144,24 @@ def _some(values: Sequence[str]) -> str:
     return few(values) or UNSET
 
 
-def _row(obj: discovery.EndpointSlice, now: float) -> Row:
+def _row(obj: discovery.EndpointSlice, now: float) -> Cells:
     ports = [
         str(port.port) if port.HasField("port") else port.name if port.HasField("name") else "*"
         for port in obj.ports
     ]
     addresses = [address for endpoint in obj.endpoints for address in endpoint.addresses]
-    own = [obj.metadata.name, obj.addressType, _some(ports), _some(addresses)]
-    return Row([*own, age(obj.metadata, now)])
+    return [obj.addressType, _some(ports), _some(addresses)]
 
 
 RULES = KindRules(
     kind=kinds.ENDPOINT_SLICE,
     strategy=EndpointSliceStrategy(kinds.ENDPOINT_SLICE, _validate, _validate_change),
     columns=Columns(
-        (
-            NAME,
-            Column("AddressType", "endpointslice-discovery-v1#addressType"),
-            Column("Ports", "endpointslice-discovery-v1#ports"),
-            Column("Endpoints", "endpointslice-discovery-v1#endpoints"),
-            AGE,
-        ),
         _row,
+        NAME,
+        Column("AddressType", "endpointslice-discovery-v1#addressType"),
+        Column("Ports", "endpointslice-discovery-v1#ports"),
+        Column("Endpoints", "endpointslice-discovery-v1#endpoints"),
+        AGE,
     ),
 )

@@ -8,8 +8,8 @@ from nominee.apiserver.kinds.flowcontrol import bootstrap
 from nominee.apiserver.kinds.flowcontrol.shared import check_mandatory, conditions, validate_status
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
-from nominee.apiserver.printing.cells import NONE, age
-from nominee.apiserver.printing.columns import AGE, NAME, Cell, Column, Columns, Row
+from nominee.apiserver.printing.cells import NONE
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -165,17 +165,12 @@ def _url_problem(url: str) -> str:
     return ""
 
 
-def _row(obj: flowcontrol.FlowSchema, now: float) -> Row:
+def _row(obj: flowcontrol.FlowSchema, now: float) -> Cells:
     spec = obj.spec
     method = spec.distinguisherMethod.type if spec.HasField("distinguisherMethod") else NONE
     dangling = [each.status for each in obj.status.conditions if each.type == "Dangling"]
-    own: list[Cell] = [
-        obj.metadata.name,
-        spec.priorityLevelConfiguration.name,
-        spec.matchingPrecedence,
-        method,
-    ]
-    return Row([*own, age(obj.metadata, now), dangling[-1] if dangling else "?"])
+    level = spec.priorityLevelConfiguration.name
+    return [level, spec.matchingPrecedence, method, dangling[-1] if dangling else "?"]
 
 
 RULES = KindRules(
@@ -188,14 +183,12 @@ RULES = KindRules(
         counts_generation=True,
     ),
     columns=Columns(
-        (
-            NAME,
-            Column("PriorityLevel", "prioritylevelconfigurationreference-flowcontrol-v1#name"),
-            Column("MatchingPrecedence", "flowschemaspec-flowcontrol-v1#matchingPrecedence", "integer"),
-            Column("DistinguisherMethod", "flowschemaspec-flowcontrol-v1#distinguisherMethod"),
-            AGE,
-            Column("MissingPL", "references a broken or non-existent PriorityLevelConfiguration"),
-        ),
         _row,
+        NAME,
+        Column("PriorityLevel", "prioritylevelconfigurationreference-flowcontrol-v1#name"),
+        Column("MatchingPrecedence", "flowschemaspec-flowcontrol-v1#matchingPrecedence", "integer"),
+        Column("DistinguisherMethod", "flowschemaspec-flowcontrol-v1#distinguisherMethod"),
+        AGE,
+        Column("MissingPL", "references a broken or non-existent PriorityLevelConfiguration"),
     ),
 )

@@ -10,8 +10,8 @@ from nominee.apiserver.kinds.flowcontrol import bootstrap
 from nominee.apiserver.kinds.flowcontrol.shared import check_mandatory, conditions, validate_status
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
-from nominee.apiserver.printing.cells import NONE, age
-from nominee.apiserver.printing.columns import AGE, NAME, Cell, Column, Columns, Row
+from nominee.apiserver.printing.cells import NONE
+from nominee.apiserver.printing.columns import AGE, NAME, Cell, Cells, Column, Columns
 from nominee.apiserver.validation import field
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -101,7 +101,7 @@ def _entropy_bits(deck: int, size: int) -> int:
     return math.ceil(sum(math.log2(deck - dealt) for dealt in range(size)))
 
 
-def _row(obj: flowcontrol.PriorityLevelConfiguration, now: float) -> Row:
+def _row(obj: flowcontrol.PriorityLevelConfiguration, now: float) -> Cells:
     spec = obj.spec
     shares: Cell = NONE
     queues: list[Cell] = [NONE, NONE, NONE]
@@ -110,7 +110,7 @@ def _row(obj: flowcontrol.PriorityLevelConfiguration, now: float) -> Row:
         if spec.limited.limitResponse.HasField("queuing"):
             found = spec.limited.limitResponse.queuing
             queues = [found.queues, found.handSize, found.queueLengthLimit]
-    return Row([obj.metadata.name, spec.type, shares, *queues, age(obj.metadata, now)])
+    return [spec.type, shares, *queues]
 
 
 RULES = KindRules(
@@ -123,18 +123,16 @@ RULES = KindRules(
         counts_generation=True,
     ),
     columns=Columns(
-        (
-            NAME,
-            Column("Type", "prioritylevelconfigurationspec-flowcontrol-v1#type"),
-            Column(
-                "NominalConcurrencyShares",
-                "limitedprioritylevelconfiguration-flowcontrol-v1#nominalConcurrencyShares",
-            ),
-            Column("Queues", "queuingconfiguration-flowcontrol-v1#queues"),
-            Column("HandSize", "queuingconfiguration-flowcontrol-v1#handSize"),
-            Column("QueueLengthLimit", "queuingconfiguration-flowcontrol-v1#queueLengthLimit"),
-            AGE,
-        ),
         _row,
+        NAME,
+        Column("Type", "prioritylevelconfigurationspec-flowcontrol-v1#type"),
+        Column(
+            "NominalConcurrencyShares",
+            "limitedprioritylevelconfiguration-flowcontrol-v1#nominalConcurrencyShares",
+        ),
+        Column("Queues", "queuingconfiguration-flowcontrol-v1#queues"),
+        Column("HandSize", "queuingconfiguration-flowcontrol-v1#handSize"),
+        Column("QueueLengthLimit", "queuingconfiguration-flowcontrol-v1#queueLengthLimit"),
+        AGE,
     ),
 )

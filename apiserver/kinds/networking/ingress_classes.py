@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
-from nominee.apiserver.printing.cells import NONE, age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.cells import NONE
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, metadata, names, paths
 from nominee.apiserver.validation.typed_references import typed_reference
 from nominee.machinery.api import kinds
@@ -66,24 +66,22 @@ def _parameters(path: str, found: networking.IngressClassParametersReference) ->
     return errors
 
 
-def _row(obj: networking.IngressClass, now: float) -> Row:
+def _row(obj: networking.IngressClass, now: float) -> Cells:
     shown, parameters = NONE, obj.spec.parameters
     if obj.spec.HasField("parameters"):
         group = f".{parameters.aPIGroup}" if parameters.aPIGroup else ""
         shown = f"{parameters.kind}{group}/{parameters.name}"
-    return Row([obj.metadata.name, obj.spec.controller, shown, age(obj.metadata, now)])
+    return [obj.spec.controller, shown]
 
 
 RULES = KindRules(
     kind=kinds.INGRESS_CLASS,
     strategy=IngressClassStrategy(kinds.INGRESS_CLASS),
     columns=Columns(
-        (
-            NAME,
-            Column("Controller", "Controller that is responsible for handling this class"),
-            Column("Parameters", "A reference to a resource with additional parameters"),
-            AGE,
-        ),
         _row,
+        NAME,
+        Column("Controller", "Controller that is responsible for handling this class"),
+        Column("Parameters", "A reference to a resource with additional parameters"),
+        AGE,
     ),
 )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from nominee.apiserver.printing.cells import NONE, age, balancer_addresses
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.cells import NONE, balancer_addresses
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import addresses, field, metadata, names
 from nominee.apiserver.validation.typed_references import typed_reference
 from nominee.machinery.api import kinds
@@ -208,35 +208,29 @@ def _hosts(rules: Sequence[networking.IngressRule]) -> str:
     return ",".join(shown) or "*"
 
 
-def _row(obj: networking.Ingress, now: float) -> Row:
+def _row(obj: networking.Ingress, now: float) -> Cells:
     spec = obj.spec
-    return Row(
-        [
-            obj.metadata.name,
-            spec.ingressClassName if spec.HasField("ingressClassName") else NONE,
-            _hosts(spec.rules),
-            ",".join(balancer_addresses(obj.status.loadBalancer.ingress)),
-            "80, 443" if spec.tls else "80",
-            age(obj.metadata, now),
-        ]
-    )
+    return [
+        spec.ingressClassName if spec.HasField("ingressClassName") else NONE,
+        _hosts(spec.rules),
+        ",".join(balancer_addresses(obj.status.loadBalancer.ingress)),
+        "80, 443" if spec.tls else "80",
+    ]
 
 
 RULES = KindRules(
     kind=kinds.INGRESS,
     strategy=IngressStrategy(kinds.INGRESS, {"status": IngressStatusStrategy(kinds.INGRESS)}),
     columns=Columns(
-        (
-            NAME,
-            Column(
-                "Class",
-                "The name of the IngressClass resource that should be used for additional configuration",
-            ),
-            Column("Hosts", "Hosts that incoming requests are matched against before the ingress rule"),
-            Column("Address", "Address is a list containing ingress points for the load-balancer"),
-            Column("Ports", "Ports of TLS configurations that open"),
-            AGE,
-        ),
         _row,
+        NAME,
+        Column(
+            "Class",
+            "The name of the IngressClass resource that should be used for additional configuration",
+        ),
+        Column("Hosts", "Hosts that incoming requests are matched against before the ingress rule"),
+        Column("Address", "Address is a list containing ingress points for the load-balancer"),
+        Column("Ports", "Ports of TLS configurations that open"),
+        AGE,
     ),
 )

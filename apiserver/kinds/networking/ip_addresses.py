@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
-from nominee.apiserver.printing.cells import NONE, age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.cells import NONE
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import addresses, field, metadata, names
 from nominee.apiserver.validation.go_dump import dump
 from nominee.apiserver.validation.typed_references import segment
@@ -53,15 +53,15 @@ def _parent(spec: networking.IPAddressSpec) -> Iterator[Cause]:
         yield from segment(f"{path}.namespace", parent.namespace)
 
 
-def _row(obj: networking.IPAddress, now: float) -> Row:
+def _row(obj: networking.IPAddress, now: float) -> Cells:
     parent = obj.spec.parentRef
     resource = f"{parent.resource}.{parent.group}" if parent.group else parent.resource
     shown = "/".join(part for part in (resource, parent.namespace, parent.name) if part) or NONE
-    return Row([obj.metadata.name, shown, age(obj.metadata, now)])
+    return [shown]
 
 
 RULES = KindRules(
     kind=kinds.IP_ADDRESS,
     strategy=IPAddressStrategy(kinds.IP_ADDRESS),
-    columns=Columns((NAME, Column("ParentRef", "ipaddressspec-networking-v1#parentRef"), AGE), _row),
+    columns=Columns(_row, NAME, Column("ParentRef", "ipaddressspec-networking-v1#parentRef"), AGE),
 )

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import addresses, field, metadata
 from nominee.apiserver.validation.selectors import label_selector
 from nominee.machinery.api import kinds
@@ -149,12 +148,12 @@ def _block(path: str, block: networking.IPBlock) -> list[Cause]:
     return errors
 
 
-def _row(obj: networking.NetworkPolicy, now: float) -> Row:
-    return Row([obj.metadata.name, shown_label_selector(obj.spec.podSelector), age(obj.metadata, now)])
+def _row(obj: networking.NetworkPolicy, now: float) -> Cells:
+    return [shown_label_selector(obj.spec.podSelector)]
 
 
 RULES = KindRules(
     kind=kinds.NETWORK_POLICY,
     strategy=NetworkPolicyStrategy(kinds.NETWORK_POLICY),
-    columns=Columns((NAME, Column("Pod-Selector", "networkpolicyspec-networking-v1#podSelector"), AGE), _row),
+    columns=Columns(_row, NAME, Column("Pod-Selector", "networkpolicyspec-networking-v1#podSelector"), AGE),
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep_metadata
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import addresses, field, metadata
 from nominee.apiserver.validation.go_dump import dump
 from nominee.machinery.api import kinds
@@ -72,8 +71,8 @@ def _spec(spec: networking.ServiceCIDRSpec) -> list[Cause]:
     ]
 
 
-def _row(obj: networking.ServiceCIDR, now: float) -> Row:
-    return Row([obj.metadata.name, ",".join(obj.spec.cidrs), age(obj.metadata, now)])
+def _row(obj: networking.ServiceCIDR, now: float) -> Cells:
+    return [",".join(obj.spec.cidrs)]
 
 
 RULES = KindRules(
@@ -81,6 +80,6 @@ RULES = KindRules(
     strategy=ServiceCIDRStrategy(
         kinds.SERVICE_CIDR, {"status": ServiceCIDRStatusStrategy(kinds.SERVICE_CIDR)}
     ),
-    columns=Columns((NAME, Column("CIDRs", "servicecidrspec-networking-v1#cidrs"), AGE), _row),
+    columns=Columns(_row, NAME, Column("CIDRs", "servicecidrspec-networking-v1#cidrs"), AGE),
     read_your_write=True,
 )

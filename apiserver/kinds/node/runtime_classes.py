@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, metadata, names, quantities, scheduling_terms
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -30,14 +29,14 @@ def _validate_update(new: node.RuntimeClass, old: node.RuntimeClass) -> Iterator
         yield field.invalid("handler", new.handler, field.IMMUTABLE)
 
 
-def _row(obj: node.RuntimeClass, now: float) -> Row:
-    return Row([obj.metadata.name, obj.handler, age(obj.metadata, now)])
+def _row(obj: node.RuntimeClass, now: float) -> Cells:
+    return [obj.handler]
 
 
 RULES = KindRules(
     kind=kinds.RUNTIME_CLASS,
     strategy=SimpleStrategy(kinds.RUNTIME_CLASS, _validate, _validate_update, checks_updates=False),
-    columns=Columns((NAME, Column("Handler", "runtimeclass-node-v1#handler"), AGE), _row),
+    columns=Columns(_row, NAME, Column("Handler", "runtimeclass-node-v1#handler"), AGE),
     created_by_update=True,
     needs_resource_version=True,
 )

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import conditions, field
 from nominee.apiserver.validation.int_or_percent import int_or_percent, shown_value
 from nominee.apiserver.validation.selectors import label_selector
@@ -73,7 +72,7 @@ class BudgetStatusStrategy(StatusStrategy[policy.PodDisruptionBudget]):
         return list(_validate_status(new.status))
 
 
-def _row(budget: policy.PodDisruptionBudget, now: float) -> Row:
+def _row(budget: policy.PodDisruptionBudget, now: float) -> Cells:
     def limit(name: str) -> str:
         if not budget.spec.HasField(name):
             return "N/A"
@@ -81,7 +80,7 @@ def _row(budget: policy.PodDisruptionBudget, now: float) -> Row:
 
     allowed = budget.status.disruptionsAllowed
     limits = [limit("minAvailable"), limit("maxUnavailable")]
-    return Row([budget.metadata.name, *limits, allowed, age(budget.metadata, now)])
+    return [*limits, allowed]
 
 
 RULES = KindRules(
@@ -90,18 +89,16 @@ RULES = KindRules(
         kinds.POD_DISRUPTION_BUDGET, {"status": BudgetStatusStrategy(kinds.POD_DISRUPTION_BUDGET)}
     ),
     columns=Columns(
-        (
-            NAME,
-            Column("Min Available", "The minimum number of pods that must be available."),
-            Column("Max Unavailable", "The maximum number of pods that may be unavailable."),
-            Column(
-                "Allowed Disruptions",
-                "Calculated number of pods that may be disrupted at this time.",
-                "integer",
-            ),
-            AGE,
-        ),
         _row,
+        NAME,
+        Column("Min Available", "The minimum number of pods that must be available."),
+        Column("Max Unavailable", "The maximum number of pods that may be unavailable."),
+        Column(
+            "Allowed Disruptions",
+            "Calculated number of pods that may be disrupted at this time.",
+            "integer",
+        ),
+        AGE,
     ),
     needs_resource_version=True,
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation import field, metadata, names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -85,27 +84,25 @@ def _subject(path: str, subject: rbac.Subject, *, namespaced: bool) -> list[Caus
     return errors
 
 
-def _row(obj: Binding, now: float) -> Row:
+def _row(obj: Binding, now: float) -> Cells:
     subjects: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
     for subject in obj.subjects:
         name = f"{subject.namespace}/{subject.name}" if subject.kind == "ServiceAccount" else subject.name
         subjects.setdefault(subject.kind, []).append(name)
     listed = [", ".join(subjects[kind]) for kind in ("User", "Group", "ServiceAccount")]
     role = f"{obj.roleRef.kind}/{obj.roleRef.name}"
-    return Row([obj.metadata.name, role, age(obj.metadata, now), *listed])
+    return [role, *listed]
 
 
 def _columns(schema: str) -> Columns[Binding]:
     return Columns(
-        (
-            NAME,
-            Column("Role", f"{schema}#roleRef"),
-            AGE,
-            wide("Users", "Users in the roleBinding"),
-            wide("Groups", "Groups in the roleBinding"),
-            wide("ServiceAccounts", "ServiceAccounts in the roleBinding"),
-        ),
         _row,
+        NAME,
+        Column("Role", f"{schema}#roleRef"),
+        AGE,
+        wide("Users", "Users in the roleBinding"),
+        wide("Groups", "Groups in the roleBinding"),
+        wide("ServiceAccounts", "ServiceAccounts in the roleBinding"),
     )
 
 

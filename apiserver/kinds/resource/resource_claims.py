@@ -7,8 +7,7 @@ from nominee.apiserver.kinds.resource.claim_specs import claim_spec
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy, SimpleStrategy
 from nominee.apiserver.kinds.strategy import Environment
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, go_dump
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -49,7 +48,7 @@ def _validate_change(new: devices.ResourceClaim, old: devices.ResourceClaim) -> 
     return [] if new.spec == old.spec else [field.invalid("spec", go_dump.dump(new.spec), field.IMMUTABLE)]
 
 
-def _row(obj: devices.ResourceClaim, now: float) -> Row:
+def _row(obj: devices.ResourceClaim, now: float) -> Cells:
     deleted = obj.metadata.HasField("deletionTimestamp")
     states = ["deleted"] if deleted else []
     if obj.status.HasField("allocation"):
@@ -58,7 +57,7 @@ def _row(obj: devices.ResourceClaim, now: float) -> Row:
             states.append("reserved")
     elif not deleted:
         states.append("pending")
-    return Row([obj.metadata.name, ",".join(states), age(obj.metadata, now)])
+    return [",".join(states)]
 
 
 class ResourceClaimStrategy(SimpleStrategy[devices.ResourceClaim]):
@@ -76,12 +75,10 @@ RULES = KindRules(
     kind=kinds.RESOURCE_CLAIM,
     strategy=ResourceClaimStrategy(),
     columns=Columns(
-        (
-            NAME,
-            Column("State", "A summary of the current state (allocated, pending, reserved, etc.)."),
-            AGE,
-        ),
         _row,
+        NAME,
+        Column("State", "A summary of the current state (allocated, pending, reserved, etc.)."),
+        AGE,
     ),
     delete_response=DeleteResponse.OBJECT,
 )

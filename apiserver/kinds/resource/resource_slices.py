@@ -9,8 +9,8 @@ from nominee.apiserver.kinds.resource import device_terms
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.objects.selectable_fields import selectable
-from nominee.apiserver.printing.cells import UNSET, age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.cells import UNSET
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import device_names, field, lists
 from nominee.apiserver.validation.scheduling_terms import node_selector
 from nominee.machinery.api import kinds
@@ -207,10 +207,10 @@ def _fields(found: devices.ResourceSlice) -> dict[str, str]:
     }
 
 
-def _row(obj: devices.ResourceSlice, now: float) -> Row:
+def _row(obj: devices.ResourceSlice, now: float) -> Cells:
     spec = obj.spec
     node = spec.nodeName if spec.HasField("nodeName") else UNSET
-    return Row([obj.metadata.name, node, spec.driver, spec.pool.name, age(obj.metadata, now)])
+    return [node, spec.driver, spec.pool.name]
 
 
 def _unknown_field(label: str) -> str:
@@ -221,14 +221,12 @@ RULES = KindRules(
     kind=kinds.RESOURCE_SLICE,
     strategy=SimpleStrategy(kinds.RESOURCE_SLICE, _validate, _validate_change, counts_generation=True),
     columns=Columns(
-        (
-            NAME,
-            Column("Node", "resourceslicespec-resource-v1#nodeName"),
-            Column("Driver", "resourceslicespec-resource-v1#driver"),
-            Column("Pool", "resourcepool-resource-v1#name"),
-            AGE,
-        ),
         _row,
+        NAME,
+        Column("Node", "resourceslicespec-resource-v1#nodeName"),
+        Column("Driver", "resourceslicespec-resource-v1#driver"),
+        Column("Pool", "resourcepool-resource-v1#name"),
+        AGE,
     ),
     fields=selectable(devices.ResourceSlice, _fields, unknown=_unknown_field),
     delete_response=DeleteResponse.OBJECT,

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Cell, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, metadata
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -71,23 +70,20 @@ class PriorityClassStrategy(Strategy[scheduling.PriorityClass]):
         return list(_validate_update(new, old))
 
 
-def _row(priority: scheduling.PriorityClass, now: float) -> Row:
-    own: list[Cell] = [priority.metadata.name, priority.value, priority.globalDefault]
-    return Row([*own, age(priority.metadata, now), priority.preemptionPolicy])
+def _row(priority: scheduling.PriorityClass, now: float) -> Cells:
+    return [priority.value, priority.globalDefault, priority.preemptionPolicy]
 
 
 RULES = KindRules(
     kind=kinds.PRIORITY_CLASS,
     strategy=PriorityClassStrategy(kinds.PRIORITY_CLASS),
     columns=Columns(
-        (
-            NAME,
-            Column("Value", "priorityclass-scheduling-v1#value", "integer"),
-            Column("Global-Default", "priorityclass-scheduling-v1#globalDefault", "boolean"),
-            AGE,
-            Column("PreemptionPolicy", "priorityclass-scheduling-v1#preemptionPolicy"),
-        ),
         _row,
+        NAME,
+        Column("Value", "priorityclass-scheduling-v1#value", "integer"),
+        Column("Global-Default", "priorityclass-scheduling-v1#globalDefault", "boolean"),
+        AGE,
+        Column("PreemptionPolicy", "priorityclass-scheduling-v1#preemptionPolicy"),
     ),
     read_your_write=True,
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
-from nominee.apiserver.printing.cells import NONE, UNSET, age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.cells import NONE, UNSET
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import device_names, field
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -62,38 +62,32 @@ def _validate_change(new: storage.CSIDriver, old: storage.CSIDriver) -> list[Cau
     )
 
 
-def _row(obj: storage.CSIDriver, now: float) -> Row:
+def _row(obj: storage.CSIDriver, now: float) -> Cells:
     spec = obj.spec
     audiences = ",".join(each.audience for each in spec.tokenRequests) if spec.tokenRequests else UNSET
-    return Row(
-        [
-            obj.metadata.name,
-            spec.attachRequired if spec.HasField("attachRequired") else True,
-            spec.podInfoOnMount,
-            spec.storageCapacity,
-            audiences,
-            spec.requiresRepublish,
-            ",".join(spec.volumeLifecycleModes) or NONE,
-            age(obj.metadata, now),
-        ]
-    )
+    return [
+        spec.attachRequired if spec.HasField("attachRequired") else True,
+        spec.podInfoOnMount,
+        spec.storageCapacity,
+        audiences,
+        spec.requiresRepublish,
+        ",".join(spec.volumeLifecycleModes) or NONE,
+    ]
 
 
 RULES = KindRules(
     kind=kinds.CSI_DRIVER,
     strategy=SimpleStrategy(kinds.CSI_DRIVER, _validate, _validate_change, counts_generation=True),
     columns=Columns(
-        (
-            NAME,
-            Column("AttachRequired", "csidriverspec-storage-v1#attachRequired", "boolean"),
-            Column("PodInfoOnMount", "csidriverspec-storage-v1#podInfoOnMount", "boolean"),
-            Column("StorageCapacity", "csidriverspec-storage-v1#storageCapacity", "boolean"),
-            Column("TokenRequests", "csidriverspec-storage-v1#tokenRequests"),
-            Column("RequiresRepublish", "csidriverspec-storage-v1#requiresRepublish", "boolean"),
-            Column("Modes", "csidriverspec-storage-v1#volumeLifecycleModes"),
-            AGE,
-        ),
         _row,
+        NAME,
+        Column("AttachRequired", "csidriverspec-storage-v1#attachRequired", "boolean"),
+        Column("PodInfoOnMount", "csidriverspec-storage-v1#podInfoOnMount", "boolean"),
+        Column("StorageCapacity", "csidriverspec-storage-v1#storageCapacity", "boolean"),
+        Column("TokenRequests", "csidriverspec-storage-v1#tokenRequests"),
+        Column("RequiresRepublish", "csidriverspec-storage-v1#requiresRepublish", "boolean"),
+        Column("Modes", "csidriverspec-storage-v1#volumeLifecycleModes"),
+        AGE,
     ),
     delete_response=DeleteResponse.OBJECT,
     needs_resource_version=True,

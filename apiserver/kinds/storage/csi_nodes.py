@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import device_names, field, names
 from nominee.apiserver.validation.go_dump import dump
 from nominee.machinery.api import kinds
@@ -59,22 +58,18 @@ def _validate_change(new: storage.CSINode, old: storage.CSINode) -> Iterator[Cau
             yield field.invalid("CSINodeDriver", dump(driver), field.IMMUTABLE)
 
 
-def _row(obj: storage.CSINode, now: float) -> Row:
-    return Row([obj.metadata.name, len(obj.spec.drivers), age(obj.metadata, now)])
+def _row(obj: storage.CSINode, now: float) -> Cells:
+    return [len(obj.spec.drivers)]
 
 
 RULES = KindRules(
     kind=kinds.CSI_NODE,
     strategy=SimpleStrategy(kinds.CSI_NODE, _validate, _validate_change),
     columns=Columns(
-        (
-            NAME,
-            Column(
-                "Drivers", "Drivers indicates the number of CSI drivers registered on the node", "integer"
-            ),
-            AGE,
-        ),
         _row,
+        NAME,
+        Column("Drivers", "Drivers indicates the number of CSI drivers registered on the node", "integer"),
+        AGE,
     ),
     delete_response=DeleteResponse.OBJECT,
     needs_resource_version=True,

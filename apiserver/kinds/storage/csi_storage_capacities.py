@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.printing.cells import UNSET
-from nominee.apiserver.printing.columns import NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, names
 from nominee.apiserver.validation.go_dump import dump
 from nominee.apiserver.validation.selectors import label_selector
@@ -37,22 +37,19 @@ def _validate_change(new: storage.CSIStorageCapacity, old: storage.CSIStorageCap
     yield from field.immutable("storageClassName", new.storageClassName, old.storageClassName)
 
 
-def _row(obj: storage.CSIStorageCapacity, now: float) -> Row:
-    del now
+def _row(obj: storage.CSIStorageCapacity, now: float) -> Cells:
     capacity = obj.capacity.string if obj.HasField("capacity") else UNSET
-    return Row([obj.metadata.name, obj.storageClassName, capacity])
+    return [obj.storageClassName, capacity]
 
 
 RULES = KindRules(
     kind=kinds.CSI_STORAGE_CAPACITY,
     strategy=SimpleStrategy(kinds.CSI_STORAGE_CAPACITY, _validate, _validate_change),
     columns=Columns(
-        (
-            NAME,
-            Column("StorageClassName", "csistoragecapacity-storage-v1#storageClassName"),
-            Column("Capacity", "csistoragecapacity-storage-v1#capacity"),
-        ),
         _row,
+        NAME,
+        Column("StorageClassName", "csistoragecapacity-storage-v1#storageClassName"),
+        Column("Capacity", "csistoragecapacity-storage-v1#capacity"),
     ),
     needs_resource_version=True,
 )

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.storage.class_parameters import parameters, provisioner
 from nominee.apiserver.kinds.strategy import Environment, Strategy
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, names
 from nominee.apiserver.validation import metadata as metadata_rules
 from nominee.apiserver.validation.pods import warnings as pod_warnings
@@ -93,34 +92,29 @@ def _warnings(obj: storage.StorageClass) -> Iterator[str]:
                 yield f"{at}: {problem}"
 
 
-def _row(storage_class: storage.StorageClass, now: float) -> Row:
+def _row(storage_class: storage.StorageClass, now: float) -> Cells:
     default = is_default(storage_class, DEFAULT_STORAGE_CLASS)
     name = storage_class.metadata.name
-    return Row(
-        [
-            f"{name} (default)" if default else name,
-            storage_class.provisioner,
-            storage_class.reclaimPolicy or "Delete",
-            storage_class.volumeBindingMode or "Immediate",
-            storage_class.allowVolumeExpansion,
-            age(storage_class.metadata, now),
-        ]
-    )
+    return [
+        f"{name} (default)" if default else name,
+        storage_class.provisioner,
+        storage_class.reclaimPolicy or "Delete",
+        storage_class.volumeBindingMode or "Immediate",
+        storage_class.allowVolumeExpansion,
+    ]
 
 
 RULES = KindRules(
     kind=kinds.STORAGE_CLASS,
     strategy=StorageClassStrategy(kinds.STORAGE_CLASS),
     columns=Columns(
-        (
-            NAME,
-            Column("Provisioner", "storageclass-storage-v1#provisioner"),
-            Column("ReclaimPolicy", "storageclass-storage-v1#reclaimPolicy"),
-            Column("VolumeBindingMode", "storageclass-storage-v1#volumeBindingMode"),
-            Column("AllowVolumeExpansion", "storageclass-storage-v1#allowVolumeExpansion"),
-            AGE,
-        ),
         _row,
+        Column("Name", NAME.described, format="name"),
+        Column("Provisioner", "storageclass-storage-v1#provisioner"),
+        Column("ReclaimPolicy", "storageclass-storage-v1#reclaimPolicy"),
+        Column("VolumeBindingMode", "storageclass-storage-v1#volumeBindingMode"),
+        Column("AllowVolumeExpansion", "storageclass-storage-v1#allowVolumeExpansion"),
+        AGE,
     ),
     delete_response=DeleteResponse.OBJECT,
     read_your_write=True,

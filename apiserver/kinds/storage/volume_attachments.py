@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import device_names, field, names
 from nominee.apiserver.validation.go_dump import dump
 from nominee.machinery.api import kinds
@@ -61,10 +60,9 @@ def _validate_change(new: storage.VolumeAttachment, old: storage.VolumeAttachmen
     return [] if new.spec == old.spec else [field.invalid("spec", dump(new.spec), field.IMMUTABLE)]
 
 
-def _row(obj: storage.VolumeAttachment, now: float) -> Row:
+def _row(obj: storage.VolumeAttachment, now: float) -> Cells:
     spec = obj.spec
-    own = [obj.metadata.name, spec.attacher, spec.source.persistentVolumeName, spec.nodeName]
-    return Row([*own, obj.status.attached, age(obj.metadata, now)])
+    return [spec.attacher, spec.source.persistentVolumeName, spec.nodeName, obj.status.attached]
 
 
 RULES = KindRules(
@@ -77,15 +75,13 @@ RULES = KindRules(
         status_resets_metadata=True,
     ),
     columns=Columns(
-        (
-            NAME,
-            Column("Attacher", "volumeattachmentspec-storage-v1#attacher", format="name"),
-            Column("PV", "volumeattachmentsource-storage-v1#persistentVolumeName"),
-            Column("Node", "volumeattachmentspec-storage-v1#nodeName"),
-            Column("Attached", "volumeattachmentstatus-storage-v1#attached", "boolean"),
-            AGE,
-        ),
         _row,
+        NAME,
+        Column("Attacher", "volumeattachmentspec-storage-v1#attacher", format="name"),
+        Column("PV", "volumeattachmentsource-storage-v1#persistentVolumeName"),
+        Column("Node", "volumeattachmentspec-storage-v1#nodeName"),
+        Column("Attached", "volumeattachmentstatus-storage-v1#attached", "boolean"),
+        AGE,
     ),
     delete_response=DeleteResponse.OBJECT,
     needs_resource_version=True,

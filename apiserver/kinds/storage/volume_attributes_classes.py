@@ -5,8 +5,7 @@ from __future__ import annotations
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.storage.class_parameters import parameters, provisioner
 from nominee.apiserver.kinds.strategy import Environment, Strategy
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, metadata
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -33,13 +32,13 @@ class VolumeAttributesClassStrategy(Strategy[storage.VolumeAttributesClass]):
         return errors + self.validate(new, env)
 
 
-def _row(obj: storage.VolumeAttributesClass, now: float) -> Row:
-    return Row([obj.metadata.name, obj.driverName, age(obj.metadata, now)])
+def _row(obj: storage.VolumeAttributesClass, now: float) -> Cells:
+    return [obj.driverName]
 
 
 RULES = KindRules(
     kind=kinds.VOLUME_ATTRIBUTES_CLASS,
     strategy=VolumeAttributesClassStrategy(kinds.VOLUME_ATTRIBUTES_CLASS),
-    columns=Columns((NAME, Column("DriverName", "volumeattributesclass-storage-v1#driverName"), AGE), _row),
+    columns=Columns(_row, NAME, Column("DriverName", "volumeattributesclass-storage-v1#driverName"), AGE),
     delete_response=DeleteResponse.OBJECT,
 )

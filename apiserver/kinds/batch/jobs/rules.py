@@ -10,8 +10,7 @@ from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
 from nominee.apiserver.objects.selectable_fields import metadata_fields, selectable
 from nominee.apiserver.printing import cells
-from nominee.apiserver.printing.cells import age
-from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Column, Columns, Row, wide
+from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation import field, metadata, names
 from nominee.apiserver.validation.equality import same
 from nominee.apiserver.validation.go_dump import dump
@@ -252,7 +251,7 @@ def _job_status(job: batch.Job) -> str:
     return next(found, "Running")
 
 
-def _row(job: batch.Job, now: float) -> Row:
+def _row(job: batch.Job, now: float) -> Cells:
     spec, status = job.spec, job.status
     if spec.HasField("completions"):
         completions = f"{status.succeeded}/{spec.completions}"
@@ -264,8 +263,8 @@ def _row(job: batch.Job, now: float) -> Row:
     if status.HasField("startTime"):
         end = status.completionTime.seconds if status.HasField("completionTime") else now
         took = human_duration(end - status.startTime.seconds)
-    own = [job.metadata.name, _job_status(job), completions, took, age(job.metadata, now)]
-    return Row([*own, *cells.containers(job.spec.template), shown_label_selector(job.spec.selector)])
+    own = [_job_status(job), completions, took]
+    return [*own, *cells.containers(job.spec.template), shown_label_selector(job.spec.selector)]
 
 
 def _unknown_field(label: str) -> str:
@@ -276,16 +275,14 @@ RULES = KindRules(
     kind=kinds.JOB,
     strategy=JobStrategy(kinds.JOB, {"status": JobStatusStrategy(kinds.JOB)}),
     columns=Columns(
-        (
-            NAME,
-            Column("Status", "Status of the job."),
-            Column("Completions", "jobstatus-batch-v1#succeeded"),
-            Column("Duration", "Time required to complete the job."),
-            AGE,
-            *CONTAINERS,
-            wide("Selector", "jobspec-batch-v1#selector"),
-        ),
         _row,
+        NAME,
+        Column("Status", "Status of the job."),
+        Column("Completions", "jobstatus-batch-v1#succeeded"),
+        Column("Duration", "Time required to complete the job."),
+        AGE,
+        *CONTAINERS,
+        wide("Selector", "jobspec-batch-v1#selector"),
     ),
     fields=selectable(batch.Job, _fields, unknown=_unknown_field),
 )

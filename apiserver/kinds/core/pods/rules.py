@@ -7,8 +7,8 @@ from nominee.apiserver.kinds.core.pods.resize import PodResizeStrategy
 from nominee.apiserver.kinds.core.pods.strategy import PodStatusStrategy, PodStrategy
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.objects.selectable_fields import bool_text, selectable
-from nominee.apiserver.printing.cells import NONE, age
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.apiserver.printing.cells import NONE
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, Conditions, wide
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from nominee.machinery.printing.pods import has_true_condition, pod_summary
@@ -41,29 +41,25 @@ def _fields(pod: core.Pod) -> dict[str, str]:
     }
 
 
-def _row(pod: core.Pod, now: float) -> Row:
-    """Return the cells of one pod."""
+def _row(pod: core.Pod, now: float) -> Cells:
     spec, status = pod.spec, pod.status
     summary = pod_summary(pod)
-    conditions = []
-    if status.phase in _FINISHED:
-        message = _FINISHED[status.phase]
-        conditions = [{"type": "Completed", "status": "True", "reason": status.phase, "message": message}]
-    address = status.podIPs[0].ip if status.podIPs else ""
-    return Row(
-        [
-            pod.metadata.name,
-            f"{summary.ready}/{summary.total}",
-            summary.status,
-            summary.restarts.text(now),
-            age(pod.metadata, now),
-            address or NONE,
-            spec.nodeName or NONE,
-            status.nominatedNodeName or NONE,
-            _gates(pod),
-        ],
-        conditions,
-    )
+    return [
+        f"{summary.ready}/{summary.total}",
+        summary.status,
+        summary.restarts.text(now),
+        (status.podIPs[0].ip if status.podIPs else "") or NONE,
+        spec.nodeName or NONE,
+        status.nominatedNodeName or NONE,
+        _gates(pod),
+    ]
+
+
+def _conditions(pod: core.Pod) -> Conditions:
+    phase = pod.status.phase
+    if phase not in _FINISHED:
+        return []
+    return [{"type": "Completed", "status": "True", "reason": phase, "message": _FINISHED[phase]}]
 
 
 def _gates(pod: core.Pod) -> str:
@@ -84,22 +80,21 @@ RULES = KindRules(
         },
     ),
     columns=Columns(
-        (
-            NAME,
-            Column("Ready", "The aggregate readiness state of this pod for accepting traffic."),
-            Column("Status", "The aggregate status of the containers in this pod."),
-            Column(
-                "Restarts",
-                "The number of times the containers in this pod have been restarted and when the last"
-                " container in this pod has restarted.",
-            ),
-            AGE,
-            wide("IP", "podstatus-v1#podIP"),
-            wide("Node", "podspec-v1#nodeName"),
-            wide("Nominated Node", "podstatus-v1#nominatedNodeName"),
-            wide("Readiness Gates", "podspec-v1#readinessGates"),
-        ),
         _row,
+        NAME,
+        Column("Ready", "The aggregate readiness state of this pod for accepting traffic."),
+        Column("Status", "The aggregate status of the containers in this pod."),
+        Column(
+            "Restarts",
+            "The number of times the containers in this pod have been restarted and when the last"
+            " container in this pod has restarted.",
+        ),
+        AGE,
+        wide("IP", "podstatus-v1#podIP"),
+        wide("Node", "podspec-v1#nodeName"),
+        wide("Nominated Node", "podstatus-v1#nominatedNodeName"),
+        wide("Readiness Gates", "podspec-v1#readinessGates"),
+        conditions=_conditions,
     ),
     # `spec.host` was v1beta1's name of spec.nodeName and is still accepted.
     fields=selectable(core.Pod, _fields, aliases={"spec.host": "spec.nodeName"}),

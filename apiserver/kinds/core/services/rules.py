@@ -5,8 +5,8 @@ from __future__ import annotations
 from nominee.apiserver.kinds.core.services.strategy import ServiceStatusStrategy, ServiceStrategy
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.objects.selectable_fields import metadata_fields, selectable
-from nominee.apiserver.printing.cells import NONE, age, balancer_addresses
-from nominee.apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from nominee.apiserver.printing.cells import NONE, balancer_addresses
+from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 
@@ -18,24 +18,20 @@ def _fields(service: core.Service) -> dict[str, str]:
     return metadata_fields(service) | {"spec.clusterIP": spec.clusterIP, "spec.type": spec.type}
 
 
-def _row(service: core.Service, now: float) -> Row:
+def _row(service: core.Service, now: float) -> Cells:
     spec = service.spec
     internal = spec.clusterIPs[0] if spec.clusterIPs else spec.clusterIP
     ports = [
         f"{port.port}:{port.nodePort}/{port.protocol}" if port.nodePort else f"{port.port}/{port.protocol}"
         for port in spec.ports
     ]
-    return Row(
-        [
-            service.metadata.name,
-            spec.type,
-            internal or NONE,
-            _external(service),
-            ",".join(ports) or NONE,
-            age(service.metadata, now),
-            ",".join(f"{key}={value}" for key, value in sorted(spec.selector.items())) or NONE,
-        ]
-    )
+    return [
+        spec.type,
+        internal or NONE,
+        _external(service),
+        ",".join(ports) or NONE,
+        ",".join(f"{key}={value}" for key, value in sorted(spec.selector.items())) or NONE,
+    ]
 
 
 def _external(service: core.Service) -> str:
@@ -52,16 +48,14 @@ RULES = KindRules(
     kind=kinds.SERVICE,
     strategy=ServiceStrategy(kinds.SERVICE, {"status": ServiceStatusStrategy(kinds.SERVICE)}),
     columns=Columns(
-        (
-            NAME,
-            Column("Type", "servicespec-v1#type"),
-            Column("Cluster-IP", "servicespec-v1#clusterIP"),
-            Column("External-IP", "servicespec-v1#externalIPs"),
-            Column("Port(s)", "servicespec-v1#ports"),
-            AGE,
-            wide("Selector", "servicespec-v1#selector"),
-        ),
         _row,
+        NAME,
+        Column("Type", "servicespec-v1#type"),
+        Column("Cluster-IP", "servicespec-v1#clusterIP"),
+        Column("External-IP", "servicespec-v1#externalIPs"),
+        Column("Port(s)", "servicespec-v1#ports"),
+        AGE,
+        wide("Selector", "servicespec-v1#selector"),
     ),
     fields=selectable(core.Service, _fields),
     delete_response=DeleteResponse.OBJECT,
