@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum, auto
 from typing import TypeVar
 
 from google.protobuf.message import Message
@@ -15,14 +16,28 @@ from nominee.machinery.api.kinds import Kind
 M = TypeVar("M", bound=Message)
 
 
-def _no_change(_new: Message, _old: Message) -> list[Cause]:
-    return []
+def _no_change(_new: Message, _old: Message) -> Iterable[Cause]:
+    return ()
+
+
+def _no_warnings(_new: Message, _old: Message | None) -> Iterable[str]:
+    return ()
+
+
+class UpdateCheck(Enum):
+    """The parts of an updated object that are checked, besides the change: as upstream orders the errors."""
+
+    NOTHING = auto()
+    SPEC = auto()
+    OBJECT = auto()
+    """Metadata and spec, after the change."""
+    OBJECT_FIRST = auto()
 
 
 class SimpleStrategy(Strategy[M]):
-    """Validation by functions: `check` of the object on each write, `change` and `status` of (new, old).
+    """Validation by functions: `check` of the object, `change` and `status` of (new, old).
 
-    With `checks_updates=False` only creations are checked as a whole.
+    `updates` says how much of `check` an update repeats; `warnings` are of (new, old), None on create.
     """
 
     def __init__(
@@ -35,7 +50,8 @@ class SimpleStrategy(Strategy[M]):
         status_resets_metadata: bool = False,
         name_rule: Callable[[str], names.Problems] = names.dns_subdomain,
         counts_generation: bool = False,
-        checks_updates: bool = True,
+        updates: UpdateCheck = UpdateCheck.SPEC,
+        warnings: Callable[[M, M | None], Iterable[str]] = _no_warnings,
         orphans_dependents: bool = False,
     ) -> None:
         subresources = {}
@@ -48,7 +64,8 @@ class SimpleStrategy(Strategy[M]):
         self._check = check
         self._change = change
         self._name_rule = name_rule
-        self._checks_updates = checks_updates
+        self._updates = updates
+        self._warnings = warnings
 
     def name_rule(self, name: str) -> names.Problems:
         """Return the problems of a name, by the given rule."""
@@ -59,9 +76,21 @@ class SimpleStrategy(Strategy[M]):
         return [*self.validate_metadata(new), *self._check(new)]
 
     def validate_update(self, new: M, old: M, env: Environment) -> list[Cause]:
-        """Check metadata, the change and, where updates are checked, the whole object."""
-        errors = [*super().validate_update(new, old, env), *self._change(new, old)]
-        return [*errors, *self._check(new)] if self._checks_updates else errors
+        """Check the change of the metadata and of the object, and what `updates` names."""
+        changed = [*super().validate_update(new, old, env), *self._change(new, old)]
+        match self._updates:
+            case UpdateCheck.NOTHING:
+                return changed
+            case UpdateCheck.SPEC:
+                return [*changed, *self._check(new)]
+            case UpdateCheck.OBJECT:
+                return [*changed, *self.validate(new, env)]
+            case UpdateCheck.OBJECT_FIRST:
+                return [*self.validate(new, env), *changed]
+
+    def warnings(self, new: M, old: M | None) -> Sequence[str]:
+        """Return the given warnings."""
+        return tuple(self._warnings(new, old))
 
 
 class SimpleStatusStrategy(StatusStrategy[M]):

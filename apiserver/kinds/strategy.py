@@ -112,7 +112,8 @@ class Strategy(Generic[M]):
 
     def validate_update(self, new: M, old: M, env: Environment) -> list[Cause]:
         """Return the errors of a changed object."""
-        return metadata.object_meta_update(metadata_of(new), metadata_of(old))
+        standard = self.standard_finalizers
+        return metadata.object_meta_update(metadata_of(new), metadata_of(old), standard=standard)
 
     def canonicalize(self, new: M) -> None:
         """Normalize a valid object, in place."""

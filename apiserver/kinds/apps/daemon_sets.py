@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from nominee.apiserver.kinds.apps.replicas import collision_count
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy
-from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.strategy import Environment
+from nominee.apiserver.kinds.template_strategy import TemplateStrategy
 from nominee.apiserver.printing.cells import containers, labels
 from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cells, Column, Columns, wide
-from nominee.apiserver.validation import field, metadata
+from nominee.apiserver.validation import field
 from nominee.apiserver.validation.go_dump import dump
 from nominee.apiserver.validation.int_or_percent import int_or_percent, is_zero, shown_value
-from nominee.apiserver.validation.pods import options as pod_options
 from nominee.apiserver.validation.pods import templates
 from nominee.apiserver.validation.pods.options import PodOptions
-from nominee.apiserver.validation.pods.warnings import workload_warnings
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import apps
@@ -30,21 +30,8 @@ _COUNTS = (
 _GENERATION = "deprecated.daemonset.template.generation"
 
 
-class DaemonSetStrategy(Strategy[apps.DaemonSet]):
+class DaemonSetStrategy(TemplateStrategy[apps.DaemonSet]):
     """The main resource. The template's generation is an annotation in apps/v1."""
-
-    counts_generation = True
-
-    def validate(self, new: apps.DaemonSet, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _validate(new, pod_options.of(env.gates))
-
-    def validate_update(self, new: apps.DaemonSet, old: apps.DaemonSet, env: Environment) -> list[Cause]:
-        options = pod_options.of(env.gates, old.spec.template.spec)
-        changed = metadata.object_meta_update(new.metadata, old.metadata) + _validate_change(new, old)
-        return changed + _validate(new, options)
-
-    def warnings(self, new: apps.DaemonSet, old: apps.DaemonSet | None) -> Sequence[str]:
-        return workload_warnings(new, old)
 
     def prepare_for_create(self, new: apps.DaemonSet, env: Environment) -> None:
         super().prepare_for_create(new, env)
@@ -61,21 +48,22 @@ class DaemonSetStrategy(Strategy[apps.DaemonSet]):
         new.metadata.annotations[_GENERATION] = str(number)
 
 
-def _validate(obj: apps.DaemonSet, options: PodOptions) -> list[Cause]:
+def _validate(obj: apps.DaemonSet, old: apps.DaemonSet | None, options: PodOptions) -> Iterator[Cause]:
     spec = obj.spec
-    errors = templates.check_selector(
+    if old is not None and spec.selector != old.spec.selector:
+        yield field.invalid("spec.selector", codec.to_json(spec.selector), field.IMMUTABLE)
+    yield from templates.check_selector(
         spec.selector if spec.HasField("selector") else None,
         spec.template.metadata.labels,
         "empty selector is invalid for daemonset",
         required=False,
     )
-    errors += templates.pod_template("spec.template", spec.template, options)
-    errors += templates.always_restarts("spec.template", spec.template, "DaemonSet")
-    errors += field.non_negative("spec.minReadySeconds", spec.minReadySeconds)
-    errors += _strategy("spec.updateStrategy", spec.updateStrategy)
+    yield from templates.pod_template("spec.template", spec.template, options)
+    yield from templates.always_restarts("spec.template", spec.template, "DaemonSet")
+    yield from field.non_negative("spec.minReadySeconds", spec.minReadySeconds)
+    yield from _strategy("spec.updateStrategy", spec.updateStrategy)
     if spec.HasField("revisionHistoryLimit"):
-        errors += field.non_negative("spec.revisionHistoryLimit", spec.revisionHistoryLimit)
-    return errors
+        yield from field.non_negative("spec.revisionHistoryLimit", spec.revisionHistoryLimit)
 
 
 def _strategy(path: str, strategy: apps.DaemonSetUpdateStrategy) -> list[Cause]:
@@ -98,18 +86,10 @@ def _strategy(path: str, strategy: apps.DaemonSetUpdateStrategy) -> list[Cause]:
     return errors
 
 
-def _validate_change(new: apps.DaemonSet, old: apps.DaemonSet) -> list[Cause]:
-    if new.spec.selector == old.spec.selector:
-        return []
-    return [field.invalid("spec.selector", codec.to_json(new.spec.selector), field.IMMUTABLE)]
-
-
 def _validate_status(new: apps.DaemonSet, old: apps.DaemonSet) -> Iterator[Cause]:
     for name in _COUNTS:
         yield from field.non_negative(f"status.{name}", getattr(new.status, name))
-    before, after = old.status.collisionCount, new.status.collisionCount
-    if old.status.HasField("collisionCount") and after < before:
-        yield field.invalid("status.collisionCount", after, "cannot be decremented")
+    yield from collision_count(new.status, old.status)
 
 
 def _row(obj: apps.DaemonSet, now: float) -> Cells:
@@ -128,7 +108,7 @@ def _row(obj: apps.DaemonSet, now: float) -> Cells:
 RULES = KindRules(
     kind=kinds.DAEMON_SET,
     strategy=DaemonSetStrategy(
-        kinds.DAEMON_SET, {"status": SimpleStatusStrategy(kinds.DAEMON_SET, _validate_status)}
+        kinds.DAEMON_SET, _validate, {"status": SimpleStatusStrategy(kinds.DAEMON_SET, _validate_status)}
     ),
     columns=Columns(
         _row,

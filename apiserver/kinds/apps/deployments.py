@@ -2,50 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from nominee.apiserver.kinds.apps.replicas import drop_terminating_replicas, immutable_selector, workload
+from nominee.apiserver.kinds.apps.replicas import (
+    collision_count,
+    drop_terminating_replicas,
+    immutable_selector,
+    replica_counts,
+    workload,
+)
 from nominee.apiserver.kinds.rules import KindRules
-from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, keep
+from nominee.apiserver.kinds.template_strategy import TemplateStrategy
 from nominee.apiserver.printing.cells import containers
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation import field
-from nominee.apiserver.validation import metadata as metadata_rules
 from nominee.apiserver.validation.int_or_percent import int_or_percent, is_zero, shown_value
-from nominee.apiserver.validation.pods import options as pod_options
 from nominee.apiserver.validation.pods.options import PodOptions
-from nominee.apiserver.validation.pods.warnings import workload_warnings
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import apps
 from nominee.machinery.api.selectors import shown_label_selector
 
 _TYPES = ("Recreate", "RollingUpdate")
+_COUNTS = (
+    "observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas",
+    "unavailableReplicas", "terminatingReplicas", "collisionCount",
+)  # fmt: skip
 
 
-class DeploymentStrategy(Strategy[apps.Deployment]):
+class DeploymentStrategy(TemplateStrategy[apps.Deployment]):
     """The main resource."""
-
-    counts_generation = True
-
-    def warnings(self, new: apps.Deployment, old: apps.Deployment | None) -> Sequence[str]:
-        return workload_warnings(new, old)
-
-    def validate(self, new: apps.Deployment, env: Environment) -> list[Cause]:
-        return [*self.validate_metadata(new), *_validate_spec(new.spec, pod_options.of(env.gates))]
 
     def prepare_for_update(self, new: apps.Deployment, old: apps.Deployment, env: Environment) -> None:
         super().prepare_for_update(new, old, env)
         # Annotations are copied to the replica sets: a change of them is something to do.
         if new.metadata.annotations != old.metadata.annotations:
             new.metadata.generation = old.metadata.generation + 1
-
-    def validate_update(self, new: apps.Deployment, old: apps.Deployment, env: Environment) -> list[Cause]:
-        return [
-            *metadata_rules.object_meta_update(new.metadata, old.metadata),
-            *_validate_spec(new.spec, pod_options.of(env.gates, old.spec.template.spec)),
-            *immutable_selector(new.spec, old.spec),
-        ]
 
 
 class DeploymentStatusStrategy(StatusStrategy[apps.Deployment]):
@@ -63,22 +56,23 @@ class DeploymentStatusStrategy(StatusStrategy[apps.Deployment]):
         keep(new.metadata, old.metadata, "labels")
 
     def validate_update(self, new: apps.Deployment, old: apps.Deployment, env: Environment) -> list[Cause]:
-        changed = metadata_rules.object_meta_update(new.metadata, old.metadata)
-        return [*changed, *_validate_status(new.status, old.status)]
+        return [*super().validate_update(new, old, env), *_validate_status(new.status, old.status)]
 
 
-def _validate_spec(found: apps.DeploymentSpec, options: PodOptions) -> Iterator[Cause]:
-    """The spec."""
-    yield from workload(found, options)
-    yield from _strategy(found.strategy)
-    if found.HasField("revisionHistoryLimit"):
-        yield from field.non_negative("spec.revisionHistoryLimit", found.revisionHistoryLimit)
-    if found.HasField("progressDeadlineSeconds"):
-        deadline = found.progressDeadlineSeconds
+def _validate(obj: apps.Deployment, old: apps.Deployment | None, options: PodOptions) -> Iterator[Cause]:
+    spec = obj.spec
+    yield from workload(spec, options)
+    yield from _strategy(spec.strategy)
+    if spec.HasField("revisionHistoryLimit"):
+        yield from field.non_negative("spec.revisionHistoryLimit", spec.revisionHistoryLimit)
+    if spec.HasField("progressDeadlineSeconds"):
+        deadline = spec.progressDeadlineSeconds
         yield from field.non_negative("spec.progressDeadlineSeconds", deadline)
-        if deadline <= found.minReadySeconds:
+        if deadline <= spec.minReadySeconds:
             problem = "must be greater than minReadySeconds"
             yield field.invalid("spec.progressDeadlineSeconds", deadline, problem)
+    if old is not None:
+        yield from immutable_selector(spec, old.spec)
 
 
 def _strategy(found: apps.DeploymentStrategy) -> list[Cause]:
@@ -113,29 +107,8 @@ def _rolling(path: str, found: apps.RollingUpdateDeployment) -> Iterator[Cause]:
 
 
 def _validate_status(found: apps.DeploymentStatus, old: apps.DeploymentStatus) -> Iterator[Cause]:
-    """The status; collisions are only ever counted up."""
-    counted = (
-        "observedGeneration",
-        "replicas",
-        "updatedReplicas",
-        "readyReplicas",
-        "availableReplicas",
-        "unavailableReplicas",
-    )
-    for name in counted:
-        yield from field.non_negative(f"status.{name}", getattr(found, name))
-    for name in ("terminatingReplicas", "collisionCount"):
-        if found.HasField(name):
-            yield from field.non_negative(f"status.{name}", getattr(found, name))
-    for name in ("updatedReplicas", "readyReplicas", "availableReplicas"):
-        if getattr(found, name) > found.replicas:
-            problem = "cannot be greater than status.replicas"
-            yield field.invalid(f"status.{name}", getattr(found, name), problem)
-    if found.availableReplicas > found.readyReplicas:
-        problem = "cannot be greater than readyReplicas"
-        yield field.invalid("status.availableReplicas", found.availableReplicas, problem)
-    if old.HasField("collisionCount") and found.collisionCount < old.collisionCount:
-        yield field.invalid("status.collisionCount", found.collisionCount, "cannot be decremented")
+    yield from replica_counts(found, _COUNTS, ("updatedReplicas", "readyReplicas", "availableReplicas"))
+    yield from collision_count(found, old)
 
 
 def _row(deployment: apps.Deployment, now: float) -> Cells:
@@ -151,7 +124,9 @@ def _row(deployment: apps.Deployment, now: float) -> Cells:
 
 RULES = KindRules(
     kind=kinds.DEPLOYMENT,
-    strategy=DeploymentStrategy(kinds.DEPLOYMENT, {"status": DeploymentStatusStrategy(kinds.DEPLOYMENT)}),
+    strategy=DeploymentStrategy(
+        kinds.DEPLOYMENT, _validate, {"status": DeploymentStatusStrategy(kinds.DEPLOYMENT)}
+    ),
     columns=Columns(
         _row,
         NAME,

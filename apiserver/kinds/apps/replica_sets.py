@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from nominee.apiserver.kinds.apps.replicas import drop_terminating_replicas, immutable_selector, workload
+from nominee.apiserver.kinds.apps.replicas import (
+    drop_terminating_replicas,
+    immutable_selector,
+    replica_counts,
+    workload,
+)
 from nominee.apiserver.kinds.rules import KindRules
-from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy
+from nominee.apiserver.kinds.template_strategy import TemplateStrategy
 from nominee.apiserver.printing.cells import containers
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
-from nominee.apiserver.validation import field
-from nominee.apiserver.validation import metadata as metadata_rules
-from nominee.apiserver.validation.pods import options as pod_options
-from nominee.apiserver.validation.pods.warnings import workload_warnings
+from nominee.apiserver.validation.pods.options import PodOptions
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import apps
 from nominee.machinery.api.selectors import shown_label_selector
 
-
-class ReplicaSetStrategy(Strategy[apps.ReplicaSet]):
-    """The main resource."""
-
-    counts_generation = True
-
-    def warnings(self, new: apps.ReplicaSet, old: apps.ReplicaSet | None) -> Sequence[str]:
-        return workload_warnings(new, old)
-
-    def validate(self, new: apps.ReplicaSet, env: Environment) -> list[Cause]:
-        return [*self.validate_metadata(new), *workload(new.spec, pod_options.of(env.gates))]
-
-    def validate_update(self, new: apps.ReplicaSet, old: apps.ReplicaSet, env: Environment) -> list[Cause]:
-        return [
-            *metadata_rules.object_meta_update(new.metadata, old.metadata),
-            *workload(new.spec, pod_options.of(env.gates, old.spec.template.spec)),
-            *immutable_selector(new.spec, old.spec),
-        ]
+_COUNTS = (
+    "replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration",
+    "terminatingReplicas",
+)  # fmt: skip
 
 
 class ReplicaSetStatusStrategy(StatusStrategy[apps.ReplicaSet]):
@@ -45,22 +34,14 @@ class ReplicaSetStatusStrategy(StatusStrategy[apps.ReplicaSet]):
         drop_terminating_replicas(new.status, old.status if old is not None else None, env.gates)
 
     def validate_update(self, new: apps.ReplicaSet, old: apps.ReplicaSet, env: Environment) -> list[Cause]:
-        return [*metadata_rules.object_meta_update(new.metadata, old.metadata), *_validate_status(new.status)]
+        counts = replica_counts(new.status, _COUNTS, _COUNTS[1:4])
+        return [*super().validate_update(new, old, env), *counts]
 
 
-def _validate_status(found: apps.ReplicaSetStatus) -> Iterator[Cause]:
-    counted = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
-    for name in counted:
-        yield from field.non_negative(f"status.{name}", getattr(found, name))
-    if found.HasField("terminatingReplicas"):
-        yield from field.non_negative("status.terminatingReplicas", found.terminatingReplicas)
-    for name in counted[1:4]:
-        if getattr(found, name) > found.replicas:
-            problem = "cannot be greater than status.replicas"
-            yield field.invalid(f"status.{name}", getattr(found, name), problem)
-    if found.availableReplicas > found.readyReplicas:
-        problem = "cannot be greater than readyReplicas"
-        yield field.invalid("status.availableReplicas", found.availableReplicas, problem)
+def _validate(obj: apps.ReplicaSet, old: apps.ReplicaSet | None, options: PodOptions) -> Iterator[Cause]:
+    yield from workload(obj.spec, options)
+    if old is not None:
+        yield from immutable_selector(obj.spec, old.spec)
 
 
 def _row(replicas: apps.ReplicaSet, now: float) -> Cells:
@@ -75,7 +56,9 @@ def _row(replicas: apps.ReplicaSet, now: float) -> Cells:
 
 RULES = KindRules(
     kind=kinds.REPLICA_SET,
-    strategy=ReplicaSetStrategy(kinds.REPLICA_SET, {"status": ReplicaSetStatusStrategy(kinds.REPLICA_SET)}),
+    strategy=TemplateStrategy(
+        kinds.REPLICA_SET, _validate, {"status": ReplicaSetStatusStrategy(kinds.REPLICA_SET)}
+    ),
     columns=Columns(
         _row,
         NAME,

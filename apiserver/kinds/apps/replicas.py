@@ -1,8 +1,9 @@
-"""Validation that ReplicaSets and Deployments share (kube-apiserver 1.36, pkg/apis/apps/validation)."""
+"""Validation that workloads with replicas share (kube-apiserver 1.36, pkg/apis/apps/validation)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from nominee.apiserver.validation import field
 from nominee.apiserver.validation.pods import templates
@@ -63,6 +64,30 @@ def immutable_selector(
         return []
     shown = _shown(new.selector) if new.HasField("selector") else None
     return [field.invalid("spec.selector", shown, field.IMMUTABLE)]
+
+
+def replica_counts(
+    status: Any, counts: Iterable[str], parts: Iterable[str], ready: str = "readyReplicas"
+) -> Iterator[Cause]:
+    """Check that no count of a status is negative, and no part of the replicas greater than the whole.
+
+    `ready` is what the message about the available replicas calls the ready ones.
+    """
+    for name in counts:
+        yield from field.non_negative(f"status.{name}", getattr(status, name))
+    for name in parts:
+        if getattr(status, name) > status.replicas:
+            problem = "cannot be greater than status.replicas"
+            yield field.invalid(f"status.{name}", getattr(status, name), problem)
+    if status.availableReplicas > status.readyReplicas:
+        problem = f"cannot be greater than {ready}"
+        yield field.invalid("status.availableReplicas", status.availableReplicas, problem)
+
+
+def collision_count(new: Any, old: Any) -> Iterator[Cause]:
+    """Check that a status counts collisions only up."""
+    if old.HasField("collisionCount") and new.collisionCount < old.collisionCount:
+        yield field.invalid("status.collisionCount", new.collisionCount, "cannot be decremented")
 
 
 def drop_terminating_replicas(new: _Status, old: _Status | None, gates: Gates) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from nominee.apiserver.kinds.apps.replicas import collision_count, replica_counts
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.printing.cells import containers
@@ -24,7 +25,7 @@ _FORBIDDEN = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy',"
     " 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
 )
-_MORE = "cannot be greater than status.replicas"
+_COUNTS = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
 
 
 def _validate(obj: apps.StatefulSet) -> list[Cause]:
@@ -93,18 +94,9 @@ def _validate_change(new: apps.StatefulSet, old: apps.StatefulSet) -> list[Cause
 
 
 def _validate_status(new: apps.StatefulSet, old: apps.StatefulSet) -> Iterator[Cause]:
-    found = new.status
-    counted = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-    for name in (*counted, "observedGeneration", "collisionCount"):
-        yield from field.non_negative(f"status.{name}", getattr(found, name))
-    for name in counted[1:]:
-        if getattr(found, name) > found.replicas:
-            yield field.invalid(f"status.{name}", getattr(found, name), _MORE)
-    if found.availableReplicas > found.readyReplicas:
-        problem = "cannot be greater than status.readyReplicas"
-        yield field.invalid("status.availableReplicas", found.availableReplicas, problem)
-    if old.status.HasField("collisionCount") and found.collisionCount < old.status.collisionCount:
-        yield field.invalid("status.collisionCount", found.collisionCount, "cannot be decremented")
+    counts = (*_COUNTS, "observedGeneration", "collisionCount")
+    yield from replica_counts(new.status, counts, _COUNTS[1:], ready="status.readyReplicas")
+    yield from collision_count(new.status, old.status)
 
 
 def _warnings(new: apps.StatefulSet, old: apps.StatefulSet | None) -> Iterator[str]:
@@ -121,17 +113,15 @@ def _row(obj: apps.StatefulSet, now: float) -> Cells:
     return [ready, *containers(obj.spec.template)]
 
 
-class StatefulSetStrategy(SimpleStrategy[apps.StatefulSet]):
-    """The main resource."""
-
-    def warnings(self, new: apps.StatefulSet, old: apps.StatefulSet | None) -> Sequence[str]:
-        return tuple(_warnings(new, old))
-
-
 RULES = KindRules(
     kind=kinds.STATEFUL_SET,
-    strategy=StatefulSetStrategy(
-        kinds.STATEFUL_SET, _validate, _validate_change, status=_validate_status, counts_generation=True
+    strategy=SimpleStrategy(
+        kinds.STATEFUL_SET,
+        _validate,
+        _validate_change,
+        status=_validate_status,
+        warnings=_warnings,
+        counts_generation=True,
     ),
     columns=Columns(_row, NAME, Column("Ready", "Number of the pod with ready state"), AGE, *CONTAINERS),
 )

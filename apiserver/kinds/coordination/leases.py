@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
-from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.kinds.strategy import Environment
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field
-from nominee.apiserver.validation import metadata as metadata_rules
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import coordination
@@ -25,7 +25,7 @@ def _validate(obj: coordination.Lease) -> Iterator[Cause]:
         yield field.invalid("spec.leaseTransitions", spec.leaseTransitions, problem)
 
 
-class LeaseStrategy(Strategy[coordination.Lease]):
+class LeaseStrategy(SimpleStrategy[coordination.Lease]):
     """The main resource."""
 
     standard_finalizers = False
@@ -38,15 +38,6 @@ class LeaseStrategy(Strategy[coordination.Lease]):
             if old is None or not old.spec.HasField(name):
                 new.spec.ClearField(name)
 
-    def validate(self, new: coordination.Lease, env: Environment) -> list[Cause]:
-        return [*self.validate_metadata(new), *_validate(new)]
-
-    def validate_update(
-        self, new: coordination.Lease, old: coordination.Lease, env: Environment
-    ) -> list[Cause]:
-        changed = metadata_rules.object_meta_update(new.metadata, old.metadata, standard=False)
-        return [*changed, *_validate(new)]
-
 
 def _row(lease: coordination.Lease, now: float) -> Cells:
     return [lease.spec.holderIdentity]
@@ -54,7 +45,7 @@ def _row(lease: coordination.Lease, now: float) -> Cells:
 
 RULES = KindRules(
     kind=kinds.LEASE,
-    strategy=LeaseStrategy(kinds.LEASE),
+    strategy=LeaseStrategy(kinds.LEASE, _validate),
     columns=Columns(_row, NAME, Column("Holder", "leasespec-coordination-v1#holderIdentity"), AGE),
     created_by_update=True,
     needs_resource_version=True,

@@ -5,30 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
-from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, names
-from nominee.apiserver.validation import metadata as metadata_rules
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
 
 _SIZE_BYTES_MAX = 1024 * 1024
-
-
-class ConfigMapStrategy(Strategy[core.ConfigMap]):
-    """The main resource."""
-
-    def validate(self, new: core.ConfigMap, env: Environment) -> list[Cause]:
-        return [*self.validate_metadata(new), *_validate(new)]
-
-    def validate_update(self, new: core.ConfigMap, old: core.ConfigMap, env: Environment) -> list[Cause]:
-        return [
-            *metadata_rules.object_meta_update(new.metadata, old.metadata),
-            *_validate_change(new, old),
-            *self.validate_metadata(new),
-            *_validate(new),
-        ]
 
 
 def _validate(obj: core.ConfigMap) -> Iterator[Cause]:
@@ -63,7 +47,7 @@ def _row(config: core.ConfigMap, now: float) -> Cells:
 
 RULES = KindRules(
     kind=kinds.CONFIG_MAP,
-    strategy=ConfigMapStrategy(kinds.CONFIG_MAP),
+    strategy=SimpleStrategy(kinds.CONFIG_MAP, _validate, _validate_change, updates=UpdateCheck.OBJECT),
     columns=Columns(_row, NAME, Column("Data", "configmap-v1#data"), AGE),
     limits_own_size=True,
 )

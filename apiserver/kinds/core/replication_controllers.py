@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from nominee.apiserver.kinds.apps.replicas import replica_counts
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy
-from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.template_strategy import TemplateStrategy
 from nominee.apiserver.objects.selectable_fields import metadata_fields, selectable
 from nominee.apiserver.printing.cells import containers, labels
 from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cells, Column, Columns, wide
-from nominee.apiserver.validation import field, metadata
-from nominee.apiserver.validation.pods import options as pod_options
+from nominee.apiserver.validation import field
 from nominee.apiserver.validation.pods import templates
 from nominee.apiserver.validation.pods.options import PodOptions
-from nominee.apiserver.validation.pods.warnings import workload_warnings
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
@@ -22,7 +21,9 @@ from nominee.machinery.api.pb import core
 _COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
 
 
-def _validate(obj: core.ReplicationController, options: PodOptions) -> list[Cause]:
+def _validate(
+    obj: core.ReplicationController, old: core.ReplicationController | None, options: PodOptions
+) -> list[Cause]:
     spec = obj.spec
     errors = field.non_negative("spec.minReadySeconds", spec.minReadySeconds)
     if not spec.selector:
@@ -41,16 +42,7 @@ def _validate(obj: core.ReplicationController, options: PodOptions) -> list[Caus
 
 
 def _validate_status(new: core.ReplicationController, old: core.ReplicationController) -> Iterator[Cause]:
-    found = new.status
-    for name in _COUNTS:
-        yield from field.non_negative(f"status.{name}", getattr(found, name))
-    for name in _COUNTS[1:4]:
-        if getattr(found, name) > found.replicas:
-            problem = "cannot be greater than status.replicas"
-            yield field.invalid(f"status.{name}", getattr(found, name), problem)
-    if found.availableReplicas > found.readyReplicas:
-        problem = "cannot be greater than readyReplicas"
-        yield field.invalid("status.availableReplicas", found.availableReplicas, problem)
+    return replica_counts(new.status, _COUNTS, _COUNTS[1:4])
 
 
 def _fields(controller: core.ReplicationController) -> dict[str, str]:
@@ -62,31 +54,17 @@ def _row(obj: core.ReplicationController, now: float) -> Cells:
     return [*counts, *containers(obj.spec.template), labels(obj.spec.selector)]
 
 
-class ReplicationControllerStrategy(Strategy[core.ReplicationController]):
+class ReplicationControllerStrategy(TemplateStrategy[core.ReplicationController]):
     """The main resource."""
 
-    counts_generation = True
     orphans_dependents = True
-
-    def validate(self, new: core.ReplicationController, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _validate(new, pod_options.of(env.gates))
-
-    def validate_update(
-        self, new: core.ReplicationController, old: core.ReplicationController, env: Environment
-    ) -> list[Cause]:
-        options = pod_options.of(env.gates, old.spec.template.spec)
-        return metadata.object_meta_update(new.metadata, old.metadata) + _validate(new, options)
-
-    def warnings(
-        self, new: core.ReplicationController, old: core.ReplicationController | None
-    ) -> Sequence[str]:
-        return workload_warnings(new, old)
 
 
 RULES = KindRules(
     kind=kinds.REPLICATION_CONTROLLER,
     strategy=ReplicationControllerStrategy(
         kinds.REPLICATION_CONTROLLER,
+        _validate,
         {"status": SimpleStatusStrategy(kinds.REPLICATION_CONTROLLER, _validate_status)},
     ),
     columns=Columns(

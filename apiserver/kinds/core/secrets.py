@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
@@ -72,7 +72,7 @@ def _validate_change(new: core.Secret, old: core.Secret) -> Iterator[Cause]:
             yield field.forbidden("data", problem)
 
 
-def _warnings(secret: core.Secret) -> Iterator[str]:
+def _warnings(secret: core.Secret, _old: core.Secret | None) -> Iterator[str]:
     if secret.type == "kubernetes.io/tls":
         for key, what in (("tls.crt", "certificate"), ("tls.key", "key")):
             if b"-----BEGIN " not in secret.data.get(key, b""):
@@ -88,16 +88,9 @@ def _row(secret: core.Secret, now: float) -> Cells:
     return [secret.type, len(secret.data)]
 
 
-class SecretStrategy(SimpleStrategy[core.Secret]):
-    """The main resource."""
-
-    def warnings(self, new: core.Secret, old: core.Secret | None) -> Sequence[str]:
-        return tuple(_warnings(new))
-
-
 RULES = KindRules(
     kind=kinds.SECRET,
-    strategy=SecretStrategy(kinds.SECRET, _validate, _validate_change),
+    strategy=SimpleStrategy(kinds.SECRET, _validate, _validate_change, warnings=_warnings),
     columns=Columns(_row, NAME, Column("Type", "secret-v1#type"), Column("Data", "secret-v1#data"), AGE),
     fields=selectable(core.Secret, _fields),
     limits_own_size=True,

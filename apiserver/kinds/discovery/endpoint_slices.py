@@ -39,9 +39,6 @@ class EndpointSliceStrategy(SimpleStrategy[discovery.EndpointSlice]):
         if not same or new.metadata.labels != old.metadata.labels:
             new.metadata.generation = old.metadata.generation + 1
 
-    def warnings(self, new: discovery.EndpointSlice, old: discovery.EndpointSlice | None) -> Sequence[str]:
-        return tuple(_warnings(new, old))
-
 
 def _validate(obj: discovery.EndpointSlice) -> Iterator[Cause]:
     yield from field.choice("addressType", obj.addressType, _TYPES)
@@ -155,7 +152,7 @@ def _row(obj: discovery.EndpointSlice, now: float) -> Cells:
 
 RULES = KindRules(
     kind=kinds.ENDPOINT_SLICE,
-    strategy=EndpointSliceStrategy(kinds.ENDPOINT_SLICE, _validate, _validate_change),
+    strategy=EndpointSliceStrategy(kinds.ENDPOINT_SLICE, _validate, _validate_change, warnings=_warnings),
     columns=Columns(
         _row,
         NAME,

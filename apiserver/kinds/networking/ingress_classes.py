@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
-from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.printing.cells import NONE
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import field, metadata, names, paths
+from nominee.apiserver.validation import field, names, paths
 from nominee.apiserver.validation.typed_references import typed_reference
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -18,30 +18,17 @@ _CONTROLLER_BYTES_MAX = 250
 _SCOPES = ("Cluster", "Namespace")
 
 
-class IngressClassStrategy(Strategy[networking.IngressClass]):
-    """The main resource."""
-
-    counts_generation = True
-
-    def validate(self, new: networking.IngressClass, env: Environment) -> list[Cause]:
-        return [*self.validate_metadata(new), *_spec(new.spec)]
-
-    def validate_update(
-        self, new: networking.IngressClass, old: networking.IngressClass, env: Environment
-    ) -> list[Cause]:
-        return (
-            metadata.object_meta_update(new.metadata, old.metadata)
-            + field.immutable("spec.controller", new.spec.controller, old.spec.controller)
-            + self.validate(new, env)
-        )
-
-
-def _spec(spec: networking.IngressClassSpec) -> Iterator[Cause]:
+def _validate(obj: networking.IngressClass) -> Iterator[Cause]:
+    spec = obj.spec
     if len(spec.controller.encode()) > _CONTROLLER_BYTES_MAX:
         yield field.too_long("spec.controller", _CONTROLLER_BYTES_MAX)
     yield from paths.domain_prefixed("spec.controller", spec.controller)
     if spec.HasField("parameters"):
         yield from _parameters("spec.parameters", spec.parameters)
+
+
+def _validate_change(new: networking.IngressClass, old: networking.IngressClass) -> list[Cause]:
+    return field.immutable("spec.controller", new.spec.controller, old.spec.controller)
 
 
 def _parameters(path: str, found: networking.IngressClassParametersReference) -> list[Cause]:
@@ -76,7 +63,13 @@ def _row(obj: networking.IngressClass, now: float) -> Cells:
 
 RULES = KindRules(
     kind=kinds.INGRESS_CLASS,
-    strategy=IngressClassStrategy(kinds.INGRESS_CLASS),
+    strategy=SimpleStrategy(
+        kinds.INGRESS_CLASS,
+        _validate,
+        _validate_change,
+        updates=UpdateCheck.OBJECT,
+        counts_generation=True,
+    ),
     columns=Columns(
         _row,
         NAME,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
-from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.printing.cells import NONE
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import addresses, field, metadata, names
+from nominee.apiserver.validation import addresses, field, names
 from nominee.apiserver.validation.go_dump import dump
 from nominee.apiserver.validation.typed_references import segment
 from nominee.machinery.api import kinds
@@ -16,30 +16,16 @@ from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import networking
 
 
-class IPAddressStrategy(Strategy[networking.IPAddress]):
-    """The main resource; the name of the object is the address."""
-
-    def name_rule(self, name: str) -> names.Problems:
-        return addresses.canonical_problems(name)
-
-    def validate(self, new: networking.IPAddress, env: Environment) -> list[Cause]:
-        return [*self.validate_metadata(new), *_parent(new.spec)]
-
-    def validate_update(
-        self, new: networking.IPAddress, old: networking.IPAddress, env: Environment
-    ) -> list[Cause]:
-        errors = metadata.object_meta_update(new.metadata, old.metadata)
-        if new.spec.HasField("parentRef") == old.spec.HasField("parentRef") and (
-            new.spec.parentRef == old.spec.parentRef
-        ):
-            return errors
-        value = dump(new.spec.parentRef) if new.spec.HasField("parentRef") else None
-        return [*errors, field.invalid("spec.parentRef", value, field.IMMUTABLE)]
+def _validate_change(new: networking.IPAddress, old: networking.IPAddress) -> list[Cause]:
+    has, had = new.spec.HasField("parentRef"), old.spec.HasField("parentRef")
+    if has == had and new.spec.parentRef == old.spec.parentRef:
+        return []
+    return [field.invalid("spec.parentRef", dump(new.spec.parentRef) if has else None, field.IMMUTABLE)]
 
 
-def _parent(spec: networking.IPAddressSpec) -> Iterator[Cause]:
+def _validate(obj: networking.IPAddress) -> Iterator[Cause]:
     """validateIPAddressParentReference; the group of Services is "", so it may be missing."""
-    path = "spec.parentRef"
+    path, spec = "spec.parentRef", obj.spec
     if not spec.HasField("parentRef"):
         yield field.required(path)
         return
@@ -62,6 +48,12 @@ def _row(obj: networking.IPAddress, now: float) -> Cells:
 
 RULES = KindRules(
     kind=kinds.IP_ADDRESS,
-    strategy=IPAddressStrategy(kinds.IP_ADDRESS),
+    strategy=SimpleStrategy(
+        kinds.IP_ADDRESS,
+        _validate,
+        _validate_change,
+        name_rule=addresses.canonical_problems,
+        updates=UpdateCheck.NOTHING,
+    ),
     columns=Columns(_row, NAME, Column("ParentRef", "ipaddressspec-networking-v1#parentRef"), AGE),
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
-from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import addresses, field, metadata
+from nominee.apiserver.validation import addresses, field
 from nominee.apiserver.validation.selectors import label_selector
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -19,31 +19,6 @@ _TYPES = ("Ingress", "Egress")
 _INT = 0
 
 
-class NetworkPolicyStrategy(Strategy[networking.NetworkPolicy]):
-    """The main resource."""
-
-    counts_generation = True
-
-    def validate(self, new: networking.NetworkPolicy, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _spec(new.spec)
-
-    def validate_update(
-        self, new: networking.NetworkPolicy, old: networking.NetworkPolicy, env: Environment
-    ) -> list[Cause]:
-        # Upstream looks at the spec twice.
-        spec = _spec(new.spec)
-        changed = metadata.object_meta_update(new.metadata, old.metadata)
-        return self.validate_metadata(new) + spec + changed + spec
-
-    def warnings(self, new: networking.NetworkPolicy, old: networking.NetworkPolicy | None) -> Sequence[str]:
-        return [
-            warning
-            for path, peer in _peers(new.spec)
-            if peer.HasField("ipBlock")
-            for warning in _range_warnings(f"{path}.ipBlock", peer.ipBlock)
-        ]
-
-
 def _peers(spec: networking.NetworkPolicySpec) -> Iterator[tuple[str, networking.NetworkPolicyPeer]]:
     for index, ingress in enumerate(spec.ingress):
         for number, peer in enumerate(getattr(ingress, "from")):
@@ -53,6 +28,12 @@ def _peers(spec: networking.NetworkPolicySpec) -> Iterator[tuple[str, networking
             yield f"spec.egress[{index}].to[{number}]", peer
 
 
+def _warnings(obj: networking.NetworkPolicy, _old: networking.NetworkPolicy | None) -> Iterator[str]:
+    for path, peer in _peers(obj.spec):
+        if peer.HasField("ipBlock"):
+            yield from _range_warnings(f"{path}.ipBlock", peer.ipBlock)
+
+
 def _range_warnings(path: str, block: networking.IPBlock) -> list[str]:
     found = addresses.range_warnings(f"{path}.cidr", block.cidr)
     for index, text in enumerate(getattr(block, "except")):
@@ -60,8 +41,9 @@ def _range_warnings(path: str, block: networking.IPBlock) -> list[str]:
     return found
 
 
-def _spec(spec: networking.NetworkPolicySpec) -> list[Cause]:
+def _validate(obj: networking.NetworkPolicy) -> list[Cause]:
     """ValidateNetworkPolicySpec."""
+    spec = obj.spec
     errors = label_selector("spec.podSelector", spec.podSelector)
     for index, ingress in enumerate(spec.ingress):
         at = f"spec.ingress[{index}]"
@@ -80,6 +62,11 @@ def _spec(spec: networking.NetworkPolicySpec) -> list[Cause]:
         for index, name in enumerate(spec.policyTypes)
         if name not in _TYPES
     ]
+
+
+def _validate_change(new: networking.NetworkPolicy, _old: networking.NetworkPolicy) -> Iterable[Cause]:
+    """Upstream looks at the spec twice."""
+    return _validate(new)
 
 
 def _ports(path: str, ports: Iterable[networking.NetworkPolicyPort]) -> list[Cause]:
@@ -154,6 +141,13 @@ def _row(obj: networking.NetworkPolicy, now: float) -> Cells:
 
 RULES = KindRules(
     kind=kinds.NETWORK_POLICY,
-    strategy=NetworkPolicyStrategy(kinds.NETWORK_POLICY),
+    strategy=SimpleStrategy(
+        kinds.NETWORK_POLICY,
+        _validate,
+        _validate_change,
+        updates=UpdateCheck.OBJECT_FIRST,
+        warnings=_warnings,
+        counts_generation=True,
+    ),
     columns=Columns(_row, NAME, Column("Pod-Selector", "networkpolicyspec-networking-v1#podSelector"), AGE),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
-from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, metadata, names, quantities, scheduling_terms
 from nominee.machinery.api import kinds
@@ -35,7 +35,7 @@ def _row(obj: node.RuntimeClass, now: float) -> Cells:
 
 RULES = KindRules(
     kind=kinds.RUNTIME_CLASS,
-    strategy=SimpleStrategy(kinds.RUNTIME_CLASS, _validate, _validate_update, checks_updates=False),
+    strategy=SimpleStrategy(kinds.RUNTIME_CLASS, _validate, _validate_update, updates=UpdateCheck.NOTHING),
     columns=Columns(_row, NAME, Column("Handler", "runtimeclass-node-v1#handler"), AGE),
     created_by_update=True,
     needs_resource_version=True,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from nominee.apiserver.kinds.rules import KindRules
-from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
-from nominee.apiserver.validation import field, metadata, names
+from nominee.apiserver.validation import field, names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.pb import rbac
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -15,24 +18,6 @@ _KINDS = ("ServiceAccount", "User", "Group")
 
 
 Binding = rbac.RoleBinding | rbac.ClusterRoleBinding
-
-
-class BindingStrategy(Strategy[Binding]):
-    """RoleBinding and ClusterRoleBinding; names may have colons, as `system:node`."""
-
-    def name_rule(self, name: str) -> names.Problems:
-        """Return the problems of a name, which is a segment of a path."""
-        return names.path_segment(name)
-
-    def validate(self, new: Binding, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _validate(new, namespaced=self.kind.namespaced)
-
-    def validate_update(self, new: Binding, old: Binding, env: Environment) -> list[Cause]:
-        return (
-            self.validate(new, env)
-            + metadata.object_meta_update(new.metadata, old.metadata)
-            + _validate_change(new, old)
-        )
 
 
 def _validate(obj: Binding, *, namespaced: bool) -> list[Cause]:
@@ -94,29 +79,30 @@ def _row(obj: Binding, now: float) -> Cells:
     return [role, *listed]
 
 
-def _columns(schema: str) -> Columns[Binding]:
-    return Columns(
-        _row,
-        NAME,
-        Column("Role", f"{schema}#roleRef"),
-        AGE,
-        wide("Users", "Users in the roleBinding"),
-        wide("Groups", "Groups in the roleBinding"),
-        wide("ServiceAccounts", "ServiceAccounts in the roleBinding"),
+def _rules(kind: Kind[Binding], schema: str) -> KindRules[Binding]:
+    """Return the rules of a kind of bindings; names may have colons, as `system:node`."""
+    return KindRules(
+        kind=kind,
+        strategy=SimpleStrategy(
+            kind,
+            partial(_validate, namespaced=kind.namespaced),
+            _validate_change,
+            name_rule=names.path_segment,
+            updates=UpdateCheck.OBJECT_FIRST,
+        ),
+        columns=Columns(
+            _row,
+            NAME,
+            Column("Role", f"{schema}#roleRef"),
+            AGE,
+            wide("Users", "Users in the roleBinding"),
+            wide("Groups", "Groups in the roleBinding"),
+            wide("ServiceAccounts", "ServiceAccounts in the roleBinding"),
+        ),
+        read_your_write=True,
+        created_by_update=True,
     )
 
 
-ROLE_BINDING = KindRules(
-    kind=kinds.ROLE_BINDING,
-    strategy=BindingStrategy(kinds.ROLE_BINDING),
-    columns=_columns("rolebinding-rbac-v1"),
-    read_your_write=True,
-    created_by_update=True,
-)
-CLUSTER_ROLE_BINDING = KindRules(
-    kind=kinds.CLUSTER_ROLE_BINDING,
-    strategy=BindingStrategy(kinds.CLUSTER_ROLE_BINDING),
-    columns=_columns("clusterrolebinding-rbac-v1"),
-    read_your_write=True,
-    created_by_update=True,
-)
+ROLE_BINDING = _rules(kinds.ROLE_BINDING, "rolebinding-rbac-v1")
+CLUSTER_ROLE_BINDING = _rules(kinds.CLUSTER_ROLE_BINDING, "clusterrolebinding-rbac-v1")

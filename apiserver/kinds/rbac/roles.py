@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 from nominee.apiserver.kinds.rules import KindRules
-from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.printing.columns import NAME_AND_CREATION
-from nominee.apiserver.validation import field, metadata, names, selectors
+from nominee.apiserver.validation import field, names, selectors
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.pb import rbac
 
 Role = rbac.Role | rbac.ClusterRole
 
 
-class RoleStrategy(Strategy[Role]):
-    """Role and ClusterRole; names may have colons, as `system:node`."""
-
-    def name_rule(self, name: str) -> names.Problems:
-        """Return the problems of a name, which is a segment of a path."""
-        return names.path_segment(name)
-
-    def validate(self, new: Role, env: Environment) -> list[Cause]:
-        errors = [*self.validate_metadata(new), *_rules(new.rules, namespaced=self.kind.namespaced)]
-        return [*errors, *_aggregation(new)] if isinstance(new, rbac.ClusterRole) else errors
-
-    def validate_update(self, new: Role, old: Role, env: Environment) -> list[Cause]:
-        return self.validate(new, env) + metadata.object_meta_update(new.metadata, old.metadata)
-
-
-def _rules(found: Iterable[rbac.PolicyRule], *, namespaced: bool) -> Iterator[Cause]:
-    """PolicyRules of a Role (`namespaced`) or ClusterRole."""
-    for index, rule in enumerate(found):
+def _validate(obj: Role, *, namespaced: bool) -> Iterator[Cause]:
+    """A Role (`namespaced`) or ClusterRole."""
+    for index, rule in enumerate(obj.rules):
         yield from _rule(f"rules[{index}]", rule, namespaced=namespaced)
+    if isinstance(obj, rbac.ClusterRole):
+        yield from _aggregation(obj)
 
 
 def _rule(path: str, rule: rbac.PolicyRule, *, namespaced: bool) -> Iterator[Cause]:
@@ -65,17 +54,21 @@ def _aggregation(role: rbac.ClusterRole) -> Iterator[Cause]:
         yield from selectors.label_selector(f"{path}[{index}]", selector)
 
 
-ROLE = KindRules(
-    kind=kinds.ROLE,
-    strategy=RoleStrategy(kinds.ROLE),
-    columns=NAME_AND_CREATION,
-    read_your_write=True,
-    created_by_update=True,
-)
-CLUSTER_ROLE = KindRules(
-    kind=kinds.CLUSTER_ROLE,
-    strategy=RoleStrategy(kinds.CLUSTER_ROLE),
-    columns=NAME_AND_CREATION,
-    read_your_write=True,
-    created_by_update=True,
-)
+def _rules(kind: Kind[Role]) -> KindRules[Role]:
+    """Return the rules of a kind of roles; names may have colons, as `system:node`."""
+    return KindRules(
+        kind=kind,
+        strategy=SimpleStrategy(
+            kind,
+            partial(_validate, namespaced=kind.namespaced),
+            name_rule=names.path_segment,
+            updates=UpdateCheck.OBJECT_FIRST,
+        ),
+        columns=NAME_AND_CREATION,
+        read_your_write=True,
+        created_by_update=True,
+    )
+
+
+ROLE = _rules(kinds.ROLE)
+CLUSTER_ROLE = _rules(kinds.CLUSTER_ROLE)

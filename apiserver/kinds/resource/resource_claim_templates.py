@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nominee.apiserver.kinds.resource.claim_specs import claim_spec
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
-from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.printing.columns import NAME_AND_AGE
 from nominee.apiserver.validation import field, go_dump, metadata
 from nominee.machinery.api import kinds
@@ -25,7 +25,9 @@ def _validate_change(new: devices.ResourceClaimTemplate, old: devices.ResourceCl
 
 RULES = KindRules(
     kind=kinds.RESOURCE_CLAIM_TEMPLATE,
-    strategy=SimpleStrategy(kinds.RESOURCE_CLAIM_TEMPLATE, _validate, _validate_change, checks_updates=False),
+    strategy=SimpleStrategy(
+        kinds.RESOURCE_CLAIM_TEMPLATE, _validate, _validate_change, updates=UpdateCheck.NOTHING
+    ),
     columns=NAME_AND_AGE,
     delete_response=DeleteResponse.OBJECT,
 )

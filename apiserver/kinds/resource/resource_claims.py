@@ -5,7 +5,7 @@ from __future__ import annotations
 from nominee.apiserver.kinds.resource import claim_status
 from nominee.apiserver.kinds.resource.claim_specs import claim_spec
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
-from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy, SimpleStrategy
+from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy, SimpleStrategy, UpdateCheck
 from nominee.apiserver.kinds.strategy import Environment
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, go_dump
@@ -65,7 +65,7 @@ class ResourceClaimStrategy(SimpleStrategy[devices.ResourceClaim]):
 
     def __init__(self) -> None:
         kind = kinds.RESOURCE_CLAIM
-        super().__init__(kind, _validate, _validate_change, checks_updates=False)
+        super().__init__(kind, _validate, _validate_change, updates=UpdateCheck.NOTHING)
         self.subresources = {
             "status": ResourceClaimStatusStrategy(kind, claim_status.validate, reset_metadata=True)
         }

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import KindRules
-from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
+from nominee.apiserver.kinds.strategy import Environment
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import field, metadata
+from nominee.apiserver.validation import field
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import scheduling
@@ -44,15 +45,13 @@ def _policy(obj: scheduling.PriorityClass) -> list[Cause]:
     return [field.not_supported("preemptionPolicy", obj.preemptionPolicy, sorted(_POLICIES, reverse=True))]
 
 
-def _validate_update(new: scheduling.PriorityClass, old: scheduling.PriorityClass) -> Iterator[Cause]:
-    yield from metadata.object_meta_update(new.metadata, old.metadata)
+def _validate_change(new: scheduling.PriorityClass, old: scheduling.PriorityClass) -> Iterator[Cause]:
     if new.value != old.value:
         yield field.forbidden("value", "may not be changed in an update.")
-    if new.preemptionPolicy != old.preemptionPolicy:
-        yield field.invalid("preemptionPolicy", new.preemptionPolicy, field.IMMUTABLE)
+    yield from field.immutable("preemptionPolicy", new.preemptionPolicy, old.preemptionPolicy)
 
 
-class PriorityClassStrategy(Strategy[scheduling.PriorityClass]):
+class PriorityClassStrategy(SimpleStrategy[scheduling.PriorityClass]):
     """The main resource; the built-in classes cannot be deleted."""
 
     def undeletable(self, name: str) -> str:
@@ -61,14 +60,6 @@ class PriorityClassStrategy(Strategy[scheduling.PriorityClass]):
     def prepare_for_create(self, new: scheduling.PriorityClass, env: Environment) -> None:
         new.metadata.generation = 1
 
-    def validate(self, new: scheduling.PriorityClass, env: Environment) -> list[Cause]:
-        return [*self.validate_metadata(new), *_validate(new)]
-
-    def validate_update(
-        self, new: scheduling.PriorityClass, old: scheduling.PriorityClass, env: Environment
-    ) -> list[Cause]:
-        return list(_validate_update(new, old))
-
 
 def _row(priority: scheduling.PriorityClass, now: float) -> Cells:
     return [priority.value, priority.globalDefault, priority.preemptionPolicy]
@@ -76,7 +67,9 @@ def _row(priority: scheduling.PriorityClass, now: float) -> Cells:
 
 RULES = KindRules(
     kind=kinds.PRIORITY_CLASS,
-    strategy=PriorityClassStrategy(kinds.PRIORITY_CLASS),
+    strategy=PriorityClassStrategy(
+        kinds.PRIORITY_CLASS, _validate, _validate_change, updates=UpdateCheck.NOTHING
+    ),
     columns=Columns(
         _row,
         NAME,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.kinds.storage.class_parameters import parameters, provisioner
-from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, names
-from nominee.apiserver.validation import metadata as metadata_rules
 from nominee.apiserver.validation.pods import warnings as pod_warnings
 from nominee.machinery.api import kinds
 from nominee.machinery.api.default_class import DEFAULT_STORAGE_CLASS, is_default
@@ -17,22 +16,6 @@ from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core, storage
 
 _BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
-
-
-class StorageClassStrategy(Strategy[storage.StorageClass]):
-    """The main resource."""
-
-    def warnings(self, new: storage.StorageClass, old: storage.StorageClass | None) -> Sequence[str]:
-        return tuple(_warnings(new))
-
-    def validate(self, new: storage.StorageClass, env: Environment) -> list[Cause]:
-        return [*self.validate_metadata(new), *_validate(new)]
-
-    def validate_update(
-        self, new: storage.StorageClass, old: storage.StorageClass, env: Environment
-    ) -> list[Cause]:
-        changed = metadata_rules.object_meta_update(new.metadata, old.metadata)
-        return [*self.validate(new, env), *changed, *_validate_change(new, old)]
 
 
 def _validate(obj: storage.StorageClass) -> Iterator[Cause]:
@@ -83,7 +66,7 @@ def _validate_change(new: storage.StorageClass, old: storage.StorageClass) -> It
     yield from field.immutable("volumeBindingMode", new.volumeBindingMode, old.volumeBindingMode)
 
 
-def _warnings(obj: storage.StorageClass) -> Iterator[str]:
+def _warnings(obj: storage.StorageClass, _old: storage.StorageClass | None) -> Iterator[str]:
     for index, term in enumerate(obj.allowedTopologies):
         for number, expression in enumerate(term.matchLabelExpressions):
             problem = pod_warnings.deprecated_label(expression.key)
@@ -106,7 +89,13 @@ def _row(storage_class: storage.StorageClass, now: float) -> Cells:
 
 RULES = KindRules(
     kind=kinds.STORAGE_CLASS,
-    strategy=StorageClassStrategy(kinds.STORAGE_CLASS),
+    strategy=SimpleStrategy(
+        kinds.STORAGE_CLASS,
+        _validate,
+        _validate_change,
+        updates=UpdateCheck.OBJECT_FIRST,
+        warnings=_warnings,
+    ),
     columns=Columns(
         _row,
         Column("Name", NAME.described, format="name"),
