@@ -9,10 +9,10 @@ Source: kube-apiserver 1.36, plugin/pkg/admission/certificates.
 from __future__ import annotations
 
 from nominee.apiserver.access.authorizer import Authorizer
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
 from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.user import MASTERS, User
-from nominee.machinery.api.kinds import CERTIFICATE_SIGNING_REQUEST, AnyKind
+from nominee.machinery.api.kinds import CERTIFICATE_SIGNING_REQUEST
 
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 
@@ -40,11 +40,9 @@ class CertificateApproval(_OfSigner):
 
     name = "CertificateApproval"
     verb = "approve"
+    handled = ((CERTIFICATE_SIGNING_REQUEST, "UPDATE", "approval"),)
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        return (kind, operation, subresource) == (CERTIFICATE_SIGNING_REQUEST, "UPDATE", "approval")
-
-    async def validate(self, request: Request, lookup: Lookup) -> None:
+    async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         signer = request.old.spec.signerName
         if not self.may(request.origin.user, signer):
             raise request.forbidden(f'user not permitted to approve requests with signerName "{signer}"')
@@ -55,11 +53,9 @@ class CertificateSigning(_OfSigner):
 
     name = "CertificateSigning"
     verb = "sign"
+    handled = ((CERTIFICATE_SIGNING_REQUEST, "UPDATE", "status"),)
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        return (kind, operation, subresource) == (CERTIFICATE_SIGNING_REQUEST, "UPDATE", "status")
-
-    async def validate(self, request: Request, lookup: Lookup) -> None:
+    async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         new, old = request.obj.status, request.old.status
         if new.certificate == old.certificate and new.conditions == old.conditions:
             return
@@ -72,11 +68,9 @@ class CertificateSubjectRestriction(Plugin):
     """Refuses a client certificate for the group system:masters."""
 
     name = "CertificateSubjectRestriction"
+    handled = ((CERTIFICATE_SIGNING_REQUEST, "CREATE", ""),)
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        return (kind, operation, subresource) == (CERTIFICATE_SIGNING_REQUEST, "CREATE", "")
-
-    async def validate(self, request: Request, lookup: Lookup) -> None:
+    async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         if request.obj.spec.signerName != CLIENT_SIGNER:
             return
         # 80 ms to import, and most clusters never need it.

@@ -10,7 +10,7 @@ from nominee.apiserver.admission.default_ingress_class import DefaultIngressClas
 from nominee.apiserver.admission.default_storage_class import DefaultStorageClass
 from nominee.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
 from nominee.apiserver.admission.device_admin_access import DeviceAdminAccess
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Operation, Plugin
 from nominee.apiserver.admission.limit_ranger import LimitRanger
 from nominee.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from nominee.apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
@@ -115,10 +115,10 @@ class Chain:
             )
         return handling
 
-    async def admit(self, request: Request) -> None:
+    async def admit(self, request: AdmissionRequest) -> None:
         for plugin in self._of((request.kind, request.operation, request.subresource))[1]:
             await plugin.admit(request, self._lookup)
 
-    async def validate(self, request: Request) -> None:
+    async def validate(self, request: AdmissionRequest) -> None:
         for plugin in self._of((request.kind, request.operation, request.subresource))[2]:
             await plugin.validate(request, self._lookup)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from nominee.machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, AnyKind
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
+from nominee.machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.quantity import Quantity
 
@@ -14,11 +14,9 @@ class PersistentVolumeClaimResize(Plugin):
     """Refuses a larger storage request of a claim that is unbound or whose class does not allow expansion."""
 
     name = "PersistentVolumeClaimResize"
+    handled = ((PERSISTENT_VOLUME_CLAIM, "UPDATE", ""),)
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        return kind is PERSISTENT_VOLUME_CLAIM and operation == "UPDATE" and not subresource
-
-    async def validate(self, request: Request, lookup: Lookup) -> None:
+    async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         new, old = request.obj, request.old
         if _size(new) <= _size(old):
             return

@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from nominee.apiserver.access.authorizer import Authorizer, forbidden
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
 from nominee.apiserver.kinds.resource.resource_claims import drop_deallocated
 from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.user import User
 from nominee.apiserver.validation import field, names
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import Cause
-from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import core, devices
 
 GATE: Final = "DRAResourceClaimGranularStatusAuthorization"
@@ -45,14 +44,12 @@ class ClaimStatusAuthorization(Plugin):
     """Requires the permissions for the parts of a claim's status that a write changes."""
 
     name = "ResourceClaimStatusAuthorization"
+    handled = ((kinds.RESOURCE_CLAIM, "UPDATE", "status"),)
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        return operation == "UPDATE" and kind is kinds.RESOURCE_CLAIM and subresource == "status"
-
-    async def validate(self, request: Request, lookup: Lookup) -> None:
+    async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         asked = request.origin.attributes
         if asked is None:
             # The server itself writes.

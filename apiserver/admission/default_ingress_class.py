@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
 from nominee.apiserver.kinds.networking.ingresses import CLASS_ANNOTATION
 from nominee.machinery.api.default_class import DEFAULT_INGRESS_CLASS, default_class
-from nominee.machinery.api.kinds import INGRESS, INGRESS_CLASS, AnyKind
+from nominee.machinery.api.kinds import INGRESS, INGRESS_CLASS
 from nominee.machinery.api.pb import networking
 
 
@@ -13,11 +13,9 @@ class DefaultIngressClass(Plugin):
     """Sets the default class of a new Ingress that has neither a class nor the annotation of one."""
 
     name = "DefaultIngressClass"
+    handled = ((INGRESS, "CREATE", ""),)
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        return kind is INGRESS and operation == "CREATE" and not subresource
-
-    async def admit(self, request: Request, lookup: Lookup) -> None:
+    async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         ingress: networking.Ingress = request.obj
         if ingress.spec.HasField("ingressClassName") or CLASS_ANNOTATION in ingress.metadata.annotations:
             return

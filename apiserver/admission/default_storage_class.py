@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
 from nominee.machinery.api.default_class import DEFAULT_STORAGE_CLASS, default_class
-from nominee.machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, AnyKind
+from nominee.machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
 from nominee.machinery.api.pb import storage
 from nominee.machinery.scheduling.volume_matching import has_class
 
@@ -13,11 +13,9 @@ class DefaultStorageClass(Plugin):
     """Sets the default class of a new claim without a class."""
 
     name = "DefaultStorageClass"
+    handled = ((PERSISTENT_VOLUME_CLAIM, "CREATE", ""),)
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        return kind is PERSISTENT_VOLUME_CLAIM and operation == "CREATE" and not subresource
-
-    async def admit(self, request: Request, lookup: Lookup) -> None:
+    async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         claim = request.obj
         if has_class(claim):
             return

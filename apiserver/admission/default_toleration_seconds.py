@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from nominee.machinery.api.kinds import POD, AnyKind
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
+from nominee.machinery.api.kinds import POD
 from nominee.machinery.api.pb import core
 
 SECONDS = 300
@@ -18,11 +18,9 @@ class DefaultTolerationSeconds(Plugin):
     """Adds the tolerations for `not-ready` and `unreachable` that a pod lacks."""
 
     name = "DefaultTolerationSeconds"
+    handled = ((POD, "CREATE", ""), (POD, "UPDATE", ""))
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        return kind is POD and operation != "DELETE" and not subresource
-
-    async def admit(self, request: Request, lookup: Lookup) -> None:
+    async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         tolerations = request.obj.spec.tolerations
         missing = [
             default

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
 from nominee.apiserver.validation import field
 from nominee.machinery.api import errors, kinds
-from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import devices
 
 NAMESPACE_LABEL = "resource.kubernetes.io/admin-access"
@@ -24,13 +23,13 @@ class DeviceAdminAccess(Plugin):
     """Refuses admin access in namespaces without the label."""
 
     name = "DeviceAdminAccess"
+    handled = (
+        (kinds.RESOURCE_CLAIM, "CREATE", ""),
+        (kinds.RESOURCE_CLAIM_TEMPLATE, "CREATE", ""),
+        (kinds.RESOURCE_CLAIM, "UPDATE", "status"),
+    )
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        if operation == "CREATE":
-            return kind in (kinds.RESOURCE_CLAIM, kinds.RESOURCE_CLAIM_TEMPLATE) and not subresource
-        return operation == "UPDATE" and kind is kinds.RESOURCE_CLAIM and subresource == "status"
-
-    async def validate(self, request: Request, lookup: Lookup) -> None:
+    async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         path = _asked_at(request)
         if not path:
             return
@@ -39,7 +38,7 @@ class DeviceAdminAccess(Plugin):
             raise errors.invalid(request.kind, request.name, [field.forbidden(path, _TEXT)])
 
 
-def _asked_at(request: Request) -> str:
+def _asked_at(request: AdmissionRequest) -> str:
     """Return the path of the first field that newly requests admin access, or ""."""
     if request.subresource:
         if _granted(request.old):

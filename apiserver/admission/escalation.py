@@ -15,7 +15,7 @@ from nominee.apiserver.access.authorizer import Authorizer
 from nominee.apiserver.access.rbac.authorizer import RBAC
 from nominee.apiserver.access.rbac.role_index import Reference
 from nominee.apiserver.access.rbac.rules import Rule, compact, quote, uncovered_rules
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Operation, Plugin
 from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.user import MASTERS, User
 from nominee.machinery.api import kinds
@@ -39,7 +39,7 @@ class Escalation(Plugin):
     def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return kind in (*_ROLES, *_BINDINGS) and operation != "DELETE"
 
-    async def admit(self, request: Request, lookup: Lookup) -> None:
+    async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         user = request.origin.user
         if MASTERS in user.groups or _only_for_collection(request):
             return
@@ -48,7 +48,7 @@ class Escalation(Plugin):
         else:
             self._binding(user, request)
 
-    def _role(self, user: User, request: Request) -> None:
+    def _role(self, user: User, request: AdmissionRequest) -> None:
         # The request for a new object has no name.
         name = request.name if request.operation == "UPDATE" else ""
         if self._may(user, "escalate", request.kind, request.namespace, name):
@@ -61,7 +61,7 @@ class Escalation(Plugin):
             if uncovered_rules(held, _EVERYTHING):
                 raise request.forbidden("must have cluster-admin privileges to use the aggregationRule")
 
-    def _binding(self, user: User, request: Request) -> None:
+    def _binding(self, user: User, request: AdmissionRequest) -> None:
         reference = request.obj.roleRef
         kind = kinds.ROLE if reference.kind == "Role" else kinds.CLUSTER_ROLE
         if self._may(user, "bind", kind, request.namespace, reference.name):
@@ -76,7 +76,7 @@ class Escalation(Plugin):
         asked = Attributes(verb, kind.plural, kind.group, kind.version, "", namespace, name)
         return self._authorizer.decide(user, asked).allowed
 
-    def _check(self, user: User, request: Request, wanted: Any) -> None:
+    def _check(self, user: User, request: AdmissionRequest, wanted: Any) -> None:
         held, problems = self._rbac.index.rules_of(user, request.namespace)
         missing = uncovered_rules(held, wanted)
         if not missing:
@@ -91,7 +91,7 @@ class Escalation(Plugin):
         raise request.forbidden(text)
 
 
-def _only_for_collection(request: Request) -> bool:
+def _only_for_collection(request: AdmissionRequest) -> bool:
     """Report whether an update changes only owners and finalizers, the fields of garbage collection."""
     if request.operation != "UPDATE":
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from nominee.apiserver.objects.attributes import SERVER, Origin
 from nominee.apiserver.objects.cached_object import CachedObject
@@ -13,10 +13,12 @@ from nominee.machinery.api.errors import Cause, StatusError
 from nominee.machinery.api.kinds import AnyKind
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
+Handled = tuple[AnyKind, Operation, str]
+"""Kind, operation and subresource ("" for the object itself) of requests."""
 
 
 @dataclass(slots=True)
-class Request:
+class AdmissionRequest:
     """One write. `admit` may change `obj`; `old` is the stored object (None on create), which is shared."""
 
     operation: Operation
@@ -64,20 +66,22 @@ class Lookup(Protocol):
 
 
 class Plugin:
-    """A plugin that admits everything; `handles` selects the requests that it sees."""
+    """A plugin that admits everything that it handles."""
 
-    name = ""
+    name: ClassVar[str] = ""
+    handled: ClassVar[tuple[Handled, ...]] = ()
 
     def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        raise NotImplementedError
+        """Report whether the plugin sees such requests: those in `handled`."""
+        return (kind, operation, subresource) in self.handled
 
-    async def admit(self, request: Request, lookup: Lookup) -> None:
+    async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         """Change the object, or refuse the write; before the strategy.
 
         Raises: StatusError.
         """
 
-    async def validate(self, request: Request, lookup: Lookup) -> None:
+    async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         """Refuse a write that the strategy has found valid.
 
         Raises: StatusError.

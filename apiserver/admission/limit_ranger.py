@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
 from nominee.apiserver.objects.cached_object import CachedObject
-from nominee.machinery.api.kinds import LIMIT_RANGE, PERSISTENT_VOLUME_CLAIM, POD, AnyKind
+from nominee.machinery.api.kinds import LIMIT_RANGE, PERSISTENT_VOLUME_CLAIM, POD
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Gates
 from nominee.machinery.resources import resource_lists as amounts
@@ -21,21 +21,22 @@ class LimitRanger(Plugin):
     """Applies the defaults of the namespace's LimitRanges, and refuses objects outside their bounds."""
 
     name = "LimitRanger"
+    handled = (
+        (POD, "CREATE", ""),
+        (POD, "UPDATE", "resize"),
+        (PERSISTENT_VOLUME_CLAIM, "CREATE", ""),
+        (PERSISTENT_VOLUME_CLAIM, "UPDATE", ""),
+    )
 
     def __init__(self, gates: Gates) -> None:
         self._pod_level = gates.enabled("PodLevelResources")
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        if kind is POD:
-            return (operation, subresource) in (("CREATE", ""), ("UPDATE", "resize"))
-        return kind is PERSISTENT_VOLUME_CLAIM and operation != "DELETE" and not subresource
-
-    async def admit(self, request: Request, lookup: Lookup) -> None:
+    async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         if request.kind is POD:
             for found in _ranges(request, lookup):
                 fill_in(request.obj, found.message)
 
-    async def validate(self, request: Request, lookup: Lookup) -> None:
+    async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         for found in _ranges(request, lookup):
             limits = found.message.spec.limits
             if request.kind is POD:
@@ -47,7 +48,7 @@ class LimitRanger(Plugin):
                 raise request.forbidden(unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]")
 
 
-def _ranges(request: Request, lookup: Lookup) -> Sequence[CachedObject]:
+def _ranges(request: AdmissionRequest, lookup: Lookup) -> Sequence[CachedObject]:
     found = lookup.listed(LIMIT_RANGE, request.namespace)
     # The stored object decides: a client may leave out the deletionTimestamp, or send one.
     if found and request.old is not None and request.old.metadata.HasField("deletionTimestamp"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Operation, Plugin
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.kinds import NAMESPACE, AnyKind
@@ -19,7 +19,7 @@ class NamespaceLifecycle(Plugin):
         # Updates need no check: an existing object has a namespace.
         return kind is NAMESPACE if operation == "DELETE" else operation == "CREATE" and kind.namespaced
 
-    async def admit(self, request: Request, lookup: Lookup) -> None:
+    async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         if request.operation == "DELETE":
             if request.name in IMMORTAL:
                 raise request.forbidden("this namespace may not be deleted")

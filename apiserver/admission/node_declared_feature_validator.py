@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Operation, Plugin
 from nominee.machinery.api.kinds import NODE, POD, AnyKind
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Gates, Version
@@ -29,7 +29,7 @@ class NodeDeclaredFeatureValidator(Plugin):
     def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return self._enabled and kind is POD and operation == "UPDATE" and subresource in ("", "resize")
 
-    async def validate(self, request: Request, lookup: Lookup) -> None:
+    async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         pod, old = request.obj, request.old
         name = pod.spec.nodeName
         if not name or pod.metadata.generation == old.metadata.generation:

@@ -13,7 +13,7 @@ from typing import Any
 
 from nominee.apiserver.access.node.graph import references
 from nominee.apiserver.access.node.identity import NodeIdentity, identify
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Operation, Plugin
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import AnyKind
 
@@ -55,7 +55,7 @@ class NodeRestriction(Plugin):
     name = "NodeRestriction"
 
     def __init__(self) -> None:
-        self._checks: dict[AnyKind, Callable[[Request, NodeIdentity, Lookup], Any]] = {
+        self._checks: dict[AnyKind, Callable[[AdmissionRequest, NodeIdentity, Lookup], Any]] = {
             kinds.POD: self._pod,
             kinds.NODE: self._node,
             kinds.PERSISTENT_VOLUME_CLAIM: self._claim,
@@ -68,7 +68,7 @@ class NodeRestriction(Plugin):
     def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return kind in _HANDLED
 
-    async def admit(self, request: Request, lookup: Lookup) -> None:
+    async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         user = request.origin.user
         node = identify(user)
         if node is None:
@@ -77,7 +77,7 @@ class NodeRestriction(Plugin):
             raise request.forbidden(f'could not determine node from user "{user.name}"')
         await self._checks[request.kind](request, node, lookup)
 
-    async def _pod(self, request: Request, node: NodeIdentity, lookup: Lookup) -> None:
+    async def _pod(self, request: AdmissionRequest, node: NodeIdentity, lookup: Lookup) -> None:
         match request.subresource, request.operation:
             case "", "CREATE":
                 await self._mirror_pod(request, node, lookup)
@@ -107,7 +107,7 @@ class NodeRestriction(Plugin):
                     f"unexpected pod subresource \"{other}\", only 'status' and 'eviction' are allowed"
                 )
 
-    async def _mirror_pod(self, request: Request, node: NodeIdentity, lookup: Lookup) -> None:
+    async def _mirror_pod(self, request: AdmissionRequest, node: NodeIdentity, lookup: Lookup) -> None:
         pod, name = request.obj, node.name
         if MIRROR not in pod.metadata.annotations:
             raise request.forbidden(
@@ -140,7 +140,7 @@ class NodeRestriction(Plugin):
             raise request.forbidden(f"node {own} UID mismatch: expected {owner.uid} got {uid}")
         self._no_references(request, node)
 
-    def _no_references(self, request: Request, node: NodeIdentity) -> None:
+    def _no_references(self, request: AdmissionRequest, node: NodeIdentity) -> None:
         pod = kinds.POD.message()
         pod.CopyFrom(request.obj)
         # `references` skips mirror pods; here their references are what must be refused.
@@ -164,7 +164,7 @@ class NodeRestriction(Plugin):
                 f'node "{node.name}" can not create pods that reference persistentvolumeclaims'
             )
 
-    async def _node(self, request: Request, node: NodeIdentity, lookup: Lookup) -> None:
+    async def _node(self, request: AdmissionRequest, node: NodeIdentity, lookup: Lookup) -> None:
         if not node.has(request.name):
             raise request.forbidden(f'node "{node.name}" is not allowed to modify node "{request.name}"')
         new, old = request.obj, request.old
@@ -189,7 +189,7 @@ class NodeRestriction(Plugin):
             if wrong:
                 raise request.forbidden(f"is not allowed to modify labels: {', '.join(wrong)}")
 
-    async def _claim(self, request: Request, node: NodeIdentity, lookup: Lookup) -> None:
+    async def _claim(self, request: AdmissionRequest, node: NodeIdentity, lookup: Lookup) -> None:
         if request.subresource != "status":
             raise request.forbidden("may only update PVC status")
         if request.operation != "UPDATE":
@@ -201,7 +201,7 @@ class NodeRestriction(Plugin):
                 " status.conditions"
             )
 
-    async def _account(self, request: Request, node: NodeIdentity, lookup: Lookup) -> None:
+    async def _account(self, request: AdmissionRequest, node: NodeIdentity, lookup: Lookup) -> None:
         if request.operation != "CREATE" or request.subresource != "token":
             return
         reference = request.obj.spec.boundObjectRef
@@ -221,17 +221,17 @@ class NodeRestriction(Plugin):
         if not node.has(pod.spec.nodeName):
             raise request.forbidden("node requested token bound to a pod scheduled on a different node")
 
-    async def _lease(self, request: Request, node: NodeIdentity, lookup: Lookup) -> None:
+    async def _lease(self, request: AdmissionRequest, node: NodeIdentity, lookup: Lookup) -> None:
         if request.namespace != _LEASES:
             raise request.forbidden(f'can only access leases in the "{_LEASES}" system namespace')
         if not node.has(request.name):
             raise request.forbidden("can only access node lease with the same name as the requesting node")
 
-    async def _csi_node(self, request: Request, node: NodeIdentity, lookup: Lookup) -> None:
+    async def _csi_node(self, request: AdmissionRequest, node: NodeIdentity, lookup: Lookup) -> None:
         if not node.has(request.name):
             raise request.forbidden("can only access CSINode with the same name as the requesting node")
 
-    async def _slice(self, request: Request, node: NodeIdentity, lookup: Lookup) -> None:
+    async def _slice(self, request: AdmissionRequest, node: NodeIdentity, lookup: Lookup) -> None:
         if request.operation == "CREATE":
             of = request.obj.spec.nodeName
         elif request.operation == "DELETE":
@@ -249,14 +249,14 @@ class NodeRestriction(Plugin):
             )
 
 
-async def _existing_pod(request: Request, lookup: Lookup) -> Any:
+async def _existing_pod(request: AdmissionRequest, lookup: Lookup) -> Any:
     found = await lookup.find(kinds.POD, request.namespace, request.name)
     if found is None:
         raise errors.not_found(kinds.POD, request.name)
     return found.message
 
 
-def _pod_status(request: Request, node: NodeIdentity) -> None:
+def _pod_status(request: AdmissionRequest, node: NodeIdentity) -> None:
     new, old, name = request.obj, request.old, node.name
     if not node.has(old.spec.nodeName):
         raise request.forbidden(

@@ -6,9 +6,9 @@ deferring is the kubelet's part.
 
 from __future__ import annotations
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
 from nominee.machinery.api.errors import Cause
-from nominee.machinery.api.kinds import NODE, POD, AnyKind
+from nominee.machinery.api.kinds import NODE, POD
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Gates
 from nominee.machinery.resources.pod_resources import node_allocatable, pod_requests
@@ -20,14 +20,12 @@ class PodResizeValidator(Plugin):
     """Refuses a resize that the pod's node could never satisfy."""
 
     name = "PodResizeValidator"
+    handled = ((POD, "UPDATE", "resize"),)
 
     def __init__(self, gates: Gates) -> None:
         self._pod_level = gates.enabled("PodLevelResources")
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        return kind is POD and operation == "UPDATE" and subresource == "resize"
-
-    async def validate(self, request: Request, lookup: Lookup) -> None:
+    async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         pod: core.Pod = request.obj
         name = pod.spec.nodeName
         if not name or pod.metadata.generation == request.old.metadata.generation:
@@ -42,7 +40,7 @@ class PodResizeValidator(Plugin):
             raise request.forbidden(problem, [Cause("UnsupportedPlatform", "")])
         self._check(request, pod, node)
 
-    def _check(self, request: Request, pod: core.Pod, node: core.Node) -> None:
+    def _check(self, request: AdmissionRequest, pod: core.Pod, node: core.Node) -> None:
         wanted = pod_requests(pod, pod_level=self._pod_level)
         allocatable = node_allocatable(node)
         short = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Operation, Plugin
 from nominee.machinery.api.kinds import NODE, POD, AnyKind
 from nominee.machinery.features.gates import Gates, Version
 
@@ -25,7 +25,7 @@ class PodTopologyLabels(Plugin):
     def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return self._enabled and kind is POD and operation == "CREATE" and subresource in ("", "binding")
 
-    async def admit(self, request: Request, lookup: Lookup) -> None:
+    async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         obj = request.obj
         if request.subresource:
             name = obj.target.name if obj.target.kind == "Node" else ""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from nominee.machinery.api.kinds import POD, PRIORITY_CLASS, AnyKind
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
+from nominee.machinery.api.kinds import POD, PRIORITY_CLASS
 from nominee.machinery.api.pb import core, scheduling
 
 _PREEMPT = "PreemptLowerPriority"
@@ -14,11 +14,14 @@ class Priority(Plugin):
     """Sets spec.priority and spec.preemptionPolicy, and refuses unknown classes and other priorities."""
 
     name = "Priority"
+    handled = (
+        (POD, "CREATE", ""),
+        (POD, "UPDATE", ""),
+        (PRIORITY_CLASS, "CREATE", ""),
+        (PRIORITY_CLASS, "UPDATE", ""),
+    )
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        return kind in (POD, PRIORITY_CLASS) and operation != "DELETE" and not subresource
-
-    async def admit(self, request: Request, lookup: Lookup) -> None:
+    async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         if request.kind is not POD:
             return
         spec = request.obj.spec
@@ -47,7 +50,7 @@ class Priority(Plugin):
             )
         spec.preemptionPolicy = policy
 
-    async def _class(self, request: Request, name: str, lookup: Lookup) -> scheduling.PriorityClass:
+    async def _class(self, request: AdmissionRequest, name: str, lookup: Lookup) -> scheduling.PriorityClass:
         found = await lookup.find(PRIORITY_CLASS, "", name)
         if found is None:
             raise request.forbidden(f"no PriorityClass with name {name} was found")
@@ -61,7 +64,7 @@ class Priority(Plugin):
         ]
         return min(defaults, key=lambda found: int(found.value), default=None)
 
-    async def validate(self, request: Request, lookup: Lookup) -> None:
+    async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         if request.kind is not PRIORITY_CLASS or not request.obj.globalDefault:
             return
         default = await self._default(lookup)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Operation, Plugin
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVICE, AnyKind
 from nominee.machinery.api.pb import core
@@ -43,7 +43,7 @@ class ResourceQuota(Plugin):
             return not subresource
         return (kind, subresource) in _UPDATES
 
-    async def validate(self, request: Request, lookup: Lookup) -> None:
+    async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         found = lookup.listed(RESOURCE_QUOTA, request.namespace)
         if not found:
             return
@@ -60,7 +60,7 @@ class ResourceQuota(Plugin):
             if used:
                 await self._charge(request, lookup, bound.metadata.name, used)
 
-    async def _charge(self, request: Request, lookup: Lookup, name: str, used: Amounts) -> None:
+    async def _charge(self, request: AdmissionRequest, lookup: Lookup, name: str, used: Amounts) -> None:
         if request.dry_run:
             found = await lookup.find(RESOURCE_QUOTA, request.namespace, name)
             if found is not None:
@@ -73,7 +73,7 @@ class ResourceQuota(Plugin):
         await lookup.change(RESOURCE_QUOTA, request.namespace, name, mutate)
 
 
-def _bounds(request: Request, found: core.ResourceQuota) -> bool:
+def _bounds(request: AdmissionRequest, found: core.ResourceQuota) -> bool:
     """Report whether a quota applies to the object.
 
     Raises: StatusError 403 when the object's usage cannot be computed.
@@ -92,7 +92,7 @@ def _bounds(request: Request, found: core.ResourceQuota) -> bool:
 
 
 def _charges(
-    request: Request, bounding: Sequence[core.ResourceQuota]
+    request: AdmissionRequest, bounding: Sequence[core.ResourceQuota]
 ) -> list[tuple[core.ResourceQuota, Amounts]]:
     """Return the usage that the write adds to each quota.
 
@@ -118,7 +118,7 @@ def _positive(found: Amounts) -> Amounts:
     return {name: quantity for name, quantity in found.items() if quantity}
 
 
-def charge(request: Request, found: core.ResourceQuota, used: Amounts) -> core.ResourceQuota:
+def charge(request: AdmissionRequest, found: core.ResourceQuota, used: Amounts) -> core.ResourceQuota:
     """Return the quota with `used` added to its status.
 
     Raises: StatusError 403 when that exceeds a hard limit.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from nominee.machinery.api.kinds import POD, RUNTIME_CLASS, AnyKind
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
+from nominee.machinery.api.kinds import POD, RUNTIME_CLASS
 from nominee.machinery.api.pb import core, node
 from nominee.machinery.resources.quantity import Quantity
 
@@ -17,11 +17,9 @@ class RuntimeClassAdmission(Plugin):
     """Sets overhead, node selector and tolerations of the pod's class, and refuses contradicting values."""
 
     name = "RuntimeClass"
+    handled = ((POD, "CREATE", ""),)
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        return kind is POD and operation == "CREATE" and not subresource
-
-    async def admit(self, request: Request, lookup: Lookup) -> None:
+    async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         pod: core.Pod = request.obj
         found = await _class_of(request, lookup)
         if found is None:
@@ -35,7 +33,7 @@ class RuntimeClassAdmission(Plugin):
                 pod.spec.overhead[name].CopyFrom(fixed[name])
         _schedule(request, pod.spec, found.scheduling)
 
-    async def validate(self, request: Request, lookup: Lookup) -> None:
+    async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         pod: core.Pod = request.obj
         if not pod.spec.overhead:
             return
@@ -46,7 +44,7 @@ class RuntimeClassAdmission(Plugin):
             raise request.forbidden(_OTHER)
 
 
-async def _class_of(request: Request, lookup: Lookup) -> node.RuntimeClass | None:
+async def _class_of(request: AdmissionRequest, lookup: Lookup) -> node.RuntimeClass | None:
     spec = request.obj.spec
     if not spec.HasField("runtimeClassName"):
         return None
@@ -63,7 +61,7 @@ def _same(one: Any, other: Any) -> bool:
     )
 
 
-def _schedule(request: Request, spec: core.PodSpec, scheduling: node.Scheduling) -> None:
+def _schedule(request: AdmissionRequest, spec: core.PodSpec, scheduling: node.Scheduling) -> None:
     """Add the class's node selector and tolerations; the tolerations come after the pod's own."""
     for key in sorted(scheduling.nodeSelector):
         wanted = scheduling.nodeSelector[key]

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from nominee.apiserver.access.node.graph import secrets
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
 from nominee.apiserver.objects import generate_name
 from nominee.apiserver.validation.pods.annotations import MIRROR_ANNOTATION
-from nominee.machinery.api.kinds import POD, SERVICE_ACCOUNT, AnyKind
+from nominee.machinery.api.kinds import POD, SERVICE_ACCOUNT
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import Clock
 
@@ -37,17 +37,13 @@ class ServiceAccount(Plugin):
     """
 
     name = "ServiceAccount"
+    handled = ((POD, "CREATE", ""), (POD, "UPDATE", "ephemeralcontainers"))
 
     def __init__(self, clock: Clock, rng: random.Random) -> None:
         self._clock = clock
         self._rng = rng
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        if kind is not POD:
-            return False
-        return subresource == "" if operation == "CREATE" else subresource == "ephemeralcontainers"
-
-    async def admit(self, request: Request, lookup: Lookup) -> None:
+    async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         pod = request.obj
         if request.operation != "CREATE" or MIRROR_ANNOTATION in pod.metadata.annotations:
             return
@@ -61,7 +57,7 @@ class ServiceAccount(Plugin):
         if not spec.imagePullSecrets:
             spec.imagePullSecrets.extend(account.imagePullSecrets)
 
-    async def validate(self, request: Request, lookup: Lookup) -> None:
+    async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         pod = request.obj
         if MIRROR_ANNOTATION in pod.metadata.annotations:
             _check_mirror(request)
@@ -73,7 +69,7 @@ class ServiceAccount(Plugin):
         if account.metadata.annotations.get(ENFORCE, "").lower() in ("true", "t", "1"):
             _check_secrets(request, account)
 
-    async def _account(self, request: Request, lookup: Lookup) -> core.ServiceAccount:
+    async def _account(self, request: AdmissionRequest, lookup: Lookup) -> core.ServiceAccount:
         """Return the pod's account. `default` is waited for, since a controller is about to create it.
 
         Raises: StatusError 403 when the account does not exist.
@@ -129,7 +125,7 @@ def _mounts_token(account: core.ServiceAccount, spec: core.PodSpec) -> bool:
     return True
 
 
-def _check_mirror(request: Request) -> None:
+def _check_mirror(request: AdmissionRequest) -> None:
     """Refuse a mirror pod with an account or secrets: it shows a static pod and must not gain access."""
     spec = request.obj.spec
     if spec.serviceAccountName:
@@ -152,7 +148,7 @@ def _secrets_of_environment(container: Any) -> Iterator[tuple[str, str]]:
             yield "envFrom", source.secretRef.localObjectReference.name
 
 
-def _check_secrets(request: Request, account: core.ServiceAccount) -> None:
+def _check_secrets(request: AdmissionRequest, account: core.ServiceAccount) -> None:
     """Refuse secrets that the account does not list, if its annotation requires that."""
     spec, name = request.obj.spec, account.metadata.name
     allowed = {secret.name for secret in account.secrets}

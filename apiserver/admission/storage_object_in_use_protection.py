@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from nominee.machinery.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, AnyKind
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
+from nominee.machinery.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 
 _FINALIZERS = {
     PERSISTENT_VOLUME_CLAIM: "kubernetes.io/pvc-protection",
@@ -15,11 +15,9 @@ class StorageObjectInUseProtection(Plugin):
     """Adds the finalizer to new claims and volumes."""
 
     name = "StorageObjectInUseProtection"
+    handled = tuple((kind, "CREATE", "") for kind in _FINALIZERS)
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        return kind in _FINALIZERS and operation == "CREATE" and not subresource
-
-    async def admit(self, request: Request, lookup: Lookup) -> None:
+    async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         finalizer = _FINALIZERS[request.kind]
         finalizers = request.obj.metadata.finalizers
         if finalizer not in finalizers:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from nominee.machinery.api.kinds import NODE, AnyKind
+from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
+from nominee.machinery.api.kinds import NODE
 from nominee.machinery.scheduling.taints import find_taint
 
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -13,11 +13,9 @@ class TaintNodesByCondition(Plugin):
     """Adds the not-ready taint to new nodes."""
 
     name = "TaintNodesByCondition"
+    handled = ((NODE, "CREATE", ""),)
 
-    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        return kind is NODE and operation == "CREATE" and not subresource
-
-    async def admit(self, request: Request, lookup: Lookup) -> None:
+    async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         taints = request.obj.spec.taints
         if find_taint(taints, NOT_READY, "NoSchedule") is None:
             taints.add(key=NOT_READY, effect="NoSchedule")

@@ -76,7 +76,7 @@ class SimpleStrategy(Strategy[M]):
         return [*self.validate_metadata(new), *self._check(new)]
 
     def validate_update(self, new: M, old: M, env: Environment) -> list[Cause]:
-        """Check the change of the metadata and of the object, and what `updates` names."""
+        """Check the change of the metadata and of the object, and the parts that `updates` names."""
         changed = [*super().validate_update(new, old, env), *self._change(new, old)]
         match self._updates:
             case UpdateCheck.NOTHING:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from google.protobuf.message import Message
 
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.validation.pods import options as pod_options
 from nominee.apiserver.validation.pods.options import PodOptions
-from nominee.apiserver.validation.pods.warnings import workload_warnings
+from nominee.apiserver.validation.pods.warnings import Workload, workload_warnings
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.kinds import Kind
 
@@ -37,10 +37,9 @@ class TemplateStrategy(Strategy[M]):
 
     def validate_update(self, new: M, old: M, env: Environment) -> list[Cause]:
         """Check the change of metadata and the whole object."""
-        stored: Any = old
-        options = pod_options.of(env.gates, stored.spec.template.spec)
+        options = pod_options.of(env.gates, cast("Workload", old).spec.template.spec)
         return [*super().validate_update(new, old, env), *self._check(new, old, options)]
 
-    def warnings(self, new: Any, old: Any) -> Sequence[str]:
+    def warnings(self, new: M, old: M | None) -> Sequence[str]:
         """Return warnings about the name and the template."""
-        return workload_warnings(new, old)
+        return workload_warnings(cast("Workload", new), cast("Workload | None", old))

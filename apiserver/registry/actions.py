@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, cast
 
-from nominee.apiserver.admission.interface import Request
+from nominee.apiserver.admission.interface import AdmissionRequest
 from nominee.apiserver.kinds.table import strategy_of
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.objects.requests import Act, WriteOptions
@@ -85,7 +85,7 @@ async def _admit(context: RegistryContext, asked: Act) -> None:
     """Run all admission plugins of an action."""
     kind, subresource = asked.kind, asked.subresource
     if context.admission.handling(kind, "CREATE", subresource):
-        request = Request(
+        request = AdmissionRequest(
             "CREATE", kind, asked.namespace, asked.name, subresource, asked.body, origin=asked.options.origin
         )
         await context.admission.admit(request)

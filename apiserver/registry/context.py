@@ -10,7 +10,7 @@ from typing import Any
 
 from nominee.apiserver.access.service_accounts import ServiceAccountTokens
 from nominee.apiserver.admission.chain import Chain
-from nominee.apiserver.admission.interface import Operation, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Operation
 from nominee.apiserver.kinds.core.pods.resize import RESIZE_SINCE
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.kinds.table import rules_of, strategy_of
@@ -132,7 +132,7 @@ class RegistryContext:
         if self.admission.handling(kind, operation, subresource):
             namespace, name, origin = obj.metadata.namespace, obj.metadata.name, options.origin
             await self.admission.admit(
-                Request(operation, kind, namespace, name, subresource, obj, old, origin=origin)
+                AdmissionRequest(operation, kind, namespace, name, subresource, obj, old, origin=origin)
             )
 
     async def validate(
@@ -148,7 +148,9 @@ class RegistryContext:
         if self.admission.handling(kind, operation, subresource):
             namespace, name, origin = obj.metadata.namespace, obj.metadata.name, options.origin
             await self.admission.validate(
-                Request(operation, kind, namespace, name, subresource, obj, old, options.dry_run, origin)
+                AdmissionRequest(
+                    operation, kind, namespace, name, subresource, obj, old, options.dry_run, origin
+                )
             )
 
     async def settle(self, kind: AnyKind, written: CachedObject) -> None:

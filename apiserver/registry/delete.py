@@ -5,7 +5,7 @@ Source: kube-apiserver 1.36, registry/generic/registry/store.go (Delete).
 
 from __future__ import annotations
 
-from nominee.apiserver.admission.interface import Request
+from nominee.apiserver.admission.interface import AdmissionRequest
 from nominee.apiserver.kinds import conversion
 from nominee.apiserver.kinds.table import rules_of, strategy_of
 from nominee.apiserver.objects.cached_object import CachedObject
@@ -28,7 +28,7 @@ async def delete(context: RegistryContext, request: Delete) -> tuple[CachedObjec
     env = context.environment(request.origin)
     if context.admission.handling(kind, "DELETE", ""):
         await context.admission.admit(
-            Request("DELETE", kind, namespace, name, "", None, origin=request.origin)
+            AdmissionRequest("DELETE", kind, namespace, name, "", None, origin=request.origin)
         )
     problem = strategy.undeletable(name)
     if problem:

@@ -62,8 +62,7 @@ def _validate(obj: apps.DaemonSet, old: apps.DaemonSet | None, options: PodOptio
     yield from templates.always_restarts("spec.template", spec.template, "DaemonSet")
     yield from field.non_negative("spec.minReadySeconds", spec.minReadySeconds)
     yield from _strategy("spec.updateStrategy", spec.updateStrategy)
-    if spec.HasField("revisionHistoryLimit"):
-        yield from field.non_negative("spec.revisionHistoryLimit", spec.revisionHistoryLimit)
+    yield from field.non_negative("spec.revisionHistoryLimit", spec.revisionHistoryLimit)
 
 
 def _strategy(path: str, strategy: apps.DaemonSetUpdateStrategy) -> list[Cause]:

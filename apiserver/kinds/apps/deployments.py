@@ -63,8 +63,7 @@ def _validate(obj: apps.Deployment, old: apps.Deployment | None, options: PodOpt
     spec = obj.spec
     yield from workload(spec, options)
     yield from _strategy(spec.strategy)
-    if spec.HasField("revisionHistoryLimit"):
-        yield from field.non_negative("spec.revisionHistoryLimit", spec.revisionHistoryLimit)
+    yield from field.non_negative("spec.revisionHistoryLimit", spec.revisionHistoryLimit)
     if spec.HasField("progressDeadlineSeconds"):
         deadline = spec.progressDeadlineSeconds
         yield from field.non_negative("spec.progressDeadlineSeconds", deadline)

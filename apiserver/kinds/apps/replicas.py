@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from nominee.apiserver.validation import field
 from nominee.apiserver.validation.pods import templates
 from nominee.apiserver.validation.pods.options import PodOptions
 from nominee.apiserver.validation.selectors import label_selector
 from nominee.machinery.api.errors import Cause
-from nominee.machinery.api.pb import apps, meta
+from nominee.machinery.api.pb import apps, core, meta
 from nominee.machinery.api.selectors import LabelSelector, SelectorError
 from nominee.machinery.features.gates import Gates
 from nominee.machinery.wire import codec
 
 _Status = apps.ReplicaSetStatus | apps.DeploymentStatus
+_Collisions = apps.DeploymentStatus | apps.DaemonSetStatus | apps.StatefulSetStatus
+_Replicas = _Status | apps.StatefulSetStatus | core.ReplicationControllerStatus
 
 
 def workload(found: apps.ReplicaSetSpec | apps.DeploymentSpec, options: PodOptions) -> Iterator[Cause]:
@@ -67,7 +68,7 @@ def immutable_selector(
 
 
 def replica_counts(
-    status: Any, counts: Iterable[str], parts: Iterable[str], ready: str = "readyReplicas"
+    status: _Replicas, counts: Iterable[str], parts: Iterable[str], ready: str = "readyReplicas"
 ) -> Iterator[Cause]:
     """Check that no count of a status is negative, and no part of the replicas greater than the whole.
 
@@ -84,7 +85,7 @@ def replica_counts(
         yield field.invalid("status.availableReplicas", status.availableReplicas, problem)
 
 
-def collision_count(new: Any, old: Any) -> Iterator[Cause]:
+def collision_count(new: _Collisions, old: _Collisions) -> Iterator[Cause]:
     """Check that a status counts collisions only up."""
     if old.HasField("collisionCount") and new.collisionCount < old.collisionCount:
         yield field.invalid("status.collisionCount", new.collisionCount, "cannot be decremented")

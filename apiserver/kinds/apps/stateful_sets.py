@@ -40,8 +40,7 @@ def _validate(obj: apps.StatefulSet) -> list[Cause]:
     errors += _retention("spec.persistentVolumeClaimRetentionPolicy", spec)
     errors += field.non_negative("spec.replicas", spec.replicas)
     errors += field.non_negative("spec.minReadySeconds", spec.minReadySeconds)
-    if spec.HasField("ordinals"):
-        errors += field.non_negative("spec.ordinals.start", spec.ordinals.start)
+    errors += field.non_negative("spec.ordinals.start", spec.ordinals.start)
     errors += templates.check_selector(
         spec.selector if spec.HasField("selector") else None,
         spec.template.metadata.labels,

@@ -75,8 +75,7 @@ def _spec(spec: batch.CronJobSpec, old: batch.CronJobSpec | None, options: PodOp
         errors = _schedule(spec, zone_in_it=old is not None and "TZ" in old.schedule)
     else:
         errors = [field.required("spec.schedule")]
-    if spec.HasField("startingDeadlineSeconds"):
-        errors += field.non_negative("spec.startingDeadlineSeconds", spec.startingDeadlineSeconds)
+    errors += field.non_negative("spec.startingDeadlineSeconds", spec.startingDeadlineSeconds)
     if spec.HasField("timeZone") and (
         old is None or not old.HasField("timeZone") or old.timeZone != spec.timeZone
     ):

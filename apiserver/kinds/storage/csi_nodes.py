@@ -26,8 +26,7 @@ def _validate(obj: storage.CSINode) -> Iterator[Cause]:
         elif len(driver.nodeID.encode()) > _NODE_ID_LENGTH_MAX:
             problem = f"must be {_NODE_ID_LENGTH_MAX} characters or less"
             yield field.invalid(f"{path}.nodeID", driver.nodeID, problem)
-        if driver.allocatable.HasField("count"):
-            yield from field.non_negative(f"{path}.allocatable.count", driver.allocatable.count)
+        yield from field.non_negative(f"{path}.allocatable.count", driver.allocatable.count)
         if driver.name in seen:
             yield field.duplicate(f"{path}.name", driver.name)
         seen.add(driver.name)

@@ -47,8 +47,7 @@ def _attachment_status(status: storage.VolumeAttachmentStatus) -> Iterator[Cause
         error = getattr(status, name)
         if len(error.message.encode()) > _ERROR_BYTES_MAX:
             yield field.too_long(f"status.{name}.message", _ERROR_BYTES_MAX)
-        if error.HasField("errorCode"):
-            yield from field.non_negative(f"status.{name}.errorCode", error.errorCode)
+        yield from field.non_negative(f"status.{name}.errorCode", error.errorCode)
 
 
 def _validate_status(new: storage.VolumeAttachment, old: storage.VolumeAttachment) -> list[Cause]:

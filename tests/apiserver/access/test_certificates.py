@@ -7,7 +7,7 @@ import pytest
 from nominee.apiserver.access.authorizer import Union
 from nominee.apiserver.access.rbac.authorizer import RBAC
 from nominee.apiserver.admission.certificates import CertificateApproval, CertificateSigning
-from nominee.apiserver.admission.interface import Request
+from nominee.apiserver.admission.interface import AdmissionRequest
 from nominee.apiserver.objects.attributes import Origin
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
@@ -29,7 +29,7 @@ def permitted(verb: str = "", *names: str) -> Objects:
     return objects
 
 
-def change(subresource: str, *, certificate: bytes = b"", condition: str = "") -> Request:
+def change(subresource: str, *, certificate: bytes = b"", condition: str = "") -> AdmissionRequest:
     old = certificates.CertificateSigningRequest()
     old.metadata.name, old.spec.signerName = "web", SIGNER
     new = certificates.CertificateSigningRequest()
@@ -37,7 +37,7 @@ def change(subresource: str, *, certificate: bytes = b"", condition: str = "") -
     new.status.certificate = certificate
     if condition:
         new.status.conditions.add(type=condition, status="True")
-    return Request("UPDATE", KIND, "", "web", subresource, new, old, origin=Origin(JANE))
+    return AdmissionRequest("UPDATE", KIND, "", "web", subresource, new, old, origin=Origin(JANE))
 
 
 @pytest.mark.parametrize("name", [SIGNER, "example.com/*", ""])

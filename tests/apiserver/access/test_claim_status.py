@@ -16,7 +16,7 @@ from nominee.apiserver.admission.claim_status_authorization import (
     changed_drivers,
     node_of,
 )
-from nominee.apiserver.admission.interface import Request
+from nominee.apiserver.admission.interface import AdmissionRequest
 from nominee.apiserver.objects.attributes import Attributes, Origin
 from nominee.apiserver.objects.user import User
 from nominee.machinery.api import kinds
@@ -75,7 +75,9 @@ async def write(
     """The problem of a write, "" for none."""
     origin = Origin(user, Attributes(verb, "resourceclaims", GROUP, "v1", "status", "default", "c"))
     plugin = ClaimStatusAuthorization(Union([RBAC.over(objects)]))
-    request = Request("UPDATE", kinds.RESOURCE_CLAIM, "default", "c", "status", new, old, origin=origin)
+    request = AdmissionRequest(
+        "UPDATE", kinds.RESOURCE_CLAIM, "default", "c", "status", new, old, origin=origin
+    )
     assert plugin.handles(request.kind, request.operation, request.subresource)
     try:
         await plugin.validate(request, objects.lookup)
@@ -197,5 +199,5 @@ def test_what_a_deallocation_drops_is_no_change_of_a_driver() -> None:
 async def test_the_server_itself_needs_nothing(objects: Objects) -> None:
     plugin = ClaimStatusAuthorization(Union([RBAC.over(objects)]))
     new = claim(allocation=allocation("n1"))
-    request = Request("UPDATE", kinds.RESOURCE_CLAIM, "default", "c", "status", new, claim())
+    request = AdmissionRequest("UPDATE", kinds.RESOURCE_CLAIM, "default", "c", "status", new, claim())
     await plugin.validate(request, objects.lookup)

@@ -12,7 +12,7 @@ from nominee.apiserver.access.rbac import aggregation
 from nominee.apiserver.access.rbac.authorizer import RBAC
 from nominee.apiserver.access.rbac.bootstrap_policy import load
 from nominee.apiserver.admission.escalation import Escalation
-from nominee.apiserver.admission.interface import Request
+from nominee.apiserver.admission.interface import AdmissionRequest
 from nominee.apiserver.objects.attributes import SERVER, Origin
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
@@ -41,20 +41,20 @@ def plugin(objects: Objects) -> Escalation:
     return Escalation(rbac, Union([rbac]))
 
 
-def granting(*verbs: str, resource: str = "pods", cluster: bool = False) -> Request:
+def granting(*verbs: str, resource: str = "pods", cluster: bool = False) -> AdmissionRequest:
     """The creation of a role."""
     made: Any = pb.ClusterRole() if cluster else pb.Role()
     made.metadata.name, made.metadata.namespace = "r", "" if cluster else "team"
     made.rules.add(verbs=verbs, apiGroups=[""], resources=[resource])
     kind = kinds.CLUSTER_ROLE if cluster else kinds.ROLE
-    return Request("CREATE", kind, made.metadata.namespace, "r", "", made, origin=BY_JANE)
+    return AdmissionRequest("CREATE", kind, made.metadata.namespace, "r", "", made, origin=BY_JANE)
 
 
-def binding(name: str, kind: str = "ClusterRole") -> Request:
+def binding(name: str, kind: str = "ClusterRole") -> AdmissionRequest:
     made = pb.RoleBinding()
     made.metadata.name, made.metadata.namespace = "b", "team"
     made.roleRef.kind, made.roleRef.name = kind, name
-    return Request("CREATE", kinds.ROLE_BINDING, "team", "b", "", made, origin=BY_JANE)
+    return AdmissionRequest("CREATE", kinds.ROLE_BINDING, "team", "b", "", made, origin=BY_JANE)
 
 
 async def test_what_one_has_one_may_grant(plugin: Escalation, objects: Objects) -> None:
@@ -110,10 +110,10 @@ async def test_garbage_collection_may_take_finalizers(plugin: Escalation, object
     new.CopyFrom(old)
     del new.metadata.finalizers[:]
     await plugin.admit(
-        Request("UPDATE", kinds.ROLE, "team", "r", "", new, old, origin=BY_JANE), objects.lookup
+        AdmissionRequest("UPDATE", kinds.ROLE, "team", "r", "", new, old, origin=BY_JANE), objects.lookup
     )
     new.metadata.labels["a"] = "b"
     with pytest.raises(StatusError, match="attempting to grant"):
         await plugin.admit(
-            Request("UPDATE", kinds.ROLE, "team", "r", "", new, old, origin=BY_JANE), objects.lookup
+            AdmissionRequest("UPDATE", kinds.ROLE, "team", "r", "", new, old, origin=BY_JANE), objects.lookup
         )

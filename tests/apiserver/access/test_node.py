@@ -12,7 +12,7 @@ from nominee.apiserver.access.authorizer import ALLOWED, Decision, RulesFor
 from nominee.apiserver.access.node.authorizer import NodeAuthorizer
 from nominee.apiserver.access.node.graph import Graph, references
 from nominee.apiserver.access.node.identity import NodeIdentity, identify
-from nominee.apiserver.admission.interface import Operation, Request
+from nominee.apiserver.admission.interface import AdmissionRequest, Operation
 from nominee.apiserver.admission.node_restriction import NodeRestriction
 from nominee.apiserver.objects.attributes import Attributes, Origin
 from nominee.apiserver.objects.user import User
@@ -232,16 +232,16 @@ def test_a_mirror_pod_gives_nothing() -> None:
 # NodeRestriction.
 
 
-def by(user: User, request: Request) -> Request:
+def by(user: User, request: AdmissionRequest) -> AdmissionRequest:
     return replace(request, origin=Origin(user))
 
 
 def request(
     operation: Operation, kind: Kind[Any], obj: Any, old: Any = None, subresource: str = "", name: str = ""
-) -> Request:
+) -> AdmissionRequest:
     about = obj if obj is not None else old
     namespace = about.metadata.namespace if about is not None else "default"
-    return Request(operation, kind, namespace, name or about.metadata.name, subresource, obj, old)
+    return AdmissionRequest(operation, kind, namespace, name or about.metadata.name, subresource, obj, old)
 
 
 def changed(obj: Any, change: Callable[[Any], Any]) -> tuple[Any, Any]:
@@ -279,7 +279,7 @@ def nominated(name: str, of: str) -> tuple[core.Pod, core.Pod]:
     return changed(pod(name, of), lambda new: setattr(new.status, "nominatedNodeName", "n1"))
 
 
-def update(kind: Kind[Any], pair: tuple[Any, Any], subresource: str = "") -> Request:
+def update(kind: Kind[Any], pair: tuple[Any, Any], subresource: str = "") -> AdmissionRequest:
     return request("UPDATE", kind, *pair, subresource)
 
 
@@ -372,14 +372,14 @@ REFUSE = [
 
 
 @pytest.mark.parametrize("wanted", PASS)
-async def test_what_a_node_may_change(objects: Objects, wanted: Request) -> None:
+async def test_what_a_node_may_change(objects: Objects, wanted: AdmissionRequest) -> None:
     plugin = NodeRestriction()
     assert plugin.handles(wanted.kind, wanted.operation, wanted.subresource)
     await plugin.admit(by(N1, wanted), objects.lookup)
 
 
 @pytest.mark.parametrize(("wanted", "message"), REFUSE)
-async def test_what_a_node_may_not_change(objects: Objects, wanted: Request, message: str) -> None:
+async def test_what_a_node_may_not_change(objects: Objects, wanted: AdmissionRequest, message: str) -> None:
     with pytest.raises(StatusError) as refused:
         await NodeRestriction().admit(by(N1, wanted), objects.lookup)
     assert refused.value.message.endswith(message)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nominee.apiserver.admission.chain import Chain
-from nominee.apiserver.admission.interface import Request
+from nominee.apiserver.admission.interface import AdmissionRequest
 from nominee.apiserver.admission.limit_ranger import LimitRanger
 from nominee.apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
 from nominee.apiserver.admission.pod_resize_validator import PodResizeValidator
@@ -86,7 +86,9 @@ async def resize(case: dict[str, Any], version: Version = RECORDED) -> core.Pod:
         [LimitRanger(gates), NodeDeclaredFeatureValidator(gates), PodResizeValidator(gates)],
         Objects(case),
     )
-    request = Request("UPDATE", kinds.POD, old.metadata.namespace, old.metadata.name, "resize", new, old)
+    request = AdmissionRequest(
+        "UPDATE", kinds.POD, old.metadata.namespace, old.metadata.name, "resize", new, old
+    )
     await chain.admit(request)
     rules.before_update(RULES.strategy.subresources["resize"], new, old, env)
     await chain.validate(request)

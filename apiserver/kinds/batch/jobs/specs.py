@@ -28,8 +28,7 @@ _COUNTS = (
 def job_spec(path: str, spec: batch.JobSpec, options: PodOptions) -> Iterator[Cause]:
     """Check a Job's spec without its selector, which only a Job has."""
     for name in _COUNTS:
-        if spec.HasField(name):
-            yield from field.non_negative(f"{path}.{name}", getattr(spec, name))
+        yield from field.non_negative(f"{path}.{name}", getattr(spec, name))
     if spec.HasField("maxFailedIndexes") and not spec.HasField("backoffLimitPerIndex"):
         yield field.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if spec.HasField("managedBy"):
