@@ -40,7 +40,7 @@ class CertificateApproval(_OfSigner):
 
     name = "CertificateApproval"
     verb = "approve"
-    handled = ((CERTIFICATE_SIGNING_REQUEST, "UPDATE", "approval"),)
+    requests = ((CERTIFICATE_SIGNING_REQUEST, "UPDATE", "approval"),)
 
     async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         signer = request.old.spec.signerName
@@ -53,7 +53,7 @@ class CertificateSigning(_OfSigner):
 
     name = "CertificateSigning"
     verb = "sign"
-    handled = ((CERTIFICATE_SIGNING_REQUEST, "UPDATE", "status"),)
+    requests = ((CERTIFICATE_SIGNING_REQUEST, "UPDATE", "status"),)
 
     async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         new, old = request.obj.status, request.old.status
@@ -68,7 +68,7 @@ class CertificateSubjectRestriction(Plugin):
     """Refuses a client certificate for the group system:masters."""
 
     name = "CertificateSubjectRestriction"
-    handled = ((CERTIFICATE_SIGNING_REQUEST, "CREATE", ""),)
+    requests = ((CERTIFICATE_SIGNING_REQUEST, "CREATE", ""),)
 
     async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         if request.obj.spec.signerName != CLIENT_SIGNER:

@@ -14,7 +14,7 @@ class PersistentVolumeClaimResize(Plugin):
     """Refuses a larger storage request of a claim that is unbound or whose class does not allow expansion."""
 
     name = "PersistentVolumeClaimResize"
-    handled = ((PERSISTENT_VOLUME_CLAIM, "UPDATE", ""),)
+    requests = ((PERSISTENT_VOLUME_CLAIM, "UPDATE", ""),)
 
     async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         new, old = request.obj, request.old

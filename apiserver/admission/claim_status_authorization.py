@@ -44,7 +44,7 @@ class ClaimStatusAuthorization(Plugin):
     """Requires the permissions for the parts of a claim's status that a write changes."""
 
     name = "ResourceClaimStatusAuthorization"
-    handled = ((kinds.RESOURCE_CLAIM, "UPDATE", "status"),)
+    requests = ((kinds.RESOURCE_CLAIM, "UPDATE", "status"),)
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer

@@ -13,7 +13,7 @@ class DefaultIngressClass(Plugin):
     """Sets the default class of a new Ingress that has neither a class nor the annotation of one."""
 
     name = "DefaultIngressClass"
-    handled = ((INGRESS, "CREATE", ""),)
+    requests = ((INGRESS, "CREATE", ""),)
 
     async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         ingress: networking.Ingress = request.obj

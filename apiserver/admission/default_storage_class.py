@@ -13,7 +13,7 @@ class DefaultStorageClass(Plugin):
     """Sets the default class of a new claim without a class."""
 
     name = "DefaultStorageClass"
-    handled = ((PERSISTENT_VOLUME_CLAIM, "CREATE", ""),)
+    requests = ((PERSISTENT_VOLUME_CLAIM, "CREATE", ""),)
 
     async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         claim = request.obj

@@ -18,7 +18,7 @@ class DefaultTolerationSeconds(Plugin):
     """Adds the tolerations for `not-ready` and `unreachable` that a pod lacks."""
 
     name = "DefaultTolerationSeconds"
-    handled = ((POD, "CREATE", ""), (POD, "UPDATE", ""))
+    requests = ((POD, "CREATE", ""), (POD, "UPDATE", ""))
 
     async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         tolerations = request.obj.spec.tolerations

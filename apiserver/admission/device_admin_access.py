@@ -23,7 +23,7 @@ class DeviceAdminAccess(Plugin):
     """Refuses admin access in namespaces without the label."""
 
     name = "DeviceAdminAccess"
-    handled = (
+    requests = (
         (kinds.RESOURCE_CLAIM, "CREATE", ""),
         (kinds.RESOURCE_CLAIM_TEMPLATE, "CREATE", ""),
         (kinds.RESOURCE_CLAIM, "UPDATE", "status"),

@@ -13,7 +13,7 @@ from nominee.machinery.api.errors import Cause, StatusError
 from nominee.machinery.api.kinds import AnyKind
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
-Handled = tuple[AnyKind, Operation, str]
+RequestType = tuple[AnyKind, Operation, str]
 """Kind, operation and subresource ("" for the object itself) of requests."""
 
 
@@ -69,11 +69,11 @@ class Plugin:
     """A plugin that admits everything that it handles."""
 
     name: ClassVar[str] = ""
-    handled: ClassVar[tuple[Handled, ...]] = ()
+    requests: ClassVar[tuple[RequestType, ...]] = ()
 
     def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        """Report whether the plugin sees such requests: those in `handled`."""
-        return (kind, operation, subresource) in self.handled
+        """Report whether the plugin sees such requests."""
+        return (kind, operation, subresource) in self.requests
 
     async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         """Change the object, or refuse the write; before the strategy.

@@ -21,7 +21,7 @@ class LimitRanger(Plugin):
     """Applies the defaults of the namespace's LimitRanges, and refuses objects outside their bounds."""
 
     name = "LimitRanger"
-    handled = (
+    requests = (
         (POD, "CREATE", ""),
         (POD, "UPDATE", "resize"),
         (PERSISTENT_VOLUME_CLAIM, "CREATE", ""),

@@ -20,7 +20,7 @@ class PodResizeValidator(Plugin):
     """Refuses a resize that the pod's node could never satisfy."""
 
     name = "PodResizeValidator"
-    handled = ((POD, "UPDATE", "resize"),)
+    requests = ((POD, "UPDATE", "resize"),)
 
     def __init__(self, gates: Gates) -> None:
         self._pod_level = gates.enabled("PodLevelResources")

@@ -14,7 +14,7 @@ class Priority(Plugin):
     """Sets spec.priority and spec.preemptionPolicy, and refuses unknown classes and other priorities."""
 
     name = "Priority"
-    handled = (
+    requests = (
         (POD, "CREATE", ""),
         (POD, "UPDATE", ""),
         (PRIORITY_CLASS, "CREATE", ""),

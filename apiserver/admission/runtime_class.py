@@ -17,7 +17,7 @@ class RuntimeClassAdmission(Plugin):
     """Sets overhead, node selector and tolerations of the pod's class, and refuses contradicting values."""
 
     name = "RuntimeClass"
-    handled = ((POD, "CREATE", ""),)
+    requests = ((POD, "CREATE", ""),)
 
     async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         pod: core.Pod = request.obj

@@ -37,7 +37,7 @@ class ServiceAccount(Plugin):
     """
 
     name = "ServiceAccount"
-    handled = ((POD, "CREATE", ""), (POD, "UPDATE", "ephemeralcontainers"))
+    requests = ((POD, "CREATE", ""), (POD, "UPDATE", "ephemeralcontainers"))
 
     def __init__(self, clock: Clock, rng: random.Random) -> None:
         self._clock = clock

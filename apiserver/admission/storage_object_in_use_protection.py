@@ -15,7 +15,7 @@ class StorageObjectInUseProtection(Plugin):
     """Adds the finalizer to new claims and volumes."""
 
     name = "StorageObjectInUseProtection"
-    handled = tuple((kind, "CREATE", "") for kind in _FINALIZERS)
+    requests = tuple((kind, "CREATE", "") for kind in _FINALIZERS)
 
     async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         finalizer = _FINALIZERS[request.kind]

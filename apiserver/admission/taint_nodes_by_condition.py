@@ -13,7 +13,7 @@ class TaintNodesByCondition(Plugin):
     """Adds the not-ready taint to new nodes."""
 
     name = "TaintNodesByCondition"
-    handled = ((NODE, "CREATE", ""),)
+    requests = ((NODE, "CREATE", ""),)
 
     async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         taints = request.obj.spec.taints

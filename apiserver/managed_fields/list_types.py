@@ -1,4 +1,4 @@
-"""How lists and maps of Kubernetes' types merge, where the wire table does not say it.
+"""How lists and maps of the wire table's types merge, where the table does not say it.
 
 A package, then one line for each type: `field=set` is a list of values, `field=a,b` a list of objects with
 these keys, `field=atomic` a map that is one value, `*=atomic` a type that is one value. Lists that are not
@@ -13,20 +13,6 @@ from __future__ import annotations
 from functools import cache
 
 _TABLE = """\
-# k8s.io.api.admissionregistration.v1
-MatchResources *=atomic
-MutatingAdmissionPolicySpec matchConditions=name
-MutatingWebhook matchConditions=name
-MutatingWebhookConfiguration webhooks=name
-NamedRuleWithOperations *=atomic
-ParamKind *=atomic
-ParamRef *=atomic
-ValidatingAdmissionPolicyBindingSpec validationActions=set
-ValidatingAdmissionPolicySpec matchConditions=name variables=name
-ValidatingAdmissionPolicyStatus conditions=type
-ValidatingWebhook matchConditions=name
-ValidatingWebhookConfiguration webhooks=name
-Variable *=atomic
 # k8s.io.api.apps.v1
 DaemonSetStatus conditions=type
 DeploymentStatus conditions=type
@@ -37,12 +23,10 @@ CrossVersionObjectReference *=atomic
 # k8s.io.api.autoscaling.v2
 HorizontalPodAutoscalerStatus conditions=type
 # k8s.io.api.batch.v1
-JobSchedulingConfiguration resourceClaims=name
 PodFailurePolicyOnExitCodesRequirement values=set
 UncountedTerminatedPods failed=set succeeded=set
 # k8s.io.api.certificates.v1
 CertificateSigningRequestStatus conditions=type
-PodCertificateRequestStatus conditions=type
 # k8s.io.api.core.v1
 ComponentStatus conditions=type
 ConfigMapKeySelector *=atomic
@@ -52,7 +36,6 @@ ContainerStatus allocatedResourcesStatus=name volumeMounts=mountPath
 EndpointAddress *=atomic
 EndpointPort *=atomic
 EphemeralContainer env=name ports=containerPort,protocol volumeDevices=devicePath volumeMounts=mountPath
-EvictionResponder *=atomic
 FileKeySelector *=atomic
 LocalObjectReference *=atomic
 NamespaceStatus conditions=type
@@ -70,7 +53,6 @@ PodSpec containers=name ephemeralContainers=name evictionResponders=name hostAli
   topologySpreadConstraints=topologyKey,whenUnsatisfiable volumes=name
 PodStatus conditions=type nodeAllocatableResourceClaimStatuses=resourceClaimName podIPs=ip
   resourceClaimStatuses=name volumeHealth=name
-PodVolumeHealth healthConditions=status,reason
 ReplicationControllerSpec selector=atomic
 ReplicationControllerStatus conditions=type
 ResourceFieldSelector *=atomic
@@ -84,7 +66,6 @@ ServiceSpec ports=port,protocol selector=atomic
 ServiceStatus conditions=type
 TopologySelectorTerm *=atomic
 TypedLocalObjectReference *=atomic
-VolumeHealthStatus healthConditions=status,reason
 VolumeMount bindMountOptions=set
 # k8s.io.api.discovery.v1
 Endpoint addresses=set
@@ -107,7 +88,6 @@ Subject *=atomic
 # k8s.io.api.resource.v1
 AllocatedDeviceStatus conditions=type
 DeviceRequestAllocationResult skipNodeOperations=set
-DeviceTaintRuleStatus conditions=type
 ResourceClaimStatus devices=driver,device,pool,shareID reservedFor=uid
 ResourceSliceSpec skipNodeOperations=set
 # k8s.io.api.scheduling.v1alpha2
@@ -115,23 +95,9 @@ PodGroupSpec resourceClaims=name
 PodGroupStatus conditions=type resourceClaimStatuses=name
 PodGroupTemplate resourceClaims=name
 WorkloadSpec podGroupTemplates=name
-# k8s.io.api.scheduling.v1alpha3
-CompositePodGroupStatus conditions=type
-CompositePodGroupTemplate compositePodGroupTemplates=name podGroupTemplates=name
-PodGroupSpec resourceClaims=name
-PodGroupStatus conditions=type resourceClaimStatuses=name
-PodGroupTemplate resourceClaims=name
-WorkloadSpec compositePodGroupTemplates=name podGroupTemplates=name
-# k8s.io.api.scheduling.v1beta1
-CompositePodGroupTemplate compositePodGroupTemplates=name podGroupTemplates=name
-PodGroupSpec resourceClaims=name
-PodGroupStatus conditions=type resourceClaimStatuses=name
-PodGroupTemplate resourceClaims=name
-WorkloadSpec compositePodGroupTemplates=name podGroupTemplates=name
 # k8s.io.api.storage.v1
 CSIDriverSpec volumeLifecycleModes=set
 CSINodeSpec drivers=name
-CSINodeStatus storageHealth=name
 # k8s.io.apimachinery.pkg.apis.meta.v1
 LabelSelector *=atomic
 ObjectMeta finalizers=set ownerReferences=uid

@@ -32,9 +32,7 @@ def conditions(path: str, found: Iterable[meta.Condition]) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, condition in enumerate(found):
         at = f"{path}[{index}]"
-        if condition.type in seen:
-            yield field.duplicate(f"{at}.type", condition.type)
-        seen.add(condition.type)
+        yield from field.unique(f"{at}.type", condition.type, seen)
         yield from _condition(at, condition)
 
 

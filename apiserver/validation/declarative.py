@@ -18,7 +18,7 @@ from nominee.machinery.wire import codec
 M = TypeVar("M", bound=Message)
 
 
-def required(path: str, value: object) -> list[Cause]:
+def not_zero(path: str, value: object) -> list[Cause]:
     """Refuse the zero value of a type."""
     return [] if value else [field.required(path)]
 

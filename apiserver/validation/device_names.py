@@ -62,7 +62,7 @@ def _c_identifier(path: str, name: str) -> Iterator[Cause]:
         yield field.invalid(path, name, _IDENTIFIER_PROBLEM)
 
 
-def qualified(path: str, name: str) -> list[Cause]:
+def attribute_name(path: str, name: str) -> list[Cause]:
     """Check an attribute's name: an identifier, with or without a domain."""
     parts = name.split("/")
     if len(parts) == 1:
@@ -79,7 +79,7 @@ def qualified(path: str, name: str) -> list[Cause]:
 
 
 def fully_qualified(path: str, name: str) -> Iterator[Cause]:
-    yield from qualified(path, name)
+    yield from attribute_name(path, name)
     if "/" not in name:
         problem = "a fully qualified name must be a domain and a name separated by a slash"
         yield field.invalid(path, name, problem)

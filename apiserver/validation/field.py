@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from typing import TypeVar
 
 from nominee.machinery.api.errors import Cause
+
+T = TypeVar("T")
 
 ROOT = "[]"
 
@@ -83,6 +86,14 @@ def not_supported(path: str, value: object, supported: Iterable[str]) -> Cause:
 
 def duplicate(path: str, value: object) -> Cause:
     return Cause("FieldValueDuplicate", f"Duplicate value: {shown(value)}", path)
+
+
+def unique(path: str, value: T, seen: set[T]) -> list[Cause]:
+    """Return the error about a value that is in `seen` already; add it there."""
+    if value in seen:
+        return [duplicate(path, value)]
+    seen.add(value)
+    return []
 
 
 def not_found(path: str, value: object, detail: str = "") -> Cause:

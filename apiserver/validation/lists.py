@@ -37,7 +37,5 @@ def distinct(
     seen: set[str] = set()
     for index, value in enumerate(values):
         name = key(value)
-        if name in seen:
-            errors.append(field.duplicate(f"{path}[{index}]", name))
-        seen.add(name)
+        errors += field.unique(f"{path}[{index}]", name, seen)
     return errors

@@ -252,6 +252,4 @@ def gates(path: str, found: Sequence[core.PodSchedulingGate]) -> Iterator[Cause]
     for index, gate in enumerate(found):
         at = f"{path}[{index}]"
         yield from field.problems(at, gate.name, names.qualified_name(gate.name))
-        if gate.name in seen:
-            yield field.duplicate(at, gate.name)
-        seen.add(gate.name)
+        yield from field.unique(at, gate.name, seen)

@@ -22,9 +22,7 @@ def _validate(obj: core.LimitRange) -> Iterator[Cause]:
     for index, limit in enumerate(obj.spec.limits):
         path = f"spec.limits[{index}]"
         yield from _type(f"{path}.type", limit.type)
-        if limit.type in seen:
-            yield field.duplicate(f"{path}.type", limit.type)
-        seen.add(limit.type)
+        yield from field.unique(f"{path}.type", limit.type, seen)
         yield from _item(path, limit)
 
 

@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from nominee.apiserver.validation import device_names, field, names, paths
-from nominee.apiserver.validation.pods.volume_sources import MORE, SOURCES, iscsi, needed, needs, storage_os
+from nominee.apiserver.validation.pods.volume_sources import (
+    MORE,
+    SOURCES,
+    iscsi,
+    needs,
+    requirement,
+    storage_os,
+)
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
 
@@ -76,9 +83,9 @@ _OWN: dict[str, Callable[[str, Any], Iterable[Cause]] | None] = {
     "glusterfs": _glusterfs,
     "flocker": None,
     "nfs": None,
-    "rbd": needed("monitors", "image"),
+    "rbd": requirement("monitors", "image"),
     "quobyte": None,
-    "cephfs": needed("monitors"),
+    "cephfs": requirement("monitors"),
     "iscsi": None,
     "cinder": _cinder,
     "fc": None,

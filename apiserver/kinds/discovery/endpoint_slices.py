@@ -110,9 +110,7 @@ def _ports(obj: discovery.EndpointSlice) -> Iterator[Cause]:
         path = f"ports[{index}]"
         if port.name:
             yield from _each(f"{path}.name", port.name, names.dns_label(port.name))
-        if port.name in seen:
-            yield field.duplicate(f"{path}.name", port.name)
-        seen.add(port.name)
+        yield from field.unique(f"{path}.name", port.name, seen)
         if not port.HasField("protocol"):
             yield field.required(f"{path}.protocol")
         elif port.protocol not in _PROTOCOLS:

@@ -28,9 +28,7 @@ def conditions(found: Iterable[_Condition]) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, condition in enumerate(found):
         path = f"status.conditions[{index}].type"
-        if condition.type in seen:
-            yield field.duplicate(path, condition.type)
-        seen.add(condition.type)
+        yield from field.unique(path, condition.type, seen)
         if not condition.type:
             yield field.required(path, "must not be empty")
 

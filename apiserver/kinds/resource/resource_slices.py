@@ -115,10 +115,10 @@ def _device(path: str, device: devices.Device, *, own_nodes: bool) -> list[Cause
         problem = f"the total number of attributes and capacities must not exceed {_ATTRIBUTES_MAX}"
         errors.append(field.invalid(path, count, problem))
     for name in sorted(device.attributes):
-        errors += device_names.qualified(f"{path}.attributes", name)
+        errors += device_names.attribute_name(f"{path}.attributes", name)
         errors += _attribute(f"{path}.attributes[{name}]", device.attributes[name])
     for name in sorted(device.capacity):
-        errors += device_names.qualified(f"{path}.capacity", name)
+        errors += device_names.attribute_name(f"{path}.capacity", name)
         if device.capacity[name].HasField("requestPolicy") and not device.allowMultipleAllocations:
             problem = "allowMultipleAllocations must be true"
             errors.append(field.forbidden(f"{path}.capacity[{name}].requestPolicy", problem))

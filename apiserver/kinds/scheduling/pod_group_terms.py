@@ -80,7 +80,7 @@ def _policy(path: str, policy: workloads.PodGroupSchedulingPolicy) -> list[Cause
     at, least = f"{path}.gang.minCount", policy.gang.minCount
     if least < 0:
         return [*errors, field.invalid(at, least, "must be greater than or equal to 1")]
-    return errors + declarative.required(at, least)
+    return errors + declarative.not_zero(at, least)
 
 
 def _constraints(path: str, found: workloads.PodGroupSchedulingConstraints) -> list[Cause]:

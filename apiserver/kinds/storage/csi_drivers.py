@@ -32,9 +32,7 @@ def _validate(obj: storage.CSIDriver) -> list[Cause]:
     audiences: set[str] = set()
     for index, request in enumerate(spec.tokenRequests):
         path = f"spec.tokenRequests[{index}]"
-        if request.audience in audiences:
-            errors.append(field.duplicate(f"{path}.audience", request.audience))
-        audiences.add(request.audience)
+        errors += field.unique(f"{path}.audience", request.audience, audiences)
         if request.HasField("expirationSeconds"):
             errors += _expiration(f"{path}.expirationSeconds", request.expirationSeconds)
     for mode in spec.volumeLifecycleModes:

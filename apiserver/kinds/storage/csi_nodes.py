@@ -27,17 +27,13 @@ def _validate(obj: storage.CSINode) -> Iterator[Cause]:
             problem = f"must be {_NODE_ID_LENGTH_MAX} characters or less"
             yield field.invalid(f"{path}.nodeID", driver.nodeID, problem)
         yield from field.non_negative(f"{path}.allocatable.count", driver.allocatable.count)
-        if driver.name in seen:
-            yield field.duplicate(f"{path}.name", driver.name)
-        seen.add(driver.name)
+        yield from field.unique(f"{path}.name", driver.name, seen)
         keys: set[str] = set()
         for number, key in enumerate(driver.topologyKeys):
             at = f"{path}.topologyKeys"
             if not key:
                 yield field.required(at, key)
-            if key in keys:
-                yield field.duplicate(at, key)
-            keys.add(key)
+            yield from field.unique(at, key, keys)
             yield from field.problems(f"{at}[{number}]", key, names.qualified_name(key))
 
 

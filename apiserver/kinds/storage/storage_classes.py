@@ -51,9 +51,7 @@ def _topology(path: str, expression: core.TopologySelectorLabelRequirement) -> l
     errors = [] if expression.values else [field.required(f"{path}.values")]
     seen: set[str] = set()
     for place, value in enumerate(expression.values):
-        if value in seen:
-            errors.append(field.duplicate(f"{path}.values[{place}]", value))
-        seen.add(value)
+        errors += field.unique(f"{path}.values[{place}]", value, seen)
     return errors + field.problems(f"{path}.key", expression.key, names.qualified_name(expression.key))
 
 

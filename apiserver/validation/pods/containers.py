@@ -59,9 +59,7 @@ def containers(path: str, found: Sequence[core.Container], pod: Around) -> Itera
     for index, container in enumerate(found):
         at = f"{path}[{index}]"
         yield from common(at, container, pod)
-        if container.name in seen:
-            yield field.duplicate(f"{at}.name", container.name)
-        seen.add(container.name)
+        yield from field.unique(f"{at}.name", container.name, seen)
         yield from handlers.of_container(at, container, pod.grace_seconds)
         if container.restartPolicyRules or container.HasField("restartPolicy"):
             yield from _restart(at, container)
@@ -102,9 +100,7 @@ def ephemeral_containers(path: str, spec: core.PodSpec, pod: Around) -> Iterator
         container = core.Container.FromString(ephemeral.ephemeralContainerCommon.SerializeToString())
         yield from common(at, container, pod)
         yield from untrimmed_image(at, container)
-        if container.name in seen:
-            yield field.duplicate(f"{at}.name", container.name)
-        seen.add(container.name)
+        yield from field.unique(f"{at}.name", container.name, seen)
         target = ephemeral.targetContainerName
         if target and target not in others:
             yield field.not_found(f"{at}.targetContainerName", target)
@@ -209,9 +205,7 @@ def _ports(path: str, ports: Iterable[core.ContainerPort]) -> Iterator[Cause]:
             problems = addresses.port_name(port.name)
             yield from field.problems(f"{at}.name", port.name, problems)
             if not problems:
-                if port.name in seen:
-                    yield field.duplicate(f"{at}.name", port.name)
-                seen.add(port.name)
+                yield from field.unique(f"{at}.name", port.name, seen)
         if port.containerPort == 0:
             yield field.required(f"{at}.containerPort")
         elif not 0 < port.containerPort < 65536:
@@ -231,9 +225,7 @@ def _host_ports(path: str, found: Iterable[core.Container]) -> Iterator[Cause]:
             if not port.hostPort:
                 continue
             text = f"{port.protocol}/{port.hostIP}/{port.hostPort}"
-            if text in seen:
-                yield field.duplicate(f"{path}[{index}].ports[{number}].hostPort", text)
-            seen.add(text)
+            yield from field.unique(f"{path}[{index}].ports[{number}].hostPort", text, seen)
 
 
 def _claims(path: str, used: Iterable[core.ResourceClaim], known: frozenset[str]) -> Iterator[Cause]:
@@ -265,9 +257,7 @@ def _resize_policies(
 ) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, policy in enumerate(policies):
-        if policy.resourceName in seen:
-            yield field.duplicate(f"{path}[{index}]", policy.resourceName)
-        seen.add(policy.resourceName)
+        yield from field.unique(f"{path}[{index}]", policy.resourceName, seen)
         if policy.resourceName not in _RESIZABLE:
             yield _choice(path, policy.resourceName, _RESIZABLE)
         if policy.restartPolicy not in _RESIZE_POLICIES:

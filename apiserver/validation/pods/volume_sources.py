@@ -358,7 +358,7 @@ def _image(path: str, source: core.ImageVolumeSource) -> Iterator[Cause]:
         )
 
 
-def needed(*names_: str) -> Callable[[str, Any], Iterable[Cause]]:
+def requirement(*names_: str) -> Callable[[str, Any], Iterable[Cause]]:
     return lambda path, source: needs(path, source, *names_)
 
 
@@ -372,25 +372,25 @@ SOURCES: dict[str, Callable[[str, Any], Iterable[Cause]]] = {
     "secret": _secret,
     "nfs": nfs,
     "iscsi": iscsi,
-    "glusterfs": needed("endpoints", "path"),
+    "glusterfs": requirement("endpoints", "path"),
     "flocker": _flocker,
     "persistentVolumeClaim": _claim,
-    "rbd": needed("monitors", "image"),
+    "rbd": requirement("monitors", "image"),
     "cinder": _cinder,
-    "cephfs": needed("monitors"),
+    "cephfs": requirement("monitors"),
     "quobyte": _quobyte,
     "downwardAPI": _downward,
     "fc": _fibre_channel,
     "flexVolume": _flex,
     "configMap": _config_map,
-    "azureFile": needed("secretName", "shareName"),
-    "vsphereVolume": needed("volumePath"),
-    "photonPersistentDisk": needed("pdID"),
-    "portworxVolume": needed("volumeID"),
+    "azureFile": requirement("secretName", "shareName"),
+    "vsphereVolume": requirement("volumePath"),
+    "photonPersistentDisk": requirement("pdID"),
+    "portworxVolume": requirement("volumeID"),
     "azureDisk": _azure_disk,
     "storageos": lambda path, source: storage_os(path, source, "name"),
     "projected": _projected,
-    "scaleIO": needed("gateway", "system", "volumeName"),
+    "scaleIO": requirement("gateway", "system", "volumeName"),
     "csi": _csi,
     "ephemeral": _ephemeral,
     "image": _image,

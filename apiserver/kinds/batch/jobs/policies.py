@@ -94,9 +94,7 @@ def _exit_codes(
     for index, value in enumerate(values):
         if found.operator == "In" and value == 0:
             yield field.invalid(f"{at}[{index}]", value, "must not be 0 for the In operator")
-        if value in seen:
-            yield field.duplicate(f"{at}[{index}]", value)
-        seen.add(value)
+        yield from field.unique(f"{at}[{index}]", value, seen)
     if values != sorted(values):
         yield field.invalid(at, values, "must be ordered")
 

@@ -82,6 +82,4 @@ def _health(path: str, resource: core.ResourceStatus) -> Iterator[Cause]:
     for index, each in enumerate(resource.resources):
         at = f"{path}.resources[{index}]"
         yield from field.one_of(f"{at}.health", each.health, _HEALTH)
-        if each.resourceID in seen:
-            yield field.duplicate(f"{at}.resourceID", each.resourceID)
-        seen.add(each.resourceID)
+        yield from field.unique(f"{at}.resourceID", each.resourceID, seen)

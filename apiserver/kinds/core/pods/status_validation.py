@@ -79,9 +79,7 @@ def _claims(pod: core.Pod) -> list[Cause]:
         if claim.name not in known:
             problem = "must match the name of an entry in `spec.resourceClaims`"
             errors.append(field.invalid(f"{at}.name", claim.name, problem))
-        if claim.name in seen:
-            errors.append(field.duplicate(f"{at}.name", claim.name))
-        seen.add(claim.name)
+        errors += field.unique(f"{at}.name", claim.name, seen)
         if claim.HasField("resourceClaimName"):
             errors += field.problems(
                 f"{at}.name", claim.resourceClaimName, names.dns_subdomain(claim.resourceClaimName)

@@ -57,9 +57,7 @@ def _families(spec: core.ServiceSpec) -> Iterator[Cause]:
     for index, family in enumerate(spec.ipFamilies):
         at = f"spec.ipFamilies[{index}]"
         yield from field.one_of(at, family, _FAMILIES)
-        if family in seen:
-            yield field.duplicate(at, family)
-        seen.add(family)
+        yield from field.unique(at, family, seen)
     if spec.HasField("ipFamilyPolicy") and spec.ipFamilyPolicy not in _POLICIES:
         yield field.not_supported("spec.ipFamilyPolicy", spec.ipFamilyPolicy, _POLICIES)
 

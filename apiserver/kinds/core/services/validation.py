@@ -86,9 +86,7 @@ def _port(path: str, port: core.ServicePort, seen: set[str], *, named: bool) -> 
     errors: list[Cause] = []
     if port.name:
         errors += field.problems(f"{path}.name", port.name, names.dns_label(port.name))
-        if port.name in seen:
-            errors.append(field.duplicate(f"{path}.name", port.name))
-        seen.add(port.name)
+        errors += field.unique(f"{path}.name", port.name, seen)
     elif named:
         errors.append(field.required(f"{path}.name"))
     errors += addresses.port(f"{path}.port", port.port)
