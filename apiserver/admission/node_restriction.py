@@ -36,17 +36,6 @@ _KUBELET_LABELS = frozenset(
         "beta.kubernetes.io/arch",
     }
 )
-_HANDLED = frozenset(
-    {
-        kinds.POD,
-        kinds.NODE,
-        kinds.PERSISTENT_VOLUME_CLAIM,
-        kinds.SERVICE_ACCOUNT,
-        kinds.LEASE,
-        kinds.CSI_NODE,
-        kinds.RESOURCE_SLICE,
-    }
-)
 
 
 class NodeRestriction(Plugin):
@@ -66,7 +55,7 @@ class NodeRestriction(Plugin):
         }
 
     def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
-        return kind in _HANDLED
+        return kind in self._checks
 
     async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
         user = request.origin.user

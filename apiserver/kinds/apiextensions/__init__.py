@@ -1,3 +1,1 @@
-"""The kinds of the API group apiextensions: a module for each, with its `RULES`; see
-`nominee.apiserver.kinds`.
-"""
+"""The kinds of the API group apiextensions, each with its `RULES`; see `nominee.apiserver.kinds`."""

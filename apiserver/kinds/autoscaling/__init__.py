@@ -1,3 +1,1 @@
-"""The kinds of the API group autoscaling: a module for each, with its `RULES`; see
-`nominee.apiserver.kinds`.
-"""
+"""The kinds of the API group autoscaling, each with its `RULES`; see `nominee.apiserver.kinds`."""

@@ -1,3 +1,1 @@
-"""The kinds of the API group certificates: a module for each, with its `RULES`; see
-`nominee.apiserver.kinds`.
-"""
+"""The kinds of the API group certificates, each with its `RULES`; see `nominee.apiserver.kinds`."""

@@ -1,3 +1,1 @@
-"""The kinds of the API group coordination: a module for each, with its `RULES`; see
-`nominee.apiserver.kinds`.
-"""
+"""The kinds of the API group coordination, each with its `RULES`; see `nominee.apiserver.kinds`."""

@@ -1,3 +1,1 @@
-"""The kinds of the API group discovery: a module for each, with its `RULES`; see
-`nominee.apiserver.kinds`.
-"""
+"""The kinds of the API group discovery, each with its `RULES`; see `nominee.apiserver.kinds`."""

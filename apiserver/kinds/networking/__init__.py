@@ -1,3 +1,1 @@
-"""The kinds of the API group networking: a module for each, with its `RULES`; see
-`nominee.apiserver.kinds`.
-"""
+"""The kinds of the API group networking, each with its `RULES`; see `nominee.apiserver.kinds`."""
