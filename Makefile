@@ -25,10 +25,11 @@ $(STAMP): requirements.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
 	@touch $@
 
-$(PB)/.generated: $(STAMP) proto/compile.py $(PROTOS)
+$(PB)/.generated: $(STAMP) proto/compile.py proto/schemas.py $(PROTOS)
 	@echo "setup: compiling $(words $(PROTOS)) protobuf files into $(PB)"
 	@rm -rf $(PB)
 	@$(BIN)/python proto/compile.py $(PB)
+	@$(BIN)/python proto/schemas.py $(PB)/releases
 	@touch $@
 
 check: setup

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from functools import lru_cache
+from functools import cache
 
-from nominee.apiserver.schema import schema_files as schemas
+from nominee.apiserver.schema import releases
 
 
 def of(described: str) -> str:
@@ -13,13 +12,23 @@ def of(described: str) -> str:
     schema, separator, name = described.partition("#")
     if not separator:
         return described
-    return _properties(schema).get(name, "")
+    return _descriptions().get(schema, {}).get(name, "")
 
 
-@lru_cache(maxsize=64)
-def _properties(schema: str) -> dict[str, str]:
-    directory = schemas.directory(schemas.newest())
-    if directory is None:
-        return {}
-    document = json.loads((directory / f"{schema}.json").read_bytes())
-    return {name: each.get("description", "") for name, each in document.get("properties", {}).items()}
+@cache
+def _descriptions() -> dict[str, dict[str, str]]:
+    """Return the descriptions of the fields of each schema in the newest release."""
+    return {
+        _short(name): {
+            field: each["description"]
+            for field, each in schema.get("properties", {}).items()
+            if "description" in each
+        }
+        for name, schema in (releases.definitions(releases.newest()) or {}).items()
+    }
+
+
+def _short(name: str) -> str:
+    """Return `podstatus-v1` of io.k8s.api.core.v1.PodStatus, `scale-autoscaling-v1` of other groups."""
+    *_, group, version, kind = name.split(".")
+    return f"{kind}-{version}".lower() if group == "core" else f"{kind}-{group}-{version}".lower()

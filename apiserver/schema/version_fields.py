@@ -1,18 +1,17 @@
 """Fields that the emulated version does not have: they are dropped from bodies, as unknown fields are.
 
-The schema files of Kubernetes' releases list the fields of each version, whatever the feature gates. They are
+The definitions of Kubernetes' releases list the fields of each version, whatever the feature gates. They are
 read with the first object, and only when the emulated version is older than the wire table.
 `stored_fields.py` drops the same fields from objects in etcd.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from nominee.apiserver.schema import schema_files as schemas
+from nominee.apiserver.schema import releases
 from nominee.machinery.features.gates import Version
 from nominee.machinery.wire.schema import Field, messages
 
@@ -71,11 +70,8 @@ def _drop(message: Any, parts: tuple[Part, ...], prefix: str, found: list[str]) 
 @cache
 def _definitions(version: Version) -> dict[str, frozenset[str]]:
     """Return the properties of each schema; empty for a release without schemas."""
-    directory = schemas.directory(version)
-    if directory is None:
-        return {}
-    document = json.loads((directory / "_definitions.json").read_bytes())["$defs"]
-    return {name: frozenset(schema.get("properties", ())) for name, schema in document.items()}
+    found = releases.definitions(version) or {}
+    return {name: frozenset(schema.get("properties", ())) for name, schema in found.items()}
 
 
 def _schema_name(full_name: str) -> str:

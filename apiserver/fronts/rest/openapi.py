@@ -16,7 +16,7 @@ from nominee.apiserver.chain import problems
 from nominee.apiserver.fronts.rest import discovery, openapi_protobuf
 from nominee.apiserver.fronts.rest.http import Answer, Request
 from nominee.apiserver.fronts.rest.media import JSON, accepted_media_types
-from nominee.apiserver.schema import schema_files as schemas
+from nominee.apiserver.schema import releases
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.features.gates import Version
@@ -58,14 +58,13 @@ def _tagged(request: Request, body: bytes, form: str = JSON) -> Answer:
 
 
 def _known_version(version: Version) -> Version:
-    return version if schemas.directory(version) is not None else schemas.newest()
+    return version if version in releases.versions() else releases.newest()
 
 
 def _definitions(version: Version) -> dict[str, Any]:
-    directory = schemas.directory(version)
-    if directory is None:
+    found = releases.definitions(version)
+    if found is None:
         raise problems.not_served()
-    found: dict[str, Any] = json.loads((directory / "_definitions.json").read_bytes())["$defs"]
     return found
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from nominee.apiserver.schema import schema_files
+from nominee.apiserver.schema import releases
 from nominee.machinery.features.gates import Version
 from nominee.machinery.wire.schema import messages
 
@@ -13,9 +11,9 @@ def test_every_field_of_the_table_is_in_a_schema() -> None:
     """docs/changing.md says so: an older emulated version drops each field without code of its own."""
     properties: dict[str, set[str]] = {}
     for version in (Version(1, 36), Version(1, 37)):
-        directory = schema_files.directory(version)
-        assert directory is not None
-        for name, schema in json.loads((directory / "_definitions.json").read_bytes())["$defs"].items():
+        definitions = releases.definitions(version)
+        assert definitions is not None
+        for name, schema in definitions.items():
             properties.setdefault(name, set()).update(schema.get("properties", ()))
     absent = [
         f"{name}.{field.json_name}"
