@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,8 +22,8 @@ _POSITIVE = Duration(above_zero=True)
 @click.option(
     "--node-monitor-grace-period",
     type=_POSITIVE,
-    default=None,
-    show_default="50s",
+    default="50s",
+    show_default=True,
     help="How long a node without a renewed lease stays Ready.",
 )
 @click.option(
@@ -69,30 +70,15 @@ _POSITIVE = Duration(above_zero=True)
 )
 def main(
     process: Process,
-    controllers: str,
-    node_monitor_period: float,
-    node_monitor_grace_period: float | None,
-    terminated_pod_gc_threshold: int,
-    terminated_pod_gc_period: float,
-    pod_gc_quarantine: float,
-    root_ca_file: Path | None,
     cluster_signing_cert_file: Path | None,
     cluster_signing_key_file: Path | None,
     cluster_signing_duration: float,
+    **values: Any,
 ) -> None:
     """Run the controllers: volumes, workloads, disruption budgets, nodes, Services, garbage collection."""
-    select_controllers(controllers)
+    select_controllers(values["controllers"])
     signing = _signing(cluster_signing_cert_file, cluster_signing_key_file, cluster_signing_duration)
-    options = Options(
-        controllers=controllers,
-        node_monitor_period=node_monitor_period,
-        node_monitor_grace_period=node_monitor_grace_period or 50.0,
-        terminated_pod_gc_threshold=terminated_pod_gc_threshold,
-        terminated_pod_gc_period=terminated_pod_gc_period,
-        pod_gc_quarantine=pod_gc_quarantine,
-        root_ca_file=root_ca_file,
-        signing=signing,
-    )
+    options = Options(signing=signing, **values)
     process.run(lambda: run_manager(process, options))
 
 

@@ -12,7 +12,7 @@ from nominee.kubelet.instructions import Instruction, QueueSync, SyncCause
 from nominee.kubelet.node.state import NodeState
 from nominee.kubelet.pod_sync import sync
 from nominee.kubelet.pods.record import PodRecord
-from nominee.machinery.api.objects import resource_version_of
+from nominee.machinery.api.objects import copy_of, resource_version_of
 from nominee.machinery.api.pb import core
 
 
@@ -96,8 +96,7 @@ def _on_change(
         reconciled = pod
         if spec_changed:
             # Both at once (the watch was slow): one after the other, as a kubelet in time would see it.
-            reconciled = core.Pod()
-            reconciled.CopyFrom(pod)
+            reconciled = copy_of(pod)
             reconciled.spec.CopyFrom(old.spec)
             reconciled.metadata.generation = old.metadata.generation
         manager.on_pod_reconciled(node, events.PodReconciled(pod=reconciled, at=at), out)

@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from nominee.autoscaler.planning.forkable_table import ForkableTable
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Kind
-from nominee.machinery.api.objects import is_controlled_by, key_of
+from nominee.machinery.api.objects import copy_of, is_controlled_by, key_of
 from nominee.machinery.api.pb import core, devices
 from nominee.scheduler.framework.environment import EMPTY_LISTER
 from nominee.scheduler.framework.interface import Lister
@@ -193,8 +193,7 @@ class DynamicResources:
 
 
 def _copy(claim: Claim) -> Claim:
-    copy = Claim()
-    copy.CopyFrom(claim)
+    copy = copy_of(claim)
     return copy
 
 

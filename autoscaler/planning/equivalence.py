@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from nominee.autoscaler.planning.pods import controller_of
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 from nominee.scheduler.framework.types import PodInfo
 
@@ -55,8 +56,7 @@ def _without_projected_volumes(spec: core.PodSpec) -> core.PodSpec:
     projected = {one.name for one in spec.volumes if one.volumeSource.HasField("projected")}
     if not projected:
         return spec
-    copy = core.PodSpec()
-    copy.CopyFrom(spec)
+    copy = copy_of(spec)
     _retain(copy.volumes, lambda volume: volume.name not in projected)
     for container in (*copy.initContainers, *copy.containers):
         _retain(container.volumeMounts, lambda mount: mount.name not in projected)

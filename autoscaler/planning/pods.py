@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nominee.autoscaler.planning import annotation_keys
 from nominee.machinery.api import objects
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, meta
 from nominee.machinery.runtime.clock import from_time
 
@@ -72,8 +73,7 @@ def unbound(pod: core.Pod) -> core.Pod:
     """Return the pod without its node, as its controller would create it again."""
     if not pod.spec.nodeName:
         return pod
-    copy = core.Pod()
-    copy.CopyFrom(pod)
+    copy = copy_of(pod)
     copy.spec.ClearField("nodeName")
     return copy
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from nominee.autoscaler.planning.taints import has_startup_taint
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 
 _NOT_READY_TAINTS = frozenset(
@@ -57,8 +58,7 @@ def filter_out_unready(
 
 
 def _not_ready_copy(node: core.Node) -> core.Node:
-    copy = core.Node()
-    copy.CopyFrom(node)
+    copy = copy_of(node)
     for condition in copy.status.conditions:
         if condition.type == "Ready":
             condition.status = "False"

@@ -15,6 +15,7 @@ from nominee.autoscaler.planning.scale_down_input import NodeToBeRemoved, ScaleD
 from nominee.autoscaler.planning.scheduling_hints import SchedulingHints
 from nominee.autoscaler.planning.unremovable import Reason, Unremovable, UnremovableNodes
 from nominee.autoscaler.planning.utilization import Utilization
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 from nominee.scheduler.framework.types import NodeInfo
 
@@ -97,8 +98,7 @@ class RemovalSimulator:
             for pod in pods:
                 inputs.snapshot.unschedule_pod(pod, name)
             inputs.snapshot.remove_node(name)
-            copy = core.Node()
-            copy.CopyFrom(node)
+            copy = copy_of(node)
             copy.spec.taints.add(key=taints.TO_BE_DELETED, value=str(int(inputs.at.now)), effect="NoSchedule")
             inputs.snapshot.add_node(NodeInfo(name, copy))
             unschedulable = inputs.snapshot.try_schedule_pods(

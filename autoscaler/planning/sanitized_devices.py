@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nominee.autoscaler.planning.dynamic_resources import Claim, Slice
-from nominee.machinery.api.objects import is_controlled_by
+from nominee.machinery.api.objects import copy_of, is_controlled_by
 from nominee.machinery.api.pb import core
 
 
@@ -19,8 +19,7 @@ def sanitized_slices(slices: Iterable[Slice], node_name: str, suffix: str) -> tu
     """
     copies = []
     for each in slices:
-        copy = Slice()
-        copy.CopyFrom(each)
+        copy = copy_of(each)
         copy.metadata.name = f"{each.metadata.name}-{suffix}"
         copy.metadata.uid = f"{each.metadata.uid}-{suffix}"
         copy.spec.pool.name = f"{each.spec.pool.name}-{suffix}"
@@ -47,8 +46,7 @@ def sanitized_claims(
 
 
 def _claim_copy(claim: Claim, owner: core.Pod, pod: core.Pod, suffix: str) -> Claim:
-    new = Claim()
-    new.CopyFrom(claim)
+    new = copy_of(claim)
     new.metadata.name = f"{claim.metadata.name}-{suffix}"
     new.metadata.uid = f"{claim.metadata.uid}-{suffix}"
     for reference in new.metadata.ownerReferences:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from nominee.autoscaler.planning import annotation_keys
 from nominee.autoscaler.planning.dynamic_resources import Claim, Slice
 from nominee.autoscaler.planning.sanitized_devices import sanitized_claims, sanitized_slices
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
@@ -53,8 +54,7 @@ class TemplateNode(NodeInfo):
 def fresh_node_info(template: TemplateNode, suffix: str, *, upcoming: bool = False) -> TemplateNode:
     """Return a node like the template, whose name is the template's with `suffix`."""
     assert template.node is not None
-    node = core.Node()
-    node.CopyFrom(template.node)
+    node = copy_of(template.node)
     node.metadata.name = node.metadata.labels[annotation_keys.HOSTNAME_LABEL] = f"{template.name}-{suffix}"
     if upcoming:
         node.metadata.annotations[annotation_keys.UPCOMING_NODE] = "true"
@@ -62,8 +62,7 @@ def fresh_node_info(template: TemplateNode, suffix: str, *, upcoming: bool = Fal
 
 
 def _pod_copy(pod: core.Pod, node_name: str, suffix: str) -> core.Pod:
-    copy = core.Pod()
-    copy.CopyFrom(pod)
+    copy = copy_of(pod)
     copy.metadata.name, copy.metadata.uid = f"{pod.metadata.name}-{suffix}", f"{pod.metadata.uid}-{suffix}"
     copy.spec.nodeName = node_name
     for status in copy.status.resourceClaimStatuses:

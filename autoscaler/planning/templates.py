@@ -13,7 +13,7 @@ from nominee.autoscaler.planning.observation import CloudView, DaemonSet, NodeGr
 from nominee.autoscaler.planning.sanitized_devices import has_devices_of
 from nominee.autoscaler.planning.snapshot import ClusterSnapshot
 from nominee.autoscaler.planning.template_node import TemplateNode
-from nominee.machinery.api.objects import get_condition
+from nominee.machinery.api.objects import copy_of, get_condition
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import from_time
 from nominee.machinery.scheduling.node_affinity import matches
@@ -123,8 +123,7 @@ def _is_good_example(node: core.Node, now: float) -> bool:
 
 def _sanitized_node(group: NodeGroup, node: core.Node) -> core.Node:
     """Return a copy named after the group, without transient taints."""
-    copy = core.Node()
-    copy.CopyFrom(node)
+    copy = copy_of(node)
     name = f"template-node-for-{group.id}"
     copy.metadata.name = copy.metadata.labels[annotation_keys.HOSTNAME_LABEL] = name
     copy.metadata.uid = f"template-{group.id}"

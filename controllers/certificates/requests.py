@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import certificates
 
 if TYPE_CHECKING:
@@ -94,8 +95,7 @@ def approve(
     request: certificates.CertificateSigningRequest, subresource: Subresource
 ) -> certificates.CertificateSigningRequest:
     """Return the request with the condition Approved, since its user may create the subresource."""
-    new = certificates.CertificateSigningRequest()
-    new.CopyFrom(request)
+    new = copy_of(request)
     message = _APPROVALS[subresource]
     new.status.conditions.add(type="Approved", status="True", reason="AutoApproved", message=message)
     return new
@@ -105,8 +105,7 @@ def fail(
     request: certificates.CertificateSigningRequest, message: str
 ) -> certificates.CertificateSigningRequest:
     """Return the request with the condition Failed, since its signer refuses it."""
-    new = certificates.CertificateSigningRequest()
-    new.CopyFrom(request)
+    new = copy_of(request)
     reason = "SignerValidationFailure"
     new.status.conditions.add(type="Failed", status="True", reason=reason, message=message)
     return new

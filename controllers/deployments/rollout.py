@@ -12,7 +12,7 @@ from typing import Final
 
 from nominee.controllers.deployments import progress, sets, sizes
 from nominee.controllers.planned_events import PlannedEvent
-from nominee.machinery.api.objects import get_condition, is_terminating
+from nominee.machinery.api.objects import copy_of, get_condition, is_terminating
 from nominee.machinery.api.pb import apps
 from nominee.machinery.api.selectors import parse_int64
 from nominee.machinery.wire.codec import to_json
@@ -112,9 +112,7 @@ class _Work:
         return before != size
 
     def update(self, each: apps.ReplicaSet, event: PlannedEvent | None = None) -> None:
-        final = apps.ReplicaSet()
-        final.CopyFrom(each)
-        self.actions.append(UpdateSet(final, event))
+        self.actions.append(UpdateSet(copy_of(each), event))
 
 
 def sync(
@@ -130,8 +128,8 @@ def sync(
     `running`: uids of sets that have pods which have not ended (those being deleted among them). `now` in
     epoch seconds; `terminating` as in `progress.count_replicas`.
     """
-    work = _Work(_copy(deployment), [], now, terminating, running)
-    work.sets = [_copy(each) for each in sorted(replica_sets, key=sets.age_order)]
+    work = _Work(copy_of(deployment), [], now, terminating, running)
+    work.sets = [copy_of(each) for each in sorted(replica_sets, key=sets.age_order)]
     if not _selects(deployment):
         note = "This deployment is selecting all pods. A non-empty selector is required."
         work.actions.append(RecordEvent(PlannedEvent("SelectingAll", note, "Warning")))
@@ -156,12 +154,6 @@ def sync(
     else:
         _roll(work)
     return _outcome(work, deployment)
-
-
-def _copy(obj: sets.T) -> sets.T:
-    made = type(obj)()
-    made.CopyFrom(obj)
-    return made
 
 
 def _selects(deployment: apps.Deployment) -> bool:
@@ -223,8 +215,7 @@ def _find_or_make_new(work: _Work) -> apps.ReplicaSet:
     event = (
         PlannedEvent("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}") if size else None
     )
-    final = _copy(made)
-    work.actions.append(CreateSet(final, event))
+    work.actions.append(CreateSet(copy_of(made), event))
     work.new = made
     work.sets.append(made)
     _note_revision(work, made, "NewReplicaSetCreated", f'Created new replica set "{name}"')
@@ -414,7 +405,7 @@ def _count(work: _Work, *, judged: bool = False) -> None:
 
 def create_failed(deployment: apps.Deployment, message: str, now: float) -> apps.Deployment:
     """Return the deployment with the condition that says why its new replica set was not created."""
-    failed = _copy(deployment)
+    failed = copy_of(deployment)
     if progress.has_deadline(deployment):
         row = progress.condition(progress.PROGRESSING, "False", progress.CREATE_ERROR, message, now)
         progress.put(failed.status, row)
@@ -423,7 +414,7 @@ def create_failed(deployment: apps.Deployment, message: str, now: float) -> apps
 
 def count_collision(deployment: apps.Deployment) -> apps.Deployment:
     """Return the deployment with one more collision: another owner's replica set has the name."""
-    counted = _copy(deployment)
+    counted = copy_of(deployment)
     counted.status.collisionCount += 1
     return counted
 

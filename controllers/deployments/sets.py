@@ -6,15 +6,11 @@ Source: kube-controller-manager 1.36, pkg/controller/deployment/util.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
-from nominee.machinery.api.objects import controller_of, is_terminating, owner_reference
+from nominee.machinery.api.objects import owner_reference
 from nominee.machinery.api.pb import apps, core
-from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.wire.codec import to_json
-
-T = TypeVar("T", apps.Deployment, apps.ReplicaSet)
 
 HASH_LABEL: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
@@ -53,34 +49,6 @@ def _comparable(template: core.PodTemplateSpec) -> object:
 def same_template(one: core.PodTemplateSpec, other: core.PodTemplateSpec) -> bool:
     """Report whether two templates are equal but for the hash label."""
     return _comparable(one) == _comparable(other)
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedSets:
-    """The sets that a deployment owns, adopts and releases."""
-
-    owned: tuple[apps.ReplicaSet, ...]
-    adopt: tuple[apps.ReplicaSet, ...]
-    release: tuple[apps.ReplicaSet, ...]
-
-
-def claim(deployment: apps.Deployment, sets: Iterable[apps.ReplicaSet]) -> ClaimedSets:
-    """Return own sets, matching orphans (to adopt) and own sets that no longer match (to release)."""
-    selector = LabelSelector.from_message(deployment.spec.selector)
-    ending = is_terminating(deployment)
-    owned, adopt, release = [], [], []
-    for each in sets:
-        owner = controller_of(each)
-        matches = selector.matches(each.metadata.labels)
-        if owner is None:
-            if matches and not ending and not is_terminating(each):
-                adopt.append(each)
-        elif owner.uid == deployment.metadata.uid:
-            if matches:
-                owned.append(each)
-            elif not ending:
-                release.append(each)
-    return ClaimedSets(tuple(owned), tuple(adopt), tuple(release))
 
 
 def age_order(each: apps.ReplicaSet) -> tuple[int, str]:

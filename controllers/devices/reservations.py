@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nominee.controllers.devices.templates import is_done
-from nominee.machinery.api.objects import controller_of, is_controlled_by
+from nominee.machinery.api.objects import controller_of, copy_of, is_controlled_by
 from nominee.machinery.api.pb import core, devices
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -36,8 +36,7 @@ def plan(
     terminating = claim.metadata.HasField("deletionTimestamp")
     new: devices.ResourceClaim | None = None
     if len(consumers) < len(claim.status.reservedFor) or (terminating and has_finalizer and not consumers):
-        new = devices.ResourceClaim()
-        new.CopyFrom(claim)
+        new = copy_of(claim)
         del new.status.reservedFor[:]
         new.status.reservedFor.extend(consumers)
         if not consumers and has_finalizer:
@@ -71,8 +70,7 @@ def reserved_for(pod: core.Pod, claim: devices.ResourceClaim) -> devices.Resourc
     """Return the claim with the pod as one more consumer, None where that is not up to the controller."""
     if not needs_reservation(pod, claim):
         return None
-    new = devices.ResourceClaim()
-    new.CopyFrom(claim)
+    new = copy_of(claim)
     new.status.reservedFor.add(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
     return new
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from nominee.machinery.api.claim_templates import POD_CLAIM_NAME
-from nominee.machinery.api.objects import is_controlled_by
+from nominee.machinery.api.objects import has_ended, is_controlled_by
 from nominee.machinery.api.pb import core, devices
 
 
@@ -49,6 +49,6 @@ def claim_names(pod: core.Pod) -> list[str]:
 
 def is_done(pod: core.Pod) -> bool:
     """Report whether the pod has ended, or will never start."""
-    if pod.status.phase in ("Succeeded", "Failed"):
+    if has_ended(pod):
         return True
     return pod.metadata.HasField("deletionTimestamp") and not pod.spec.nodeName

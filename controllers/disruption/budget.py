@@ -14,7 +14,9 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import (
     condition_is,
     controller_of,
+    copy_of,
     get_condition,
+    has_ended,
     is_terminating,
     set_condition,
 )
@@ -160,21 +162,16 @@ def recheck_seconds(status: policy.PodDisruptionBudgetStatus, now_seconds: float
 def _set_condition(
     status: policy.PodDisruptionBudgetStatus, value: str, reason: str, message: str, now: meta.Time
 ) -> None:
-    row = get_condition(status.conditions, CONDITION)
-    if row is None:
-        row = status.conditions.add(type=CONDITION)
-    if row.status != value:
-        row.lastTransitionTime.CopyFrom(now)
-    row.status, row.reason, row.message = value, reason, message
+    row = meta.Condition(type=CONDITION, status=value, reason=reason, message=message)
     row.observedGeneration = status.observedGeneration
+    set_condition(status.conditions, row, now)
 
 
 def failed_status(
     budget: policy.PodDisruptionBudget, failure: str, now: meta.Time
 ) -> policy.PodDisruptionBudgetStatus:
     """Return the status of a budget that cannot be computed: it allows nothing, the rest stays as it was."""
-    status = policy.PodDisruptionBudgetStatus()
-    status.CopyFrom(budget.status)
+    status = copy_of(budget.status)
     status.disruptionsAllowed = 0
     _set_condition(status, "False", "SyncFailed", failure, now)
     return status
@@ -218,7 +215,7 @@ def stale_disruption(pod: core.Pod, now_seconds: float) -> float | None:
 
     It is stale when the pod was not deleted within two minutes.
     """
-    if is_terminating(pod) or pod.status.phase in ("Succeeded", "Failed"):
+    if is_terminating(pod) or has_ended(pod):
         return None
     target = get_condition(pod.status.conditions, "DisruptionTarget")
     if target is None or target.status != "True" or target.reason in KEPT_REASONS:
@@ -228,8 +225,7 @@ def stale_disruption(pod: core.Pod, now_seconds: float) -> float | None:
 
 def without_stale_disruption(pod: core.Pod, now: meta.Time) -> core.Pod | None:
     """Return the pod with DisruptionTarget=False, None where that changes nothing."""
-    new = core.Pod()
-    new.CopyFrom(pod)
+    new = copy_of(pod)
     stale = core.PodCondition(type="DisruptionTarget", status="False")
     return new if set_condition(new.status.conditions, stale, now) else None
 

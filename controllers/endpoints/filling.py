@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, discovery
 
 ENDPOINTS_MAX: Final = 100
@@ -133,8 +134,7 @@ def _kept(
 def _with(
     found: discovery.EndpointSlice, endpoints: list[discovery.Endpoint], labels: Labels | None
 ) -> discovery.EndpointSlice:
-    new = discovery.EndpointSlice()
-    new.CopyFrom(found)
+    new = copy_of(found)
     del new.endpoints[:]
     new.endpoints.extend(endpoints)
     if labels is not None:

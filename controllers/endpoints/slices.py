@@ -26,7 +26,7 @@ from nominee.controllers.endpoints.pods import (
     target_of,
 )
 from nominee.machinery.api.names import dns_subdomain_problems
-from nominee.machinery.api.objects import is_owned_by, is_terminating, owner_reference
+from nominee.machinery.api.objects import copy_of, is_owned_by, is_terminating, owner_reference
 from nominee.machinery.api.pb import core, discovery
 
 CONTROLLER: Final = "endpointslice-controller.k8s.io"
@@ -237,7 +237,6 @@ def _hint(writes: Writes, existing: Iterable[discovery.EndpointSlice], distribut
     touched = {found.metadata.name for found in (*writes.update, *writes.delete)}
     for found in existing:
         if found.metadata.name not in touched:
-            copy = discovery.EndpointSlice()
-            copy.CopyFrom(found)
+            copy = copy_of(found)
             if hints.hint(copy, distribution):
                 writes.update.append(copy)

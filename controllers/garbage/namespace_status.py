@@ -12,7 +12,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from nominee.machinery.api.kinds import Kind
-from nominee.machinery.api.objects import metadata_of, set_condition
+from nominee.machinery.api.objects import copy_of, metadata_of, set_condition
 from nominee.machinery.api.pb import core, meta
 
 CONTENT_FINALIZER: Final = "kubernetes"
@@ -114,8 +114,7 @@ def with_conditions(
     namespace: core.Namespace, rows: Sequence[core.NamespaceCondition], now: meta.Time
 ) -> core.Namespace | None:
     """Return the terminating namespace with these conditions, None where it has them."""
-    new = core.Namespace()
-    new.CopyFrom(namespace)
+    new = copy_of(namespace)
     changes = [set_condition(new.status.conditions, row, now) for row in rows]
     if namespace.status.phase != "Terminating":
         new.status.phase = "Terminating"
@@ -127,7 +126,6 @@ def without_content_finalizer(namespace: core.Namespace) -> core.Namespace | Non
     """Return the namespace without its content finalizer, None where it does not have it."""
     if CONTENT_FINALIZER not in namespace.spec.finalizers:
         return None
-    new = core.Namespace()
-    new.CopyFrom(namespace)
+    new = copy_of(namespace)
     new.spec.finalizers.remove(CONTENT_FINALIZER)
     return new

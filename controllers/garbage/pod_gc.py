@@ -8,15 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from nominee.machinery.api.objects import condition_is, is_terminating, set_condition
+from nominee.machinery.api.objects import condition_is, copy_of, has_ended, is_terminating, set_condition
 from nominee.machinery.api.pb import core, meta
 
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
-_ENDED: Final = ("Succeeded", "Failed")
-
-
-def has_ended(pod: core.Pod) -> bool:
-    return pod.status.phase in _ENDED
 
 
 def _age_order(pod: core.Pod) -> tuple[bool, int, str]:
@@ -77,8 +72,7 @@ def fail(pod: core.Pod, now: meta.Time, *, node_gone: bool) -> core.Pod | None:
     """Return the pod as Failed, to be written before its deletion; None where it has ended already."""
     if has_ended(pod):
         return None
-    new = core.Pod()
-    new.CopyFrom(pod)
+    new = copy_of(pod)
     new.status.phase = "Failed"
     new.status.observedGeneration = pod.metadata.generation
     if node_gone:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from nominee.machinery.api.objects import get_condition, set_condition
+from nominee.machinery.api.objects import copy_of, get_condition, set_condition
 from nominee.machinery.api.pb import coordination, core, meta
 
 _MONITORED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
@@ -54,8 +54,7 @@ def observe(
 
 def unknown_status(node: core.Node, now: meta.Time) -> core.Node | None:
     """Return the node with its conditions Unknown since its kubelet is silent, None for no change."""
-    new = core.Node()
-    new.CopyFrom(node)
+    new = copy_of(node)
     changed = False
     for name in _MONITORED:
         old = get_condition(node.status.conditions, name)
@@ -69,8 +68,7 @@ def unknown_status(node: core.Node, now: meta.Time) -> core.Node | None:
                 lastHeartbeatTime=node.metadata.creationTimestamp,
             )
         else:
-            condition = core.NodeCondition()
-            condition.CopyFrom(old)
+            condition = copy_of(old)
             condition.reason = "NodeStatusUnknown"
             condition.message = "Kubelet stopped posting node status."
         condition.status = "Unknown"
@@ -84,10 +82,8 @@ def unready_pod(pod: core.Pod, now: meta.Time) -> core.Pod | None:
     ready = get_condition(pod.status.conditions, "Ready")
     if ready is None or ready.status != "True":
         return None
-    new = core.Pod()
-    new.CopyFrom(pod)
-    row = core.PodCondition()
-    row.CopyFrom(ready)
+    new = copy_of(pod)
+    row = copy_of(ready)
     row.status = "False"
     set_condition(new.status.conditions, row, now)
     return new

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Kind
-from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.api.objects import copy_of, metadata_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources import quota
 from nominee.machinery.resources import resource_lists as amounts
@@ -49,8 +49,7 @@ def recount(resource_quota: core.ResourceQuota, total: Amounts) -> core.Resource
     hard = amounts.read(resource_quota.spec.hard)
     if amounts.read(resource_quota.status.hard) == hard and amounts.read(resource_quota.status.used) == total:
         return None
-    new = core.ResourceQuota()
-    new.CopyFrom(resource_quota)
+    new = copy_of(resource_quota)
     new.ClearField("status")
     amounts.write(hard, new.status.hard)
     amounts.write(total, new.status.used)

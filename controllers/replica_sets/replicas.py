@@ -6,14 +6,14 @@ Source: kube-controller-manager 1.36, pkg/controller/replicaset and controller_u
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from nominee.machinery.api.objects import (
     condition_is,
-    controller_of,
     get_condition,
+    has_ended,
     is_terminating,
     owner_reference,
 )
@@ -28,7 +28,7 @@ _PHASE_RANK: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 def is_active(pod: core.Pod) -> bool:
     """Report whether a pod counts as a replica: not ended, not terminating."""
-    return pod.status.phase not in ("Succeeded", "Failed") and not is_terminating(pod)
+    return not has_ended(pod) and not is_terminating(pod)
 
 
 def is_ready(pod: core.Pod) -> bool:
@@ -44,34 +44,6 @@ def is_available(pod: core.Pod, min_ready_seconds: int, now_seconds: float) -> b
         return True
     since = ready.lastTransitionTime
     return since.HasField("seconds") and since.seconds + min_ready_seconds <= now_seconds
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedPods:
-    """The pods that a replica set owns, adopts and releases."""
-
-    owned: tuple[core.Pod, ...]
-    adopt: tuple[core.Pod, ...]
-    release: tuple[core.Pod, ...]
-
-
-def claim(replica_set: apps.ReplicaSet, pods: Iterable[core.Pod]) -> ClaimedPods:
-    """Return own pods, matching orphans (to adopt) and own pods that no longer match (to release)."""
-    selector = LabelSelector.from_message(replica_set.spec.selector)
-    owned, adopt, release = [], [], []
-    for pod in pods:
-        owner = controller_of(pod)
-        matches = selector.matches(pod.metadata.labels)
-        if owner is not None:
-            if owner.uid != replica_set.metadata.uid:
-                continue
-            if matches:
-                owned.append(pod)
-            elif not is_terminating(replica_set):
-                release.append(pod)
-        elif matches and not is_terminating(replica_set) and is_active(pod):
-            adopt.append(pod)
-    return ClaimedPods(tuple(owned), tuple(adopt), tuple(release))
 
 
 def _cost(pod: core.Pod) -> int:
@@ -119,7 +91,7 @@ def to_delete(
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Scaling:
     """The number of pods to create, or the pods to delete; at most one of the two."""
 
     create: int = 0
@@ -131,17 +103,17 @@ def plan(
     active: Sequence[core.Pod],
     siblings_on_node: Mapping[str, int],
     now_seconds: float,
-) -> Plan:
+) -> Scaling:
     """Return the creations and deletions that bring the active pods to spec.replicas."""
     if is_terminating(replica_set):
-        return Plan()
+        return Scaling()
     difference = len(active) - replica_set.spec.replicas
     if difference < 0:
-        return Plan(create=min(-difference, BURST_MAX))
+        return Scaling(create=min(-difference, BURST_MAX))
     if difference > 0:
         count = min(difference, BURST_MAX)
-        return Plan(delete=tuple(to_delete(active, count, siblings_on_node, now_seconds)))
-    return Plan()
+        return Scaling(delete=tuple(to_delete(active, count, siblings_on_node, now_seconds)))
+    return Scaling()
 
 
 def pod_of(replica_set: apps.ReplicaSet) -> core.Pod:
@@ -183,9 +155,7 @@ def status_of(
     )
     status.observedGeneration = replica_set.metadata.generation
     if terminating:
-        status.terminatingReplicas = sum(
-            is_terminating(pod) and pod.status.phase not in ("Succeeded", "Failed") for pod in pods
-        )
+        status.terminatingReplicas = sum(is_terminating(pod) and not has_ended(pod) for pod in pods)
     old = get_condition(replica_set.status.conditions, "ReplicaFailure")
     if failure:
         if old is not None:

@@ -15,7 +15,7 @@ from nominee.controllers.planned_events import PlannedEvent
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_conflict, is_not_found
 from nominee.machinery.api.kinds import Kind, M, Object
-from nominee.machinery.api.objects import ObjectKey, controller_of, key_of
+from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of, key_of, metadata_of
 from nominee.machinery.api.pb import core, discovery
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.client.informer import IndexFunction, Informer
@@ -161,6 +161,13 @@ class Runner(ABC):
     async def run(self) -> None:
         """Run until cancelled."""
 
+    async def drop_finalizer(self, obj: Object | Message, finalizer: str) -> None:
+        """Remove a finalizer from an object that has it."""
+        if finalizer in metadata_of(obj).finalizers:
+            new = copy_of(cast("Message", obj))
+            metadata_of(new).finalizers.remove(finalizer)
+            await self.client.update(new)
+
     def record(self, regarding: Message, event: PlannedEvent | None) -> None:
         """Record an event about an object or an ObjectReference; None is no event."""
         if event is not None:
@@ -171,8 +178,8 @@ class Worker(Runner, Generic[K]):
     """A runner that reconciles keys: `reconcile` is called for one key by one worker at a time.
 
     A key whose reconciliation raises comes back after its back-off. StatusError and FailpointError are
-    logged, but not a conflict (409) or NotFound: the informer will soon have the newer object. Any other
-    exception is logged with its traceback.
+    logged, but not a conflict (409) or NotFound: the informer will soon have the newer object. Every
+    other exception is logged with its traceback.
     """
 
     workers = 4
@@ -211,11 +218,7 @@ class Controller(Worker[ObjectKey]):
     def watch(self, kind: Kind[M]) -> Informer[M]:
         """Return the shared informer of a kind; its objects' keys go to this controller's queue."""
         informer = self.context.informers.of(kind)
-        informer.add_handler(
-            on_add=self._enqueue,
-            on_update=lambda _old, new: self._enqueue(new),
-            on_delete=lambda obj, _stale: self._enqueue(obj),
-        )
+        informer.on_change(self._enqueue)
         return informer
 
     def _enqueue(self, obj: Object | Message) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, is_not_found
-from nominee.machinery.api.objects import set_condition
+from nominee.machinery.api.errors import ignoring, is_not_found
+from nominee.machinery.api.objects import copy_of, set_condition
 from nominee.machinery.api.pb import core, meta
 from nominee.machinery.client.api_client import Client
 
 
 async def disrupt(client: Client, pod: core.Pod, now: meta.Time, *, reason: str, message: str) -> None:
     """Set DisruptionTarget and delete the pod with this uid. Raises: StatusError, but not for NotFound."""
-    marked = core.Pod()
-    marked.CopyFrom(pod)
+    marked = copy_of(pod)
     condition = core.PodCondition(
         type="DisruptionTarget",
         status="True",
@@ -22,8 +21,5 @@ async def disrupt(client: Client, pod: core.Pod, now: meta.Time, *, reason: str,
     )
     if set_condition(marked.status.conditions, condition, now):
         await client.update(marked, subresource="status")
-    try:
+    with ignoring(is_not_found):
         await client.delete(kinds.POD, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
-    except StatusError as error:
-        if not is_not_found(error):
-            raise

@@ -20,6 +20,7 @@ from nominee.controllers.volumes.steps import (
     UpdateVolume,
     UpdateVolumeStatus,
 )
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, storage
 from nominee.machinery.scheduling.volume_matching import (
     BIND_COMPLETED,
@@ -59,18 +60,6 @@ class ClaimView:
     """The name of the cluster's default class, "" if it has no such class."""
 
 
-def _copy_claim(claim: core.PersistentVolumeClaim) -> core.PersistentVolumeClaim:
-    new = core.PersistentVolumeClaim()
-    new.CopyFrom(claim)
-    return new
-
-
-def _copy_volume(volume: core.PersistentVolume) -> core.PersistentVolume:
-    new = core.PersistentVolume()
-    new.CopyFrom(volume)
-    return new
-
-
 def best_match(view: ClaimView) -> core.PersistentVolume | None:
     """Return the volume that a claim without one gets: a prebound one, else the best that is available.
 
@@ -100,7 +89,7 @@ def _bind_volume(volume: core.PersistentVolume, claim: core.PersistentVolumeClai
     if bound is not volume:
         return UpdateVolume(bound)
     if volume.status.phase != "Bound":
-        new = _copy_volume(volume)
+        new = copy_of(volume)
         new.status.phase = "Bound"
         new.status.ClearField("message")
         new.status.ClearField("reason")
@@ -112,13 +101,13 @@ def _bind_claim(claim: core.PersistentVolumeClaim, volume: core.PersistentVolume
     """Return the write that the claim still needs for the binding."""
     annotations = claim.metadata.annotations
     if claim.spec.volumeName != volume.metadata.name or BIND_COMPLETED not in annotations:
-        new = _copy_claim(claim)
+        new = copy_of(claim)
         if claim.spec.volumeName != volume.metadata.name:
             new.spec.volumeName = volume.metadata.name
             new.metadata.annotations[BOUND_BY_CONTROLLER] = "yes"
         new.metadata.annotations[BIND_COMPLETED] = "yes"
         return UpdateClaim(new)
-    new = _copy_claim(claim)
+    new = copy_of(claim)
     _set_bound_status(new.status, volume)
     return UpdateClaimStatus(new) if new.status != claim.status else None
 
@@ -148,7 +137,7 @@ def _lost(claim: core.PersistentVolumeClaim, reason: str, note: str) -> Step | N
     """Return the write that reports a bound claim as lost, with its event."""
     if claim.status.phase == "Lost":
         return None
-    new = _copy_claim(claim)
+    new = copy_of(claim)
     new.status.phase = "Lost"
     for name in ("accessModes", "capacity", "currentVolumeAttributesClassName"):
         new.status.ClearField(name)
@@ -176,7 +165,7 @@ def _unbound_claim(view: ClaimView) -> Step | None:
     if volume is not None:
         return _bind_volume(volume, claim) or _bind_claim(claim, volume)
     if view.default_class and not has_class(claim):
-        new = _copy_claim(claim)
+        new = copy_of(claim)
         new.spec.storageClassName = view.default_class
         return UpdateClaim(new)  # KEP-3333
     if delays_binding(storage_class) and SELECTED_NODE not in claim.metadata.annotations:
@@ -215,7 +204,7 @@ def _ask_provisioner(claim: core.PersistentVolumeClaim, provisioner: str) -> Ste
     if provisioner == NO_PROVISIONER:
         return None
     if claim.metadata.annotations.get(names.STORAGE_PROVISIONER) != provisioner:
-        new = _copy_claim(claim)
+        new = copy_of(claim)
         new.metadata.annotations[names.STORAGE_PROVISIONER] = provisioner
         new.metadata.annotations[names.BETA_STORAGE_PROVISIONER] = provisioner
         return UpdateClaim(new)
@@ -268,6 +257,6 @@ def next_volume_step(volume: core.PersistentVolume, claim: core.PersistentVolume
 def _set_phase(volume: core.PersistentVolume, phase: str) -> Step | None:
     if volume.status.phase == phase:
         return None
-    new = _copy_volume(volume)
+    new = copy_of(volume)
     new.status.phase = phase
     return UpdateVolumeStatus(new)

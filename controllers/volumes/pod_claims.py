@@ -1,7 +1,11 @@
-"""The claims that a pod uses. Pure."""
+"""The claims that a pod uses. Pure.
+
+Source: kube-controller-manager 1.36, pkg/controller/volume/pvcprotection.
+"""
 
 from __future__ import annotations
 
+from nominee.machinery.api.objects import has_ended
 from nominee.machinery.api.pb import core
 
 
@@ -22,3 +26,13 @@ def waits_with(pod: core.Pod) -> list[str]:
     if pod.spec.nodeName:
         return []
     return [f"{pod.metadata.namespace}/{name}" for name in claims_of(pod)]
+
+
+def uses(pod: core.Pod, claim: core.PersistentVolumeClaim) -> bool:
+    """Report whether the pod protects the claim: it is on a node and has not ended."""
+    return (
+        pod.metadata.namespace == claim.metadata.namespace
+        and bool(pod.spec.nodeName)
+        and not has_ended(pod)
+        and claim.metadata.name in claims_of(pod)
+    )

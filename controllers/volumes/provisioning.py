@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nominee.controllers.volumes import annotations as names
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, storage
 from nominee.machinery.scheduling.volume_matching import (
     SELECTED_NODE,
@@ -137,8 +138,7 @@ def decide(
 
 def without_selected_node(claim: core.PersistentVolumeClaim) -> core.PersistentVolumeClaim:
     """Return the claim without its node, as it is given back to the scheduler."""
-    new = core.PersistentVolumeClaim()
-    new.CopyFrom(claim)
+    new = copy_of(claim)
     new.metadata.annotations.pop(SELECTED_NODE, None)
     return new
 
@@ -166,8 +166,6 @@ def volume_for(
     spec.capacity["storage"].CopyFrom(claim.spec.resources.requests["storage"])
     spec.accessModes.extend(claim.spec.accessModes)
     spec.storageClassName = class_of(claim)
-    if claim.spec.volumeAttributesClassName:
-        spec.volumeAttributesClassName = claim.spec.volumeAttributesClassName
     spec.persistentVolumeReclaimPolicy = storage_class.reclaimPolicy or "Delete"
     spec.volumeMode = claim.spec.volumeMode or "Filesystem"
     if claim.spec.volumeAttributesClassName:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from nominee.kubelet import addresses
 from nominee.kubelet.options import NodeShape
 from nominee.machinery.api import objects
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Version
 from nominee.machinery.resources.pod_resources import is_extended
@@ -143,8 +144,7 @@ def same_but_heartbeat(one: core.NodeStatus, other: core.NodeStatus) -> bool:
     """Return whether two statuses differ at most in heartbeat times."""
     copies = []
     for status in (one, other):
-        copy = core.NodeStatus()
-        copy.CopyFrom(status)
+        copy = copy_of(status)
         for condition in copy.conditions:
             condition.ClearField("lastHeartbeatTime")
         copies.append(copy)

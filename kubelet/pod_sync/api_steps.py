@@ -10,7 +10,7 @@ from nominee.kubelet.pod_sync.step import Pass
 from nominee.kubelet.pods.record import TERMINAL_PHASES, PodRecord
 from nominee.kubelet.status.patch import status_patch
 from nominee.kubelet.status.pod_status import View, build
-from nominee.machinery.api.objects import is_terminating, key_of, resource_version_of
+from nominee.machinery.api.objects import copy_of, is_terminating, key_of, resource_version_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire import presence
 
@@ -75,8 +75,7 @@ def _same_but_probe_times(status: core.PodStatus, base: core.PodStatus) -> bool:
     probed = {row.type: row.lastProbeTime for row in base.conditions}
     if all(row.lastProbeTime == probed.get(row.type, row.lastProbeTime) for row in status.conditions):
         return False
-    same = core.PodStatus()
-    same.CopyFrom(status)
+    same = copy_of(status)
     for row in same.conditions:
         if row.type in probed:
             row.lastProbeTime.CopyFrom(probed[row.type])

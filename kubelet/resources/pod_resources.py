@@ -13,6 +13,7 @@ from nominee.kubelet.resources.requirements import (
     RequirementsDocument,
     ResourceList,
 )
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import CPU, MEMORY, is_sidecar
 
@@ -115,8 +116,7 @@ def with_resources(pod: core.Pod, resources: PodResources, *, pod_level: bool) -
 
     With `pod_level` its pod-level resources are replaced too, or removed where `resources` have none.
     """
-    new = core.Pod()
-    new.CopyFrom(pod)
+    new = copy_of(pod)
     _replace(new.spec.initContainers, resources)
     _replace(new.spec.containers, resources)
     if pod_level:

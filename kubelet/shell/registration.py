@@ -14,6 +14,7 @@ from nominee.kubelet.options import Heartbeats
 from nominee.kubelet.shell.agent import Agent
 from nominee.kubelet.shell.points import LEASE_BEFORE, NODE_STATUS_BEFORE, REGISTER_AFTER, REGISTER_BEFORE
 from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import coordination, core
 from nominee.machinery.client.api_client import Client, retry_unavailable
 from nominee.machinery.patch.strategic_diff import diff_strategic
@@ -75,8 +76,7 @@ class Registrar:
         self._reported[agent.name] = now
 
     def _desired_status(self, agent: Agent, node: core.Node) -> core.NodeStatus:
-        status = core.NodeStatus()
-        status.CopyFrom(node.status)
+        status = copy_of(node.status)
         write_status(status, agent.identity, self.facts, self.clock.now())
         return status
 
@@ -94,8 +94,7 @@ class Registrar:
         try:
             if lease is None:
                 lease = await self._get_or_create(agent)
-            renewed = coordination.Lease()
-            renewed.CopyFrom(lease)
+            renewed = copy_of(lease)
             self._fill(renewed, agent)
             self._leases[agent.name] = await self.client.update(renewed)
         except errors.StatusError:

@@ -25,6 +25,7 @@ from nominee.kubelet.status.resize_conditions import (
 )
 from nominee.kubelet.status.resource_status import write_resources
 from nominee.machinery.api import objects
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, meta
 from nominee.machinery.resources.qos import recorded_qos_class
 from nominee.machinery.runtime import clock
@@ -78,8 +79,7 @@ def build(view: View, features: StatusFeatures) -> core.PodStatus:
     pod, sandbox = view.pod, view.sandbox
     if sandbox is not None and sandbox.running and not view.terminal:
         view = replace(view, outcome=None)
-    status = core.PodStatus()
-    status.CopyFrom(pod.status if view.base is None else view.base)
+    status = copy_of(pod.status if view.base is None else view.base)
     now = clock.to_time(view.now)
     if not status.qosClass:
         status.qosClass = recorded_qos_class(pod)

@@ -7,7 +7,8 @@ hold one `meta.Status`; the gRPC code comes from the HTTP code, so that a generi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
 
@@ -319,6 +320,16 @@ def is_retryable(error: BaseException | None) -> TypeGuard[StatusError]:
     return isinstance(error, StatusError) and (
         error.code in {429, 503, 504} or error.reason in {"ServerTimeout", "InternalError"}
     )
+
+
+@contextmanager
+def ignoring(*tests: Callable[[StatusError], bool]) -> Iterator[None]:
+    """Ignore a StatusError of the block that one of these functions recognizes, such as `is_not_found`."""
+    try:
+        yield
+    except StatusError as error:
+        if not any(test(error) for test in tests):
+            raise
 
 
 # gRPC. The import is inside, so that pure code can raise a StatusError without 60 ms of grpc.

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
-from nominee.machinery.api.kinds import Object, of
-from nominee.machinery.api.pb import meta
+from nominee.machinery.api.kinds import M, Object, of
+from nominee.machinery.api.pb import core, meta
 
 _DIGITS_MAX = 39
 """Of a resourceVersion: 128 bits. Python refuses to read numbers of thousands of digits."""
@@ -47,6 +47,13 @@ def key_of(obj: Object | Message) -> ObjectKey:
     return ObjectKey(metadata.namespace, metadata.name)
 
 
+def copy_of(message: M) -> M:
+    """Return a copy of a message, which may be changed."""
+    new = type(message)()
+    new.CopyFrom(message)
+    return new
+
+
 def resource_version_of(obj: Object | Message) -> int:
     """Return the object's resourceVersion as a number; see `resource_version_number`."""
     metadata: meta.ObjectMeta = obj.metadata  # type: ignore[union-attr]  # as above
@@ -64,6 +71,11 @@ def resource_version_number(text: str) -> int:
 def is_terminating(obj: Object) -> bool:
     """Return whether deletion has begun (deletionTimestamp is set)."""
     return obj.metadata.HasField("deletionTimestamp")
+
+
+def has_ended(pod: core.Pod) -> bool:
+    """Return whether all containers of a pod have ended for good."""
+    return pod.status.phase in ("Succeeded", "Failed")
 
 
 def controller_of(obj: Object) -> meta.OwnerReference | None:

@@ -116,6 +116,14 @@ class Informer(Generic[M]):
             for obj in list(self._objects.values()):
                 on_add(obj)
 
+    def on_change(self, changed: Callable[[M], None], *, deletions: bool = True) -> None:
+        """Call this with each object that is added or changed, and with `deletions` each deleted one."""
+        self.add_handler(
+            on_add=changed,
+            on_update=lambda _, new: changed(new),
+            on_delete=(lambda last, _: changed(last)) if deletions else None,
+        )
+
     def add_batch_handler(self, on_batch: Callable[[], None]) -> None:
         """Call this after each message from the API server, when the handlers have seen all of it."""
         self._batch_handlers.append(on_batch)

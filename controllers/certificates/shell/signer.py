@@ -12,7 +12,7 @@ from nominee.controllers.certificates.requests import fail, parse, problem, wait
 from nominee.controllers.certificates.signing import Authority, SigningError, lifetime, moment, sign
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.objects import ObjectKey, copy_of
 from nominee.machinery.api.pb import certificates
 from nominee.machinery.runtime import failpoints
 
@@ -91,8 +91,7 @@ class Signer(Controller):
         if refusal:
             return fail(request, refusal)
         seconds = spec.expirationSeconds if spec.HasField("expirationSeconds") else None
-        new = certificates.CertificateSigningRequest()
-        new.CopyFrom(request)
+        new = copy_of(request)
         new.status.certificate = sign(
             parsed,
             spec.usages,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nominee.controllers.claiming import claim
 from nominee.controllers.deployments import progress, rollout
 from nominee.controllers.deployments.rollout import (
     Action,
@@ -13,15 +14,14 @@ from nominee.controllers.deployments.rollout import (
     UpdateDeployment,
     UpdateSet,
 )
-from nominee.controllers.deployments.sets import ClaimedSets, claim
 from nominee.controllers.planned_events import PlannedEvent
 from nominee.controllers.shell.controller import Context, Controller, namespace_ends
+from nominee.controllers.shell.owner_references import adopt_and_release
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, is_already_exists, is_not_found
-from nominee.machinery.api.objects import ObjectKey, controller_of, owner_reference
+from nominee.machinery.api.errors import StatusError, ignoring, is_already_exists, is_not_found
+from nominee.machinery.api.objects import ObjectKey, controller_of, has_ended, is_terminating
 from nominee.machinery.api.pb import apps, core
 from nominee.machinery.api.selectors import LabelSelector
-from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.wire.codec import to_json
 
@@ -35,10 +35,6 @@ SCALE_AFTER = failpoints.declare(
     "controllers.deployment.scale.after",
     "a ReplicaSet is updated (its size or annotations); no event is recorded",
 )
-
-
-def _ended(pod: core.Pod) -> bool:
-    return pod.status.phase in ("Succeeded", "Failed")
 
 
 class DeploymentController(Controller):
@@ -58,7 +54,7 @@ class DeploymentController(Controller):
         )
         self.pods = context.informers.of(kinds.POD)
         self.pods.add_handler(
-            on_update=lambda _old, pod: self._pod_ended(pod) if _ended(pod) else None,
+            on_update=lambda _old, pod: self._pod_ended(pod) if has_ended(pod) else None,
             on_delete=lambda pod, _stale: self._pod_ended(pod),
         )
         self._terminating = context.gates.enabled("DeploymentReplicaSetTerminatingReplicas")
@@ -104,9 +100,9 @@ class DeploymentController(Controller):
         if deployment is None:
             return None
         mine = self.sets.by_index("owner", deployment.metadata.uid)
-        claims = claim(deployment, [*mine, *self.sets.by_index("orphans", key.namespace)])
-        await self._adopt_and_release(deployment, claims)
-        owned = [*claims.owned, *claims.adopt]
+        near = [*mine, *self.sets.by_index("orphans", key.namespace)]
+        claims = claim(deployment, deployment.spec.selector, near, lambda each: not is_terminating(each))
+        owned = await adopt_and_release(self.client, deployment, claims)
         outcome = rollout.sync(
             deployment,
             owned,
@@ -122,29 +118,8 @@ class DeploymentController(Controller):
         return frozenset(
             each.metadata.uid
             for each in owned
-            if any(not _ended(pod) for pod in self.pods.by_index("owner", each.metadata.uid))
+            if any(not has_ended(pod) for pod in self.pods.by_index("owner", each.metadata.uid))
         )
-
-    async def _adopt_and_release(self, deployment: apps.Deployment, claims: ClaimedSets) -> None:
-        reference = to_json(owner_reference(deployment))
-        for each in claims.adopt:
-            await self._patch_owner(each, reference)
-        for each in claims.release:
-            await self._patch_owner(each, {"$patch": "delete", "uid": deployment.metadata.uid})
-
-    async def _patch_owner(self, each: apps.ReplicaSet, reference: object) -> None:
-        patch = {"metadata": {"ownerReferences": [reference], "uid": each.metadata.uid}}
-        try:
-            await self.client.patch(
-                kinds.REPLICA_SET,
-                each.metadata.name,
-                each.metadata.namespace,
-                patch,
-                patch_type=PatchType.STRATEGIC,
-            )
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
     async def _do(self, deployment: apps.Deployment, actions: Sequence[Action]) -> bool:
         """Perform the actions in order; return False when the outcome's status must not be written."""
@@ -164,7 +139,9 @@ class DeploymentController(Controller):
                     await SCALE_AFTER.hit(deployment=deployment.metadata.name)
                     self.record(deployment, event)
                 case DeleteSet(replica_set):
-                    await self._delete(replica_set)
+                    metadata = replica_set.metadata
+                    with ignoring(is_not_found):
+                        await self.client.delete(kinds.REPLICA_SET, metadata.name, metadata.namespace)
                 case UpdateDeployment(changed):
                     await self.client.update(changed)
                 case RecordEvent(event):
@@ -199,10 +176,3 @@ class DeploymentController(Controller):
         if not rollout.is_own(deployment, live):
             await self.client.update(rollout.count_collision(deployment), subresource="status")
         return False
-
-    async def _delete(self, each: apps.ReplicaSet) -> None:
-        try:
-            await self.client.delete(kinds.REPLICA_SET, each.metadata.name, each.metadata.namespace)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from nominee.controllers.devices import reservations, templates
-from nominee.controllers.finalizers import without_finalizer
 from nominee.controllers.planned_events import PlannedEvent
 from nominee.controllers.shell.controller import Context, Worker
 from nominee.machinery.api import kinds
 from nominee.machinery.api.claim_templates import claim_from
-from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.objects import ObjectKey, is_controlled_by, key_of
 from nominee.machinery.api.pb import core, devices
+from nominee.machinery.client.live_objects import get_if_exists
 
 Claim = devices.ResourceClaim
 
@@ -38,16 +38,10 @@ class ResourceClaimController(Worker[Key]):
         self.pods = context.informers.of(kinds.POD)
         self.claims = context.informers.of(kinds.RESOURCE_CLAIM)
         self.templates = context.informers.of(kinds.RESOURCE_CLAIM_TEMPLATE)
-        self.pods.add_handler(
-            on_add=self._pod_changed,
-            on_update=lambda _old, new: self._pod_changed(new),
-            on_delete=lambda pod, _stale: self._release(pod),
-        )
-        self.claims.add_handler(
-            on_add=self._claim_changed,
-            on_update=lambda _old, new: self._claim_changed(new),
-            on_delete=lambda claim, _stale: self._claim_gone(claim),
-        )
+        self.pods.on_change(self._pod_changed, deletions=False)
+        self.pods.add_handler(on_delete=lambda pod, _stale: self._release(pod))
+        self.claims.on_change(self._claim_changed, deletions=False)
+        self.claims.add_handler(on_delete=lambda claim, _stale: self._claim_gone(claim))
         self.templates.add_handler(on_add=self._template_created)
 
     def _pod_changed(self, pod: core.Pod) -> None:
@@ -155,9 +149,8 @@ class ResourceClaimController(Worker[Key]):
         )
         if plan.status is not None:
             claim = await self.client.update(plan.status, subresource="status")
-        freed = without_finalizer(claim, reservations.FINALIZER) if plan.drops_finalizer else None
-        if freed is not None:
-            await self.client.update(freed)
+        if plan.drops_finalizer:
+            await self.drop_finalizer(claim, reservations.FINALIZER)
         if plan.deletes:
             await self.client.delete(kinds.RESOURCE_CLAIM, key.name, key.namespace)
 
@@ -166,9 +159,5 @@ class ResourceClaimController(Worker[Key]):
         namespace = claim.metadata.namespace
         pod = self.pods.get(reference.name, namespace) if reservations.is_pod(reference) else None
         if pod is None and reservations.is_pod(reference):
-            try:
-                pod = await self.client.get(kinds.POD, reference.name, namespace)
-            except StatusError as error:
-                if not is_not_found(error):
-                    raise
+            pod = await get_if_exists(self.client, kinds.POD, reference.name, namespace)
         return reservations.is_live(reference, pod)

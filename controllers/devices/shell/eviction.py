@@ -45,11 +45,8 @@ class DeviceTaintEviction(Controller):
         self._evicted: set[str] = set()  # uids of pods whose deletion the watch has not shown yet
         if not context.gates.enabled("DRADeviceTaints"):
             return
-        self.pods.add_handler(
-            on_add=self._pod_changed,
-            on_update=lambda _old, new: self._pod_changed(new),
-            on_delete=lambda pod, _stale: self._pod_gone(pod),
-        )
+        self.pods.on_change(self._pod_changed, deletions=False)
+        self.pods.add_handler(on_delete=lambda pod, _stale: self._pod_gone(pod))
         self.claims.add_handler(
             on_add=self._claim_changed,
             on_update=self._claim_updated,

@@ -21,7 +21,7 @@ from nominee.controllers.disruption.budget import (
 )
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import ObjectKey, controller_of
+from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of
 from nominee.machinery.api.pb import core, policy
 from nominee.machinery.runtime.clock import to_time
 from nominee.machinery.wire.codec import to_json
@@ -83,8 +83,7 @@ class Disruption(Controller):
             problem = str(error)
             status = failed_status(budget, problem, now)
         if to_json(status) != to_json(budget.status):
-            new = policy.PodDisruptionBudget()
-            new.CopyFrom(budget)
+            new = copy_of(budget)
             new.status.CopyFrom(status)
             await self.client.update(new, subresource="status")
             # Events follow a write only: the write makes the watch queue the budget again.
@@ -113,7 +112,7 @@ class StaleDisruption(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.pods = context.informers.of(kinds.POD)
-        self.pods.add_handler(on_add=self._seen, on_update=lambda _old, new: self._seen(new))
+        self.pods.on_change(self._seen, deletions=False)
 
     def _seen(self, pod: core.Pod) -> None:
         if pod.status.conditions and stale_disruption(pod, self.clock.now()) is not None:

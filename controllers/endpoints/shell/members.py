@@ -25,11 +25,8 @@ class ServicePods:
         self._changed = changed
         self._pods = pods
         self._members = Members()
-        services.add_handler(
-            on_add=self._set_service,
-            on_update=lambda _old, new: self._set_service(new),
-            on_delete=lambda service, _stale: self._members.remove_service(key_of(service)),
-        )
+        services.on_change(self._set_service, deletions=False)
+        services.add_handler(on_delete=lambda service, _stale: self._members.remove_service(key_of(service)))
         pods.add_handler(
             on_add=lambda pod: self._queue(self._members.set_pod(None, pod)),
             on_update=lambda old, new: self._queue(self._members.set_pod(old, new)),

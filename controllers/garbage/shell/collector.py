@@ -24,12 +24,13 @@ from nominee.controllers.garbage.ownership import (
     waits_for_dependents,
 )
 from nominee.controllers.shell.controller import Context, Worker
+from nominee.controllers.shell.owner_references import drop_references
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.kinds import Kind, Object
 from nominee.machinery.api.objects import is_terminating
 from nominee.machinery.api.pb import meta
 from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.live_objects import get_if_exists
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.runtime import failpoints
 
@@ -172,12 +173,8 @@ class GarbageCollector(Worker[ObjectReference]):
         return Owner.WAITING if waits_for_dependents(owner) else Owner.SOLID
 
     async def _get(self, key: ObjectReference) -> Object | None:
-        try:
-            return cast("Object", await self.client.get(key.kind, key.name, key.namespace))
-        except StatusError as error:
-            if is_not_found(error):
-                return None
-            raise
+        found = await get_if_exists(self.client, key.kind, key.name, key.namespace)
+        return cast("Object | None", found)
 
     # --- reconciliation ---
 
@@ -193,7 +190,7 @@ class GarbageCollector(Worker[ObjectReference]):
             case Keep():
                 pass
             case DropReferences(uids):
-                await self._drop_references(obj, uids)
+                await drop_references(self.client, obj, uids)
             case Delete(policy, unblock):
                 await DELETE_BEFORE.hit(object=str(key))
                 await self._delete(await self._unblock_owners(obj) if unblock else obj, policy)
@@ -204,7 +201,7 @@ class GarbageCollector(Worker[ObjectReference]):
             case OrphanDependents():
                 await ORPHAN_BEFORE.hit(object=str(key))
                 for dependent in dependents:
-                    await self._drop_references(dependent, frozenset({obj.metadata.uid}))
+                    await drop_references(self.client, dependent, [obj.metadata.uid])
                 await self._drop_finalizer(obj, ORPHAN)
         return None
 
@@ -234,16 +231,6 @@ class GarbageCollector(Worker[ObjectReference]):
             key.kind, key.name, key.namespace, change, patch_type=PatchType.STRATEGIC
         )
         return cast("Object", written)
-
-    async def _drop_references(self, obj: Object, uids: frozenset[str]) -> None:
-        gone = [{"$patch": "delete", "uid": uid} for uid in sorted(uids)]
-        key = _reference(obj)
-        change = {"metadata": {"ownerReferences": gone, "uid": obj.metadata.uid}}
-        try:
-            await self.client.patch(key.kind, key.name, key.namespace, change, patch_type=PatchType.STRATEGIC)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
     async def _drop_finalizer(self, obj: Object, finalizer: str) -> None:
         key = _reference(obj)

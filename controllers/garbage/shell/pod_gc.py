@@ -14,8 +14,9 @@ from nominee.controllers.garbage.pod_gc import (
 )
 from nominee.controllers.shell.controller import Context, Runner
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, is_conflict, is_not_found
+from nominee.machinery.api.errors import StatusError, ignoring, is_conflict, is_not_found
 from nominee.machinery.api.pb import core
+from nominee.machinery.client.live_objects import get_if_exists
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time
 from nominee.machinery.runtime.failpoints import FailpointError
@@ -65,21 +66,12 @@ class PodGarbageCollector(Runner):
 
     async def _exists(self, node: str) -> bool:
         """Ask the API server whether a node exists: the informer may be behind."""
-        try:
-            await self.client.get(kinds.NODE, node)
-        except StatusError as error:
-            if is_not_found(error):
-                return False
-            raise
-        return True
+        return await get_if_exists(self.client, kinds.NODE, node) is not None
 
     async def _end(self, pods: Iterable[core.Pod], *, node_gone: bool = False) -> None:
         for pod in pods:
-            try:
+            with ignoring(is_not_found, is_conflict):
                 await self._end_one(pod, node_gone=node_gone)
-            except StatusError as error:
-                if not (is_not_found(error) or is_conflict(error)):
-                    raise
 
     async def _end_one(self, pod: core.Pod, *, node_gone: bool) -> None:
         namespace, name, uid = pod.metadata.namespace, pod.metadata.name, pod.metadata.uid

@@ -7,7 +7,7 @@ from nominee.controllers.planned_events import PlannedEvent
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.controllers.shell.disruption_target import disrupt
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import ObjectKey, is_terminating
+from nominee.machinery.api.objects import ObjectKey, has_ended, is_terminating
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.informer import Informer
 from nominee.machinery.runtime import failpoints
@@ -32,11 +32,8 @@ class TaintEviction(Controller):
         self.pods = pods_by_node
         self.nodes = context.informers.of(kinds.NODE)
         self._since: dict[str, float] = {}  # pod uid -> monotonic seconds
-        self.pods.add_handler(
-            on_add=self._pod_changed,
-            on_update=lambda _old, new: self._pod_changed(new),
-            on_delete=lambda pod, _stale: self._pod_gone(pod),
-        )
+        self.pods.on_change(self._pod_changed, deletions=False)
+        self.pods.add_handler(on_delete=lambda pod, _stale: self._pod_gone(pod))
         self.nodes.add_handler(on_add=self._node_changed, on_update=self._node_updated)
 
     def _pod_changed(self, pod: core.Pod) -> None:
@@ -56,7 +53,7 @@ class TaintEviction(Controller):
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         pod = self.pods.get(key.name, key.namespace)
-        if pod is None or is_terminating(pod) or pod.status.phase in ("Succeeded", "Failed"):
+        if pod is None or is_terminating(pod) or has_ended(pod):
             return None
         node = self.nodes.get(pod.spec.nodeName)
         seconds = seconds_to_live(pod, node.spec.taints if node is not None else ())

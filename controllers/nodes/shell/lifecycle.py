@@ -14,7 +14,7 @@ from nominee.controllers.nodes.taints import plan_no_execute, plan_no_schedule, 
 from nominee.controllers.planned_events import PlannedEvent
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import FailpointError, StatusError, is_conflict, is_not_found
+from nominee.machinery.api.errors import FailpointError, StatusError, ignoring, is_conflict, is_not_found
 from nominee.machinery.api.objects import ObjectKey, condition_is
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.informer import Informer
@@ -131,11 +131,8 @@ class NodeLifecycle(Controller):
             if unready is None:
                 continue
             self.record(pod, PlannedEvent("NodeNotReady", "Node is not ready", "Warning"))
-            try:
+            with ignoring(is_not_found):
                 await self.client.update(unready, subresource="status")
-            except StatusError as error:
-                if not is_not_found(error):
-                    raise
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         node = self.nodes.get(key.name)

@@ -8,11 +8,11 @@ from typing import TypeVar
 
 import anyio
 
+from nominee.controllers.claiming import claim
 from nominee.controllers.planned_events import PlannedEvent
 from nominee.controllers.replica_sets.expectations import Expectations
 from nominee.controllers.replica_sets.replicas import (
-    Plan,
-    claim,
+    Scaling,
     is_active,
     plan,
     pod_of,
@@ -20,18 +20,18 @@ from nominee.controllers.replica_sets.replicas import (
     status_of,
 )
 from nominee.controllers.shell.controller import Context, Controller, namespace_ends
+from nominee.controllers.shell.owner_references import adopt_and_release
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.objects import (
     ObjectKey,
     controller_of,
+    copy_of,
     key_of,
-    owner_reference,
     resource_version_number,
     resource_version_of,
 )
 from nominee.machinery.api.pb import apps, core
-from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time
 from nominee.machinery.wire.codec import to_json
@@ -111,9 +111,9 @@ class ReplicaSetController(Controller):
             self._expected.forget(key)
             return None
         mine = self.pods.by_index("owner", replica_set.metadata.uid)
-        claims = claim(replica_set, [*mine, *self.pods.by_index("orphans", key.namespace)])
-        await self._adopt_and_release(replica_set, claims.adopt, claims.release)
-        pods = [*claims.owned, *claims.adopt]
+        near = [*mine, *self.pods.by_index("orphans", key.namespace)]
+        claims = claim(replica_set, replica_set.spec.selector, near, is_active)
+        pods = await adopt_and_release(self.client, replica_set, claims)
         failure: StatusError | None = None
         if self._expected.satisfied(key, self.clock.monotonic()):
             active = [pod for pod in pods if is_active(pod)]
@@ -128,30 +128,7 @@ class ReplicaSetController(Controller):
             raise failure
         return recheck_seconds(replica_set, pods, self.clock.now())
 
-    async def _adopt_and_release(
-        self, replica_set: apps.ReplicaSet, adopt: Sequence[core.Pod], release: Sequence[core.Pod]
-    ) -> None:
-        for pod in adopt:
-            reference = to_json(owner_reference(replica_set))
-            await self._patch_owners(pod, {"ownerReferences": [reference], "uid": pod.metadata.uid})
-        for pod in release:
-            gone = {"$patch": "delete", "uid": replica_set.metadata.uid}
-            await self._patch_owners(pod, {"ownerReferences": [gone], "uid": pod.metadata.uid})
-
-    async def _patch_owners(self, pod: core.Pod, metadata: dict[str, object]) -> None:
-        try:
-            await self.client.patch(
-                kinds.POD,
-                pod.metadata.name,
-                pod.metadata.namespace,
-                {"metadata": metadata},
-                patch_type=PatchType.STRATEGIC,
-            )
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
-
-    async def _do(self, replica_set: apps.ReplicaSet, work: Plan) -> None:
+    async def _do(self, replica_set: apps.ReplicaSet, work: Scaling) -> None:
         if work.create:
             await self._in_growing_batches([replica_set] * work.create, self._create_pod)
         elif work.delete:
@@ -222,7 +199,6 @@ class ReplicaSetController(Controller):
         )
         if to_json(status) == to_json(replica_set.status):
             return
-        new = apps.ReplicaSet()
-        new.CopyFrom(replica_set)
+        new = copy_of(replica_set)
         new.status.CopyFrom(status)
         await self.client.update(new, subresource="status")

@@ -7,7 +7,7 @@ import anyio
 from nominee.controllers.service_accounts.objects import DEFAULT_ACCOUNT, default_account
 from nominee.controllers.shell.controller import Context, Controller, namespace_ends
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, is_already_exists
+from nominee.machinery.api.errors import ignoring, is_already_exists
 from nominee.machinery.api.objects import ObjectKey, is_terminating
 from nominee.machinery.api.pb import core
 
@@ -44,9 +44,6 @@ class ServiceAccountController(Controller):
             return None
         if self.accounts.get(DEFAULT_ACCOUNT, key.name) is not None:
             return None
-        try:
+        with ignoring(is_already_exists, namespace_ends):
             await self.client.create(default_account(key.name))
-        except StatusError as error:
-            if not (is_already_exists(error) or namespace_ends(error)):
-                raise
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nominee.controllers.service_accounts.objects import ROOT_CERTIFICATE, publish
 from nominee.controllers.shell.controller import Context, Controller, namespace_ends
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, is_already_exists
+from nominee.machinery.api.errors import ignoring, is_already_exists
 from nominee.machinery.api.objects import ObjectKey, is_terminating
 from nominee.machinery.api.pb import core
 
@@ -36,9 +36,6 @@ class RootCertificatePublisher(Controller):
         desired = publish(live, key.name, self._root_ca)
         if desired is None:
             return None
-        try:
+        with ignoring(is_already_exists, namespace_ends):
             await (self.client.create(desired) if live is None else self.client.update(desired))
-        except StatusError as error:
-            if not (is_already_exists(error) or namespace_ends(error)):
-                raise
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nominee.controllers.finalizers import without_finalizer
 from nominee.controllers.service_cidrs import protection
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
@@ -57,9 +56,7 @@ class ServiceCIDRController(Controller):
         left = protection.GRACE_SECONDS - (self.clock.now() - service_cidr.metadata.deletionTimestamp.seconds)
         if left > 0:
             return left
-        freed = without_finalizer(service_cidr, protection.FINALIZER)
-        if freed is not None:
-            await self.client.update(freed)
+        await self.drop_finalizer(service_cidr, protection.FINALIZER)
         return None
 
     async def _patch_status(self, name: str, patch: dict[str, object] | None) -> None:

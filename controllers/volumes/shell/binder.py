@@ -9,9 +9,9 @@ from nominee.controllers.volumes.shell.perform import perform
 from nominee.controllers.volumes.steps import RecordEvent
 from nominee.machinery.api import kinds
 from nominee.machinery.api.default_class import DEFAULT_STORAGE_CLASS, default_class, is_default
-from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core, storage
+from nominee.machinery.client.live_objects import get_if_exists
 from nominee.machinery.scheduling.volume_matching import class_of
 
 STEPS_MAX = 8
@@ -31,14 +31,8 @@ class ClaimController(Controller):
         self.classes = context.informers.of(kinds.STORAGE_CLASS)
         self.pods = context.informers.of(kinds.POD)
         self.pods.add_index("waiting", waits_with)
-        self.volumes.add_handler(
-            on_add=self._volume_changed,
-            on_update=lambda _old, new: self._volume_changed(new),
-            on_delete=lambda volume, _stale: self._volume_changed(volume),
-        )
-        self.classes.add_handler(
-            on_add=self._class_changed, on_update=lambda _old, new: self._class_changed(new)
-        )
+        self.volumes.on_change(self._volume_changed)
+        self.classes.on_change(self._class_changed, deletions=False)
 
     def _volume_changed(self, volume: core.PersistentVolume) -> None:
         if volume.spec.HasField("claimRef"):
@@ -122,12 +116,8 @@ class VolumeController(Controller):
         claim = self.claims.get(reference.name, reference.namespace)
         if claim is not None and claim.metadata.uid == reference.uid:
             return claim
-        try:
-            return await self.client.get(kinds.PERSISTENT_VOLUME_CLAIM, reference.name, reference.namespace)
-        except StatusError as error:
-            if is_not_found(error):
-                return None
-            raise
+        kind = kinds.PERSISTENT_VOLUME_CLAIM
+        return await get_if_exists(self.client, kind, reference.name, reference.namespace)
 
     def _claim_gone(self, claim: core.PersistentVolumeClaim) -> None:
         if claim.spec.volumeName:

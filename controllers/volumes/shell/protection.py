@@ -5,11 +5,9 @@ Source: kube-controller-manager 1.36, pvc-protection-controller and pv-protectio
 
 from __future__ import annotations
 
-from nominee.controllers.finalizers import without_finalizer
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.controllers.volumes import annotations as names
-from nominee.controllers.volumes.pod_claims import claims_of
-from nominee.controllers.volumes.protection import uses
+from nominee.controllers.volumes.pod_claims import claims_of, uses
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey, is_terminating
 from nominee.machinery.api.pb import core
@@ -40,9 +38,7 @@ class ClaimProtection(Controller):
             return None
         if any(uses(pod, claim) for pod in self.pods.list(key.namespace)):
             return None
-        freed = without_finalizer(claim, names.PVC_PROTECTION)
-        if freed is not None:
-            await self.client.update(freed)
+        await self.drop_finalizer(claim, names.PVC_PROTECTION)
         return None
 
 
@@ -60,7 +56,5 @@ class VolumeProtection(Controller):
         volume = self.volumes.get(key.name)
         if volume is None or not is_terminating(volume) or volume.status.phase == "Bound":
             return None
-        freed = without_finalizer(volume, names.PV_PROTECTION)
-        if freed is not None:
-            await self.client.update(freed)
+        await self.drop_finalizer(volume, names.PV_PROTECTION)
         return None

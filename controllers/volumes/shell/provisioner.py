@@ -8,7 +8,7 @@ from nominee.controllers.volumes import annotations as names
 from nominee.controllers.volumes.attempts import Attempts
 from nominee.controllers.volumes.provisioning import GiveUp, Nothing, Provision, Refuse, decide, volume_name
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, is_already_exists
+from nominee.machinery.api.errors import ignoring, is_already_exists
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime import failpoints
@@ -97,11 +97,8 @@ class Provisioner(Controller):
                 f"{work.parameters.failures} failures, this was number {number}",
             )
             return RETRY_SECONDS
-        try:
+        with ignoring(is_already_exists):
             await self.client.create(work.volume)
-        except StatusError as error:
-            if not is_already_exists(error):
-                raise
         self._attempts.forget(uid)
         await AFTER.hit(claim=f"{claim.metadata.namespace}/{claim.metadata.name}")
         note = f"Successfully provisioned volume {work.volume.metadata.name}"

@@ -6,7 +6,9 @@ import re
 
 import pytest
 
+from nominee.controllers.claiming import ClaimedObjects, claim
 from nominee.controllers.deployments import rollout, sets
+from nominee.machinery.api.pb import apps
 from tests.controllers.deployments.builders import deployment, replica_set
 
 HASH = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{1,10}")
@@ -59,6 +61,10 @@ def test_a_deployments_annotations_are_copied_except_the_controllers_own() -> No
     assert dict(each.metadata.annotations) == {"why": "x", sets.REVISION: "2"}
 
 
+def _claimed(of: apps.Deployment, *found: apps.ReplicaSet) -> ClaimedObjects[apps.ReplicaSet]:
+    return claim(of, of.spec.selector, found, lambda _: True)
+
+
 def test_which_sets_are_a_deployments() -> None:
     own, strayed, orphan, other = (
         replica_set(name, "v1", 1) for name in ("own", "strayed", "orphan", "other")
@@ -66,11 +72,11 @@ def test_which_sets_are_a_deployments() -> None:
     strayed.metadata.labels["app"] = "x"
     del orphan.metadata.ownerReferences[:]
     other.metadata.ownerReferences[0].uid = "another"
-    found = sets.claim(deployment(), [own, strayed, orphan, other])
+    found = _claimed(deployment(), own, strayed, orphan, other)
     assert [each.metadata.name for each in found.owned] == ["own"]
     assert [each.metadata.name for each in found.adopt] == ["orphan"]
     assert [each.metadata.name for each in found.release] == ["strayed"]
     ending = deployment()
     ending.metadata.deletionTimestamp.seconds = 1
-    found = sets.claim(ending, [own, strayed, orphan])
-    assert (found.adopt, found.release) == ((), ())
+    found = _claimed(ending, own, strayed, orphan)
+    assert (found.adopt, found.release) == ([], [])

@@ -29,6 +29,9 @@ class FakeInformer:
     def add_handler(self, **_: Any) -> None:
         return
 
+    def on_change(self, *_: Any, **__: Any) -> None:
+        return
+
     def get(self, name: str, namespace: str) -> Any:
         return self.objects.get(ObjectKey(namespace, name))
 

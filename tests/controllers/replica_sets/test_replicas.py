@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from nominee.controllers.claiming import claim
 from nominee.controllers.replica_sets.expectations import EXPECTATION_SECONDS_MAX, Expectations
 from nominee.controllers.replica_sets.replicas import (
     BURST_MAX,
-    claim,
+    is_active,
     is_available,
     plan,
     pod_of,
@@ -37,12 +38,12 @@ def test_the_pods_that_a_set_owns_adopts_and_releases() -> None:
         pod("another's", labels=WEB, owners=[owned_by("other")]),
         pod("stranger", labels={"app": "x"}),
     ]
-    found = claim(of, pods)
+    found = claim(of, of.spec.selector, pods, is_active)
     assert [p.metadata.name for p in found.owned] == ["own"]
     assert [p.metadata.name for p in found.adopt] == ["orphan"]
     assert [p.metadata.name for p in found.release] == ["strayed"]
-    ending = claim(replica_set(uid="set", deleted=True), pods)
-    assert (ending.adopt, ending.release) == ((), ())
+    ending = claim(replica_set(uid="set", deleted=True), of.spec.selector, pods, is_active)
+    assert (ending.adopt, ending.release) == ([], [])
 
 
 COST = "controller.kubernetes.io/pod-deletion-cost"

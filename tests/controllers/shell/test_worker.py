@@ -6,6 +6,7 @@ import anyio
 
 from nominee.controllers.shell.controller import Context, Worker
 from nominee.machinery.runtime.clock import FakeClock
+from tests.controllers.builders import pod
 from tests.controllers.contexts import context_of
 from tests.support.fake_api import FakeApi
 
@@ -36,3 +37,15 @@ async def test_an_object_that_cannot_be_reconciled_does_not_stop_the_others() ->
         await worker.done.wait()
         tasks.cancel_scope.cancel()
     assert worker.broken == ["bad"]
+
+
+async def test_a_finalizer_is_removed_once() -> None:
+    api = FakeApi()
+    worker, of = Breaking(context_of(api, FakeClock())), pod()
+    of.metadata.finalizers.extend(["x", "y"])
+    api.put(of)
+    await worker.drop_finalizer(of, "x")
+    assert list(api.pod("p").metadata.finalizers) == ["y"]
+    assert list(of.metadata.finalizers) == ["x", "y"]
+    await worker.drop_finalizer(api.pod("p"), "x")
+    assert len(api.requests) == 1

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from nominee.controllers.finalizers import without_finalizer
 from nominee.controllers.volumes import annotations as names
 from nominee.controllers.volumes.binding import ClaimView, best_match, next_claim_step, next_volume_step
-from nominee.controllers.volumes.pod_claims import waits_with
-from nominee.controllers.volumes.protection import uses
+from nominee.controllers.volumes.pod_claims import uses, waits_with
 from nominee.controllers.volumes.provisioning import (
     Decision,
     GiveUp,
@@ -387,15 +385,6 @@ def test_which_pods_protect_a_claim(user: core.Pod, in_use: bool) -> None:
 def test_an_ephemeral_volume_uses_the_claim_of_its_name() -> None:
     user = pod(node="n1", volumes=[{"name": "v", "ephemeral": {}}])
     assert uses(user, claim("p-v"))
-
-
-def test_a_finalizer_is_removed_once() -> None:
-    of = claim()
-    assert without_finalizer(of, "x") is None
-    of.metadata.finalizers.extend(["x", "y"])
-    assert (freed := without_finalizer(of, "x")) is not None
-    assert list(freed.metadata.finalizers) == ["y"]
-    assert list(of.metadata.finalizers) == ["x", "y"]
 
 
 def test_a_claim_may_have_a_delay_of_its_own() -> None:
