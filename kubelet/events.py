@@ -34,47 +34,10 @@ class PodsObserved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodsAdded:
-    """Pods that this process has not seen: new ones, or all of them after a restart."""
-
-    pods: tuple[core.Pod, ...]
-    at: Moment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodUpdated:
-    """A pod's spec or metadata changed."""
-
-    pod: core.Pod
-    at: Moment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodReconciled:
-    """Only a pod's status changed: mostly what this kubelet wrote, coming back."""
-
-    pod: core.Pod
-    at: Moment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodsRemoved:
-    """Pods are gone from the API."""
-
-    uids: tuple[str, ...]
-    at: Moment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeChanged:
     """The node object changed."""
 
     node: core.Node
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourcesReady:
-    """All pods of the API server have been seen. Nothing is retried for it."""
 
 
 # From the disk, and from timers
@@ -165,17 +128,4 @@ class InstructionFailed:
 
 Result = CheckpointSaved | CallDone | CallRefused | StatusWritten | PodDeleted | InstructionFailed
 
-Event = (
-    PodsListed
-    | PodsObserved
-    | PodsAdded
-    | PodUpdated
-    | PodReconciled
-    | PodsRemoved
-    | NodeChanged
-    | SourcesReady
-    | AllocationsRestored
-    | RetryDue
-    | SyncDue
-    | Result
-)
+Event = PodsListed | PodsObserved | NodeChanged | AllocationsRestored | RetryDue | SyncDue | Result

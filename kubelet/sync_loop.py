@@ -6,6 +6,8 @@ randomness: time is in the events. Source: kubelet 1.36, syncLoopIteration and i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nominee.kubelet import events, instructions
 from nominee.kubelet.allocation import manager
 from nominee.kubelet.instructions import Instruction, QueueSync, SyncCause
@@ -33,20 +35,10 @@ def handle(node: NodeState, event: events.Event) -> list[Instruction]:
             _on_pods_observed(node, event, out)
         case events.PodsListed():
             _on_pods_listed(node, event, out)
-        case events.PodsAdded():
-            manager.on_pods_added(node, event, out)
-        case events.PodUpdated():
-            manager.on_pod_updated(node, event, out)
-        case events.PodReconciled():
-            manager.on_pod_reconciled(node, event, out)
-        case events.PodsRemoved():
-            _on_pods_removed(node, event, out)
         case events.NodeChanged():
             manager.on_node_changed(node, event, out)
         case events.RetryDue():
             manager.on_retry_due(node, event, out)
-        case events.SourcesReady():
-            node.sources_ready = True
         case events.AllocationsRestored(allocations=allocations):
             node.allocations = dict(allocations)
         case _:
@@ -59,7 +51,7 @@ def _on_pods_listed(node: NodeState, event: events.PodsListed, out: list[Instruc
     known = {pod.metadata.uid for pod in event.pods}
     for uid in [uid for uid in node.allocations if uid not in known]:
         node.release(uid)
-    manager.on_pods_added(node, events.PodsAdded(pods=event.pods, at=event.at), out)
+    manager.on_pods_added(node, event.pods, event.at.now, out)
     node.sources_ready = True
     out += [QueueSync(uid, SyncCause.LISTED) for uid in known]
 
@@ -73,21 +65,19 @@ def _on_pods_observed(node: NodeState, event: events.PodsObserved, out: list[Ins
     """
     removed = [uid for uid, pod in event.changes if pod is None and uid in node.pods]
     if removed:
-        _on_pods_removed(node, events.PodsRemoved(uids=tuple(removed), at=event.at), out)
+        _on_pods_removed(node, removed, event.at.now, out)
     added = []
     for uid, pod in event.changes:
         if pod is not None and uid in node.pods:
-            _on_change(node, node.pods[uid], pod, event.at, out)
+            _on_change(node, node.pods[uid], pod, event.at.now, out)
         elif pod is not None:
             added.append(pod)
     if added:
-        manager.on_pods_added(node, events.PodsAdded(pods=tuple(added), at=event.at), out)
+        manager.on_pods_added(node, added, event.at.now, out)
         out += [QueueSync(pod.metadata.uid, SyncCause.CHANGED) for pod in added]
 
 
-def _on_change(
-    node: NodeState, record: PodRecord, pod: core.Pod, at: events.Moment, out: list[Instruction]
-) -> None:
+def _on_change(node: NodeState, record: PodRecord, pod: core.Pod, now: float, out: list[Instruction]) -> None:
     old, answer = record.pod, record.sync.written
     if answer is not None and resource_version_of(pod) >= resource_version_of(answer):
         record.sync.written = None
@@ -99,16 +89,16 @@ def _on_change(
             reconciled = copy_of(pod)
             reconciled.spec.CopyFrom(old.spec)
             reconciled.metadata.generation = old.metadata.generation
-        manager.on_pod_reconciled(node, events.PodReconciled(pod=reconciled, at=at), out)
+        manager.on_pod_reconciled(node, record, reconciled, now, out)
     if spec_changed or old.status == pod.status:
-        manager.on_pod_updated(node, events.PodUpdated(pod=pod, at=at), out)
+        manager.on_pod_updated(node, record, pod, now, out)
     last = record.sync.last
     if last is None or not last.covers(pod):
         out.append(QueueSync(record.uid, SyncCause.CHANGED))
 
 
-def _on_pods_removed(node: NodeState, event: events.PodsRemoved, out: list[Instruction]) -> None:
+def _on_pods_removed(node: NodeState, uids: Sequence[str], now: float, out: list[Instruction]) -> None:
     """Forget pods; what still runs of them is killed, and the allocations are saved without them."""
-    manager.on_pods_removed(node, event, out)
-    for uid in event.uids:
+    manager.on_pods_removed(node, uids, now, out)
+    for uid in uids:
         out += [instructions.RemoveSandbox(uid), QueueSync(uid, SyncCause.REMOVED)]

@@ -7,6 +7,8 @@ tests/golden/kubelet.jsonl.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from nominee.kubelet import events, instructions
 from nominee.kubelet.allocation import resize_queue
 from nominee.kubelet.allocation.admission import admit
@@ -31,12 +33,12 @@ PREEMPTING = "Preempting"
 PREEMPTED_MESSAGE = "Preempted in order to admit critical pod"
 
 
-def on_pods_added(node: NodeState, event: events.PodsAdded, out: list[Instruction]) -> None:
+def on_pods_added(node: NodeState, pods: Iterable[core.Pod], now: float, out: list[Instruction]) -> None:
     """Admit pods in order of creation, each beside those before it; then retry what is still pending.
 
     A pod that was allocated by an earlier process is admitted with that allocation.
     """
-    records = sorted((PodRecord(pod, node.desired_of(pod)) for pod in event.pods), key=creation_order)
+    records = sorted((PodRecord(pod, node.desired_of(pod)) for pod in pods), key=creation_order)
     waiting = []
     for record in records:
         others = node.active_pods()
@@ -46,54 +48,51 @@ def on_pods_added(node: NodeState, event: events.PodsAdded, out: list[Instructio
         if _admit_new(node, record, others, out) and node.differs(record):
             waiting.append(record.uid)
     for record in records:
-        _read_conditions(node, record, event.at.now)
+        _read_conditions(node, record, now)
     if node.features.resize:
         for uid in waiting:
             resize_queue.push(node, uid)
         if waiting:
-            _retry(node, "pods_added", event.at.now, out)
+            _retry(node, "pods_added", now, out)
 
 
-def on_pod_updated(node: NodeState, event: events.PodUpdated, out: list[Instruction]) -> None:
+def on_pod_updated(
+    node: NodeState, record: PodRecord, pod: core.Pod, now: float, out: list[Instruction]
+) -> None:
     """Queue a pod whose resources changed away from its allocation, and retry."""
-    uid = event.pod.metadata.uid
-    record = node.pods.get(uid)
-    if record is None:
-        return
     before = record.desired
-    _take(node, record, event.pod)
+    _take(node, record, pod)
     if not node.features.resize or record.desired.same(before):
         return
     out += operations(before, record.desired)
     if node.differs(record):
-        resize_queue.push(node, uid)
-        _retry(node, "pod_updated", event.at.now, out)
+        resize_queue.push(node, record.uid)
+        _retry(node, "pod_updated", now, out)
     else:
-        out += move(record, Trigger.REVERT, _facts(node, record, event.at.now))
+        out += move(record, Trigger.REVERT, _facts(node, record, now))
 
 
-def on_pod_reconciled(node: NodeState, event: events.PodReconciled, out: list[Instruction]) -> None:
+def on_pod_reconciled(
+    node: NodeState, record: PodRecord, pod: core.Pod, now: float, out: list[Instruction]
+) -> None:
     """Retry when a status that comes back shows that room has become free."""
-    record = node.pods.get(event.pod.metadata.uid)
-    if record is None:
-        return
     old_phase, old_usage = record.pod.status.phase, node.usage(record)
-    _take(node, record, event.pod)
+    _take(node, record, pod)
     if not node.queue or not node.features.resize:
         return
-    if event.pod.status.phase in TERMINAL_PHASES and old_phase not in TERMINAL_PHASES:
-        _retry(node, "pod_terminated", event.at.now, out)
+    if pod.status.phase in TERMINAL_PHASES and old_phase not in TERMINAL_PHASES:
+        _retry(node, "pod_terminated", now, out)
     elif any(node.usage(record).get(name, 0) < old_usage.get(name, 0) for name in (CPU, MEMORY)):
-        _retry(node, "pod_resized", event.at.now, out)
+        _retry(node, "pod_resized", now, out)
 
 
-def on_pods_removed(node: NodeState, event: events.PodsRemoved, out: list[Instruction]) -> None:
+def on_pods_removed(node: NodeState, uids: Iterable[str], now: float, out: list[Instruction]) -> None:
     """Forget pods and their allocations, and retry."""
-    for uid in event.uids:
+    for uid in uids:
         node.pods.pop(uid, None)
         node.release(uid)
     if node.features.resize:
-        _retry(node, "pods_removed", event.at.now, out)
+        _retry(node, "pods_removed", now, out)
 
 
 def on_pod_checked(

@@ -7,7 +7,7 @@ real containers do: it is part of the checkpoint. Times are seconds since the ep
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NotRequired, Required, TypedDict, cast
 
@@ -122,12 +122,8 @@ def prepare(pod: core.Pod, *, now: float) -> PodSandbox:
 
 def start(sandbox: PodSandbox, resources: PodResources, *, ip: str, now: float) -> PodSandbox:
     """Start all containers with these resources; ordinary init containers have run to completion."""
-    return replace(
-        sandbox,
-        ip=ip,
-        pod_resources=resources.pod,
-        containers=tuple(_run(sandbox.uid, container, resources, now) for container in sandbox.containers),
-    )
+    begun = _each(sandbox, lambda container: _run(sandbox.uid, container, resources, now))
+    return replace(begun, ip=ip, pod_resources=resources.pod)
 
 
 def debug(sandbox: PodSandbox, names: Iterable[str], *, now: float) -> PodSandbox:
@@ -138,75 +134,53 @@ def debug(sandbox: PodSandbox, names: Iterable[str], *, now: float) -> PodSandbo
 
 def become_ready(sandbox: PodSandbox) -> PodSandbox:
     """Make all running containers ready."""
-    return replace(
-        sandbox,
-        containers=tuple(
-            replace(container, ready=True) if container.state == "running" else container
-            for container in sandbox.containers
-        ),
-    )
+    return _each(sandbox, lambda one: replace(one, ready=True) if one.state == "running" else one)
 
 
 def restart(
     sandbox: PodSandbox, names: tuple[str, ...], resources: PodResources, *, now: float, ready: bool = True
 ) -> PodSandbox:
     """Kill some containers and start them again, with these resources; with `ready` as ready as they were."""
-    rows = []
-    for container in sandbox.containers:
-        if container.name in names and container.state == "running":
-            ended = replace(
-                container,
-                restarts=container.restarts + 1,
-                last_id=container.id,
-                last_started=container.started,
-                last_finished=now,
-                last_exit_code=0,
-                crashes=0,
-            )
-            rows.append(replace(_run(sandbox.uid, ended, resources, now), ready=ready and container.ready))
-        else:
-            rows.append(container)
-    return replace(sandbox, containers=tuple(rows))
+
+    def restarted(container: Container) -> Container:
+        if container.name not in names or container.state != "running":
+            return container
+        ended = replace(_with_last_run(container, now, 0), restarts=container.restarts + 1, crashes=0)
+        return replace(_run(sandbox.uid, ended, resources, now), ready=ready and container.ready)
+
+    return _each(sandbox, restarted)
 
 
 def crash(sandbox: PodSandbox, *, now: float, exit_code: int) -> PodSandbox:
     """End the containers, which are to run again; sidecars go on."""
 
     def ended(container: Container) -> Container:
+        if container.state != "running" or container.init:
+            return container
         calm = now - container.started >= crash_loop.CALM_SECONDS
         return replace(
-            container,
+            _with_last_run(container, now, exit_code),
             state="waiting",
             ready=False,
             finished=now,
             exit_code=exit_code,
-            last_id=container.id,
-            last_started=container.started,
-            last_finished=now,
-            last_exit_code=exit_code,
             crashes=1 if calm else container.crashes + 1,
         )
 
-    rows = (
-        ended(container) if container.state == "running" and not container.init else container
-        for container in sandbox.containers
-    )
-    return replace(sandbox, containers=tuple(rows))
+    return _each(sandbox, ended)
 
 
 def rerun(sandbox: PodSandbox, names: tuple[str, ...], resources: PodResources, *, now: float) -> PodSandbox:
     """Start crashed containers again, with these resources; where they are new, the back-off begins again."""
 
     def started(container: Container) -> Container:
+        if not container.crashed or container.name not in names:
+            return container
         same = container.resources.same(resources.of(container.name))
         again = replace(container, restarts=container.restarts + 1, crashes=container.crashes if same else 1)
         return _run(sandbox.uid, again, resources, now)
 
-    rows = (
-        started(container) if container.crashed and container.name in names else container
-        for container in sandbox.containers
-    )
-    return replace(sandbox, containers=tuple(rows))
+    return _each(sandbox, started)
 
 
 def with_resources(sandbox: PodSandbox, resources: Mapping[str, Requirements]) -> PodSandbox:
@@ -214,26 +188,15 @@ def with_resources(sandbox: PodSandbox, resources: Mapping[str, Requirements]) -
 
     Their back-off begins again at the next crash.
     """
-    return replace(
+    return _each(
         sandbox,
-        containers=tuple(
-            replace(container, resources=resources[container.name], crashes=0)
-            if container.name in resources
-            else container
-            for container in sandbox.containers
-        ),
+        lambda one: replace(one, resources=resources[one.name], crashes=0) if one.name in resources else one,
     )
 
 
 def with_inherited(sandbox: PodSandbox, limits: Mapping[str, ResourceList]) -> PodSandbox:
     """Return the sandbox with other limits of the pod in force for some containers."""
-    return replace(
-        sandbox,
-        containers=tuple(
-            replace(container, inherited=limits.get(container.name, container.inherited))
-            for container in sandbox.containers
-        ),
-    )
+    return _each(sandbox, lambda one: replace(one, inherited=limits.get(one.name, one.inherited)))
 
 
 def with_pod_resources(sandbox: PodSandbox, resources: Requirements | None) -> PodSandbox:
@@ -258,16 +221,27 @@ def stop(sandbox: PodSandbox, *, now: float, exit_code: int = 0) -> PodSandbox:
         # Its last run is how it ended.
         return replace(container, state="exited") if container.crashed else container
 
-    def ended(containers: tuple[Container, ...]) -> tuple[Container, ...]:
-        return tuple(map(end, containers))
-
-    return replace(sandbox, containers=ended(sandbox.containers), ephemeral=ended(sandbox.ephemeral))
+    return replace(_each(sandbox, end), ephemeral=tuple(map(end, sandbox.ephemeral)))
 
 
 def container_id(uid: str, name: str, restarts: int) -> str:
     """Return an id of 64 hex digits: the same for the same run, another one after a restart."""
     digest = hashlib.sha256(f"{uid}/{name}/{restarts}".encode()).hexdigest()
     return f"{RUNTIME}://{digest}"
+
+
+def _each(sandbox: PodSandbox, change: Callable[[Container], Container]) -> PodSandbox:
+    return replace(sandbox, containers=tuple(map(change, sandbox.containers)))
+
+
+def _with_last_run(container: Container, finished: float, exit_code: int) -> Container:
+    return replace(
+        container,
+        last_id=container.id,
+        last_started=container.started,
+        last_finished=finished,
+        last_exit_code=exit_code,
+    )
 
 
 def _run(uid: str, container: Container, resources: PodResources, now: float) -> Container:

@@ -23,8 +23,8 @@ from nominee.kubelet.instructions import (
 from nominee.kubelet.pod_sync.sync import FAILURE_RETRY_SECONDS
 from nominee.kubelet.shell import metrics, points
 from nominee.kubelet.shell.agent import Agent
-from nominee.machinery.api import errors, kinds
-from nominee.machinery.api.errors import is_retryable
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import ignoring, is_not_found, is_retryable
 from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
@@ -135,24 +135,18 @@ class PodWorker:
         await agent.checkpointer.saved()
         await points.STATUS_BEFORE.hit(pod=patch.pod, node=agent.name)
         async with self.requests:
-            try:
+            with ignoring(is_not_found):
                 return await self.client.patch(
                     kinds.POD, patch.pod.name, patch.pod.namespace, dict(patch.patch), subresource="status"
                 )
-            except errors.StatusError as error:
-                if errors.is_not_found(error):
-                    return None
-                raise
+        return None
 
     async def _delete(self, agent: Agent, uid: str, pod: ObjectKey) -> None:
         """Remove a pod that has stopped: deletion without grace, of just this pod."""
         await points.DELETE_BEFORE.hit(pod=pod, node=agent.name)
         async with self.requests:
-            try:
+            with ignoring(is_not_found):
                 await self.client.delete(kinds.POD, pod.name, pod.namespace, grace_period_seconds=0, uid=uid)
-            except errors.StatusError as error:
-                if not errors.is_not_found(error):
-                    raise
 
 
 def _name(agent: Agent, uid: str) -> ObjectKey | str:

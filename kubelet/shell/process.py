@@ -297,12 +297,9 @@ class Kubelet:
     # Pods
 
     def _watch(self) -> None:
-        self.pods.add_handler(
-            on_add=self._pod_seen,
-            on_update=lambda _, pod: self._pod_seen(pod),
-            on_delete=lambda pod, _: self._pod_gone(pod),
-        )
-        self.node_objects.add_handler(on_add=self._node_seen, on_update=lambda _, node: self._node_seen(node))
+        self.pods.on_change(self._pod_seen, deletions=False)
+        self.pods.add_handler(on_delete=lambda pod, _: self._pod_gone(pod))
+        self.node_objects.on_change(self._node_seen, deletions=False)
 
     def _pod_seen(self, pod: core.Pod) -> None:
         if pod.spec.nodeName in self.agents:

@@ -50,11 +50,8 @@ class Registrar:
 
     async def _create_or_adopt(self, agent: Agent) -> core.Node:
         desired = new_node(agent.identity, self.facts, self.clock.now())
-        try:
+        with errors.ignoring(errors.is_already_exists):
             return await self.client.create(desired)
-        except errors.StatusError as error:
-            if not errors.is_already_exists(error):
-                raise
         node = await self.client.get(kinds.NODE, agent.name)
         own = labels(agent.identity, self.facts.shape)
         if any(node.metadata.labels.get(key) != value for key, value in own.items()):
@@ -102,11 +99,8 @@ class Registrar:
             raise
 
     async def _get_or_create(self, agent: Agent) -> coordination.Lease:
-        try:
+        with errors.ignoring(errors.is_not_found):
             return await self.client.get(kinds.LEASE, agent.name, LEASE_NAMESPACE)
-        except errors.StatusError as error:
-            if not errors.is_not_found(error):
-                raise
         lease = coordination.Lease()
         lease.metadata.name, lease.metadata.namespace = agent.name, LEASE_NAMESPACE
         self._fill(lease, agent)
