@@ -46,7 +46,7 @@ def _run_steps(state: AutoscalerState, result: LoopResult) -> Orders[None]:
     yield from clean_up_if_required(state, observation, result.events)
     if act_on_empty_cluster(state, observation, result):
         return
-    with result.timed("updateClusterState", state.clock):
+    with result.time("updateClusterState", state.clock):
         context = initialize_cluster_snapshot(state, observation, deletions, result)
         state.registry.update_nodes(observation.nodes, state.view, result.at, result.events)
     result.begin_status()
@@ -59,7 +59,7 @@ def _run_steps(state: AutoscalerState, result: LoopResult) -> Orders[None]:
         return
     result.activities.add("autoscaling")
     add_upcoming_nodes(state, context)
-    with result.timed("filterOutSchedulable", state.clock):
+    with result.time("filterOutSchedulable", state.clock):
         pending = process_pod_list(state, context)
     yield from scale_up(state, context, pending)
     if state.options.scale_down_enabled:

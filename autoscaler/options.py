@@ -178,6 +178,3 @@ def from_flags(values: Mapping[str, str], base: Options | None = None) -> Option
         except ValueError as error:
             raise ValueError(f"--{flag_name}: {error}") from None
     return replace(base or Options(), **parsed)  # type: ignore[arg-type]  # read gives each field's type
-
-
-__all__ = ["GIB", "HELP", "Compat", "Options", "Range", "flag", "from_flags", "read"]

@@ -62,7 +62,7 @@ class LoopResult:
         self.scale_down = ScaleDownResult.NOT_TRIED
 
     @contextmanager
-    def timed(self, function: str, clock: Clock) -> Iterator[None]:
+    def time(self, function: str, clock: Clock) -> Iterator[None]:
         """Record how long a part of the loop takes."""
         started = clock.monotonic()
         try:

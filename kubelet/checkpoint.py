@@ -1,4 +1,4 @@
-"""What a node keeps over the death of its kubelet process: allocations, and the containers that run.
+"""The state that a node keeps over the death of its kubelet process: allocations and running containers.
 
 The format of the file: JSON, `{"checksum": "sha256:...", "data": {...}}`. Source: KEP-1287, "Kubelet Restart
 Tolerance".

@@ -1,4 +1,4 @@
-"""What can happen to a node and its pods: what enters the kubelet's core.
+"""The events of a node and its pods, which enter the kubelet's core.
 
 Changes that the API server shows, the passing of time, and the results of instructions. One sync of a pod is
 SyncDue and then, for each instruction that wants an answer, exactly one of the results.
@@ -59,7 +59,7 @@ class RetryDue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncDue:
-    """A sync of a pod begins. `sandbox` is what the runtime has of the pod now, None for nothing."""
+    """A sync of a pod begins. `sandbox` is the pod in the runtime now, None where it has none."""
 
     uid: str
     sandbox: PodSandbox | None
@@ -80,7 +80,7 @@ class CheckpointSaved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDone:
-    """The runtime did what it was called for; `sandbox` is the pod after it."""
+    """The runtime has performed a call; `sandbox` is the pod after it."""
 
     uid: str
     sandbox: PodSandbox

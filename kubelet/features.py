@@ -76,7 +76,7 @@ def features(version: Version, gates: Gates, flavour: ResizePreemptionFlavour = 
 
 
 def status_features(version: Version, gates: Gates, *, cpu_manager_policy: str = "none") -> StatusFeatures:
-    """Return the features of what is written to the API server."""
+    """Return the features of the statuses that are written to the API server."""
     resize = gates.enabled("InPlacePodVerticalScaling")
     declared = []
     if gates.enabled("NodeDeclaredFeatures"):

@@ -1,4 +1,4 @@
-"""What the kubelet's core wants done. The shell does it, in order.
+"""The instructions of the kubelet's core. The shell performs them, in order.
 
 A pod instruction is answered by a result (an event) before the pod's sync goes on. It is always the last of
 what the core returns, and there is at most one at a time for a pod. A node instruction is done at once, and
@@ -64,7 +64,7 @@ class ScheduleRetry:
 
 @dataclass(frozen=True, slots=True)
 class RemoveSandbox:
-    """Kill and remove what the runtime has of a pod that is gone from the API."""
+    """Kill and remove the sandbox of a pod that is gone from the API."""
 
     uid: str
 
@@ -125,7 +125,7 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class ResizeRequested:
-    """A client changed what a container asks for; for metrics.
+    """A client changed a request or limit of a container; for metrics.
 
     Source: kubelet 1.36, recordContainerResizeOperations.
     """

@@ -1,4 +1,4 @@
-"""The kubelet's core: everything that happens to a node enters here, and leaves as what is to be done.
+"""The kubelet's core: every event of a node enters here, and leaves as instructions.
 
 `handle(node, event)` changes the node's state and returns instructions, in order. No I/O, no clock, no
 randomness: time is in the events. Source: kubelet 1.36, syncLoopIteration and its handlers.
@@ -19,7 +19,7 @@ from nominee.machinery.api.pb import core
 
 
 def handle(node: NodeState, event: events.Event) -> list[Instruction]:
-    """Apply an event and return what is to be done, in order.
+    """Apply an event and return the instructions that follow, in order.
 
     At most one of it is a pod instruction, the last one: its result is the next event of that pod's sync.
 
@@ -57,7 +57,7 @@ def _on_pods_listed(node: NodeState, event: events.PodsListed, out: list[Instruc
 
 
 def _on_pods_observed(node: NodeState, event: events.PodsObserved, out: list[Instruction]) -> None:
-    """Sort what the watch brought into removals, updates, reconciliations and additions.
+    """Sort the changes from the watch into removals, updates, reconciliations and additions.
 
     Pods that are gone take no room from those that are added.
 
@@ -78,9 +78,9 @@ def _on_pods_observed(node: NodeState, event: events.PodsObserved, out: list[Ins
 
 
 def _on_change(node: NodeState, record: PodRecord, pod: core.Pod, now: float, out: list[Instruction]) -> None:
-    old, answer = record.pod, record.sync.written
+    old, answer = record.pod, record.sync.answer
     if answer is not None and resource_version_of(pod) >= resource_version_of(answer):
-        record.sync.written = None
+        record.sync.answer = None
     spec_changed = old.spec != pod.spec
     if old.status != pod.status:
         reconciled = pod
@@ -98,7 +98,7 @@ def _on_change(node: NodeState, record: PodRecord, pod: core.Pod, now: float, ou
 
 
 def _on_pods_removed(node: NodeState, uids: Sequence[str], now: float, out: list[Instruction]) -> None:
-    """Forget pods; what still runs of them is killed, and the allocations are saved without them."""
+    """Forget pods; their containers are killed, and the allocations are saved without them."""
     manager.on_pods_removed(node, uids, now, out)
     for uid in uids:
         out += [instructions.RemoveSandbox(uid), QueueSync(uid, SyncCause.REMOVED)]

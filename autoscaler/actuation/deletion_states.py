@@ -16,7 +16,7 @@ from typing import Final
 from nominee.machinery.runtime.state_table import DiagramStyle, StateTable, Transition
 
 
-class State(StrEnum):
+class DeletionState(StrEnum):
     """State of a deletion."""
 
     TAINTED = "tainted"
@@ -29,7 +29,7 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-class Event(StrEnum):
+class DeletionEvent(StrEnum):
     """An event of a deletion."""
 
     STARTED = "started"
@@ -58,10 +58,10 @@ class Effect(StrEnum):
     REPORT_FAILED = "record the failure"
 
 
-_S, _E, _F = State, Event, Effect
+_S, _E, _F = DeletionState, DeletionEvent, Effect
 _FAIL: Final = Transition(_S.FAILED, (_F.UNTAINT, _F.REPORT_FAILED))
 
-TRANSITIONS: Final[StateTable[State, Event, Effect]] = StateTable(
+TRANSITIONS: Final[StateTable[DeletionState, DeletionEvent, Effect]] = StateTable(
     {
         _S.TAINTED: {_E.STARTED: Transition(_S.RECHECKING, (_F.WAIT_AFTER_TAINT, _F.RECHECK))},
         _S.RECHECKING: {_E.CONFIRMED: Transition(_S.EVICTING, (_F.EVICT,)), _E.FAILED: _FAIL},
@@ -84,7 +84,9 @@ TRANSITIONS: Final[StateTable[State, Event, Effect]] = StateTable(
 )
 
 
-def transition_of(state: State, event: Event, log: tuple[Event, ...]) -> Transition[State, Effect]:
+def transition_of(
+    state: DeletionState, event: DeletionEvent, log: tuple[DeletionEvent, ...]
+) -> Transition[DeletionState, Effect]:
     """Return the transition of an event; `log` are the events before it.
 
     Raises:

@@ -8,6 +8,7 @@ from nominee.autoscaler.options import Options
 from nominee.autoscaler.orders import CountEviction, EvictPod, Orders, RecordEvents, RunInParallel, Sleep
 from nominee.autoscaler.planning import annotation_keys, pods
 from nominee.autoscaler.planning.events import Event, EventType
+from nominee.machinery.api.objects import key_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import Clock
 
@@ -35,7 +36,7 @@ def evict_pod(pod: core.Pod, options: Options, clock: Clock, *, required: bool) 
     if required:
         yield from CountEviction(succeeded=False)
         yield from _record(pod, "Warning", "ScaleDownFailed", "failed to delete pod for ScaleDown")
-    return f"failed to evict pod {pods.key(pod)} within allowed timeout (last error: {failure})"
+    return f"failed to evict pod {key_of(pod)} within allowed timeout (last error: {failure})"
 
 
 def evict_pods(

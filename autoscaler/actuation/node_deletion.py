@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from nominee.autoscaler.actuation.deletion_states import Effect, Event, State, transition_of
+from nominee.autoscaler.actuation.deletion_states import DeletionEvent, DeletionState, Effect, transition_of
 from nominee.autoscaler.actuation.eviction import daemons_to_evict, drained_pods, evict_pods
 from nominee.autoscaler.actuation.recheck import recheck
 from nominee.autoscaler.orders import (
@@ -39,13 +39,13 @@ class NodeDeletion:
         self._autoscaler, self._options, self._clock = state, state.options, state.clock
         self._node, self._group, self._drain = node, group, drain
         self._name = node.metadata.name
-        self.state = State.TAINTED
-        self._log: tuple[Event, ...] = ()
+        self.state = DeletionState.TAINTED
+        self._log: tuple[DeletionEvent, ...] = ()
         self._events = Events()
         self._pods: tuple[core.Pod, ...] = ()  # on the node; once evicted, those that must terminate
         self._deadline = 0.0  # of the present state, in seconds of `Clock.monotonic`
         self._error = ""
-        self._effects: Mapping[Effect, Callable[[], Orders[Event | None]]] = {
+        self._effects: Mapping[Effect, Callable[[], Orders[DeletionEvent | None]]] = {
             Effect.WAIT_AFTER_TAINT: self._wait_after_taint,
             Effect.RECHECK: self._recheck,
             Effect.EVICT: self._evict,
@@ -60,7 +60,7 @@ class NodeDeletion:
 
     def run(self) -> Orders[None]:
         """Delete the node; if it must stay, remove its taint and report why."""
-        event: Event | None = Event.STARTED
+        event: DeletionEvent | None = DeletionEvent.STARTED
         try:
             while event is not None:
                 transition = transition_of(self.state, event, self._log)
@@ -70,19 +70,19 @@ class NodeDeletion:
         finally:
             self._autoscaler.deletions.end_deletion(self._name)
 
-    def _fail(self, error: str) -> Event:
+    def _fail(self, error: str) -> DeletionEvent:
         self._error = error
-        return Event.FAILED
+        return DeletionEvent.FAILED
 
     # Effects: each returns the event that follows if it is the last of its transition
 
-    def _wait_after_taint(self) -> Orders[Event | None]:
+    def _wait_after_taint(self) -> Orders[DeletionEvent | None]:
         delay = self._options.node_delete_delay_after_taint
         if delay > 0:
             yield from Sleep(delay)
         return None
 
-    def _recheck(self) -> Orders[Event | None]:
+    def _recheck(self) -> Orders[DeletionEvent | None]:
         fresh = yield from ReadNode(self._name)
         if isinstance(fresh, Failure):
             return self._fail(fresh.message)
@@ -90,9 +90,9 @@ class NodeDeletion:
         if result.error:
             return self._fail(result.error)
         self._pods = result.pods
-        return Event.CONFIRMED
+        return DeletionEvent.CONFIRMED
 
-    def _evict(self) -> Orders[Event | None]:
+    def _evict(self) -> Orders[DeletionEvent | None]:
         """Evict the pods; from a node without a drain only DaemonSet pods, whose failures do not count."""
         options, required = self._options, list[core.Pod]()
         by_default = options.daemonset_eviction_for_empty_nodes
@@ -107,16 +107,16 @@ class NodeDeletion:
         self._pods = tuple(required)
         grace = options.max_graceful_termination_sec
         self._deadline = self._clock.monotonic() + grace + EVICTION_HEADROOM_SECONDS
-        return Event.EVICTED
+        return DeletionEvent.EVICTED
 
-    def _poll(self) -> Orders[Event | None]:
+    def _poll(self) -> Orders[DeletionEvent | None]:
         seconds = POLL_SECONDS
-        if self.state is State.TERMINATING:
+        if self.state is DeletionState.TERMINATING:
             seconds = min(POLL_SECONDS, max(self._options.scan_interval / 2, 0.05))
         yield from Sleep(seconds)
         return None
 
-    def _check_pods(self) -> Orders[Event | None]:
+    def _check_pods(self) -> Orders[DeletionEvent | None]:
         if self._pods:
             left = yield from CheckPodsOnNode(self._name, self._pods)
             if isinstance(left, Failure):
@@ -124,32 +124,36 @@ class NodeDeletion:
             self._pods = left
         if not self._pods:
             self._deadline = self._clock.monotonic() + self._options.node_deletion_delay_timeout
-            return Event.PODS_GONE
+            return DeletionEvent.PODS_GONE
         if self._clock.monotonic() >= self._deadline:
             return self._fail(f"Failed to drain node /{self._name}: pods remaining after timeout")
-        return Event.PODS_REMAIN
+        return DeletionEvent.PODS_REMAIN
 
-    def _check_annotation(self) -> Orders[Event | None]:
+    def _check_annotation(self) -> Orders[DeletionEvent | None]:
         if self._clock.monotonic() >= self._deadline:
-            return Event.NOT_HELD
+            return DeletionEvent.NOT_HELD
         node = yield from ReadCachedNode(self._name)
         keys = node.metadata.annotations if node is not None else ()
-        return Event.HELD if any(key.startswith(DELAY_DELETION_PREFIX) for key in keys) else Event.NOT_HELD
+        return (
+            DeletionEvent.HELD
+            if any(key.startswith(DELAY_DELETION_PREFIX) for key in keys)
+            else DeletionEvent.NOT_HELD
+        )
 
-    def _delete(self) -> Orders[Event | None]:
+    def _delete(self) -> Orders[DeletionEvent | None]:
         failure = yield from DeleteNodes(self._group, (self._name,))
         now = self._clock.monotonic()
         if failure is None:
             self._autoscaler.registry.register_scale_down(self._group, now)
             self._autoscaler.cooldowns.group_deleted(self._group, now)
             yield from CountScaledDownNode(self._node, self._drain)
-            return Event.DELETED
+            return DeletionEvent.DELETED
         if failure.type is not ErrorType.CLOUD_PROVIDER:
             return self._fail(failure.message)
         self._autoscaler.cooldowns.group_failed(self._group, now)
         return self._fail(f"failed to delete nodes from group {self._group}: {failure}")
 
-    def _report_deleted(self) -> Orders[Event | None]:
+    def _report_deleted(self) -> Orders[DeletionEvent | None]:
         self._events.about(self._node, "Normal", "ScaleDown", "nodes removed by cluster autoscaler")
         if self._drain:
             text = f"Scale-down: node {self._name} removed with drain"
@@ -160,12 +164,12 @@ class NodeDeletion:
         yield from RecordEvents(tuple(self._events))
         return None
 
-    def _untaint(self) -> Orders[Event | None]:
+    def _untaint(self) -> Orders[DeletionEvent | None]:
         """Remove the taint; if that fails, it is removed when the autoscaler starts again."""
         yield from CleanToBeDeleted(self._name)
         return None
 
-    def _report_failed(self) -> Orders[Event | None]:
+    def _report_failed(self) -> Orders[DeletionEvent | None]:
         action = "drain and delete node" if self._drain else "delete empty node"
         text = f"failed to {action}: {self._error}"
         self._events.about(self._node, "Warning", "ScaleDownFailed", text)

@@ -12,7 +12,7 @@ from nominee.autoscaler.planning import pods
 from nominee.autoscaler.planning.drainability import DrainContext, pods_to_move
 from nominee.autoscaler.planning.observation import Observation
 from nominee.autoscaler.planning.pdb_tracker import RemainingPdbTracker
-from nominee.machinery.api.objects import is_terminating
+from nominee.machinery.api.objects import is_terminating, key_of
 from nominee.machinery.api.pb import core
 
 
@@ -45,7 +45,7 @@ def recheck(options: Options, fresh: Observation, node: str, now: float, *, drai
     )
     to_move = pods_to_move(context, on_node)
     if to_move.blocking is not None:
-        key = pods.key(to_move.blocking)
+        key = key_of(to_move.blocking)
         return Recheck(error=f'GetPodsToMove for "{node}" returned error: {key}: {to_move.reason}')
     if not drain and to_move.pods:
         return Recheck(error=f'failed to delete empty node "{node}", new pods scheduled')
@@ -59,5 +59,5 @@ def _nominated_pod(options: Options, fresh: Observation, node: str) -> str:
         if pod.spec.nodeName or pod.status.nominatedNodeName != node:
             continue
         if not is_terminating(pod) and not pods.is_expendable(pod, cutoff):
-            return pods.key(pod)
+            return str(key_of(pod))
     return ""

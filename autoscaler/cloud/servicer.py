@@ -153,20 +153,11 @@ class CloudServicer(protocol_grpc.CloudProviderServicer):
             nodeBytes=template.SerializeToString(deterministic=True)
         )
 
-    async def NodeGroupGetOptions(
-        self, request: protocol.NodeGroupAutoscalingOptionsRequest, context: _Context
-    ) -> protocol.NodeGroupAutoscalingOptionsResponse:
-        await _unimplemented(context)
+    async def NodeGroupGetOptions(self, request: Message, context: _Context) -> NoReturn:
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "not supported by this cloud")
+        raise AssertionError("abort returned")
 
-    async def PricingNodePrice(
-        self, request: protocol.PricingNodePriceRequest, context: _Context
-    ) -> protocol.PricingNodePriceResponse:
-        await _unimplemented(context)
-
-    async def PricingPodPrice(
-        self, request: protocol.PricingPodPriceRequest, context: _Context
-    ) -> protocol.PricingPodPriceResponse:
-        await _unimplemented(context)
+    PricingNodePrice = PricingPodPrice = NodeGroupGetOptions
 
 
 def _group(group: NodeGroup) -> protocol.NodeGroup:
@@ -182,9 +173,4 @@ def _instance(instance: Instance) -> protocol.Instance:
 async def _refuse(context: _Context, error: Exception) -> NoReturn:
     code = grpc.StatusCode[error.code] if isinstance(error, CloudError) else grpc.StatusCode.INTERNAL
     await context.abort(code, str(error))
-    raise AssertionError("abort returned")
-
-
-async def _unimplemented(context: _Context) -> NoReturn:
-    await context.abort(grpc.StatusCode.UNIMPLEMENTED, "not supported by this cloud")
     raise AssertionError("abort returned")

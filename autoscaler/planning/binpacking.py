@@ -46,7 +46,7 @@ def estimate(
         estimation = _Estimation(snapshot, template, nodes_max)
         for group in sorted(groups, key=lambda group: -_score(group.sample, template)):
             estimation.add(group)
-        return len(estimation.nodes_with_pods), estimation.scheduled
+        return len(estimation.nodes_with_pods), estimation.pods
 
 
 class _Estimation:
@@ -57,7 +57,7 @@ class _Estimation:
         self._new_nodes: set[str] = set()
         self._last_node = ""
         self.nodes_with_pods: set[str] = set()
-        self.scheduled: list[core.Pod] = []
+        self.pods: list[core.Pod] = []
 
     def add(self, group: EquivalenceGroup) -> None:
         """Schedule the pods of a group, on the new nodes so far and then on more, until one does not fit."""
@@ -82,14 +82,14 @@ class _Estimation:
         if name is None:
             return False
         self.nodes_with_pods.add(name)
-        self.scheduled.append(pod)
+        self.pods.append(pod)
         return True
 
     def _schedule_on_last(self, pod: core.Pod, info: PodInfo) -> bool:
         if not self._last_node or not self._snapshot.schedule_pod(info, self._last_node):
             return False
         self.nodes_with_pods.add(self._last_node)
-        self.scheduled.append(pod)
+        self.pods.append(pod)
         return True
 
     def _add_node(self) -> None:

@@ -13,7 +13,12 @@ from nominee.autoscaler.options import Options
 from nominee.autoscaler.planning import readiness, taints
 from nominee.autoscaler.planning.events import Events
 from nominee.autoscaler.planning.observation import DELETING, CloudView, Instance, NodeGroup
-from nominee.autoscaler.planning.scale_up_requests import Event, Occurrence, ScaleUpRequest, ScaleUpRequests
+from nominee.autoscaler.planning.scale_up_requests import (
+    Occurrence,
+    ScaleUpEvent,
+    ScaleUpRequest,
+    ScaleUpRequests,
+)
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import Moment, from_time
 from nominee.machinery.wire.scalars import format_duration
@@ -152,7 +157,7 @@ class ClusterStateRegistry:
         self.backoff.remove_stale(now)
         for group, request in list(self.scale_ups.requests.items()):
             if not self._has_upcoming(group):
-                self.scale_ups.handle(group, Occurrence(event=Event.FULFILLED, now=now))
+                self.scale_ups.handle(group, Occurrence(event=ScaleUpEvent.FULFILLED, now=now))
             elif request.expected_by < now:
                 self._time_out(group, request, now, events)
         self._scale_downs = [(group, until) for group, until in self._scale_downs if until > now]
@@ -162,7 +167,7 @@ class ClusterStateRegistry:
         text = f"Nodes added to group {group} failed to register within {waited}"
         events.status("Warning", "ScaleUpTimedOut", text)
         what = Occurrence(
-            event=Event.TIMED_OUT,
+            event=ScaleUpEvent.TIMED_OUT,
             now=now,
             nodes=request.increase,
             error_code="timeout",
@@ -196,7 +201,7 @@ class ClusterStateRegistry:
         events.status("Warning", "ScaleUpFailed", message)
         left = self.scale_ups.requests[group].increase - len(new)
         what = Occurrence(
-            event=Event.SOME_FAILED if left > 0 else Event.ALL_FAILED,
+            event=ScaleUpEvent.SOME_FAILED if left > 0 else ScaleUpEvent.ALL_FAILED,
             now=now,
             nodes=len(new),
             error_code=new[0].error_code,
@@ -224,12 +229,12 @@ class ClusterStateRegistry:
 
     def register_scale_up(self, group: str, delta: int, now: float) -> None:
         """Record that the target size of a group was increased by `delta` nodes."""
-        self.scale_ups.handle(group, Occurrence(event=Event.INCREASED, now=now, nodes=delta))
+        self.scale_ups.handle(group, Occurrence(event=ScaleUpEvent.INCREASED, now=now, nodes=delta))
 
     def register_failed_scale_up(self, group: str, delta: int, message: str, now: float) -> None:
         """Record that the provider refused to add `delta` nodes; `message` is its error."""
         what = Occurrence(
-            event=Event.REFUSED,
+            event=ScaleUpEvent.REFUSED,
             now=now,
             nodes=delta,
             error_code="cloudProviderError",

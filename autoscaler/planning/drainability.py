@@ -13,6 +13,7 @@ from nominee.autoscaler.options import Options
 from nominee.autoscaler.planning import annotation_keys, pods
 from nominee.autoscaler.planning.observation import ControllerKey
 from nominee.autoscaler.planning.pdb_tracker import RemainingPdbTracker
+from nominee.machinery.api.objects import controller_of
 from nominee.machinery.api.pb import core
 
 _REPLICATED_KINDS = frozenset(("ReplicationController", "Job", "ReplicaSet", "StatefulSet"))
@@ -128,7 +129,7 @@ def _long_terminating(context: DrainContext, pod: core.Pod) -> DrainStatus | Non
 
 
 def _replica_count(context: DrainContext, pod: core.Pod) -> DrainStatus | None:
-    owner = pods.controller_of(pod)
+    owner = controller_of(pod)
     if context.controllers is None or owner is None:
         return None
     if owner.kind not in _REPLICATED_KINDS and owner.kind != "DaemonSet":
@@ -161,7 +162,7 @@ def _on_completion(_: DrainContext, pod: core.Pod) -> DrainStatus | None:
 
 
 def _replicated(context: DrainContext, pod: core.Pod) -> DrainStatus | None:
-    owner = pods.controller_of(pod)
+    owner = controller_of(pod)
     custom = owner is not None and owner.kind not in _REPLICATED_KINDS
     if owner is None or (context.options.skip_nodes_with_custom_controller_pods and custom):
         return _block(BlockingReason.NOT_REPLICATED)

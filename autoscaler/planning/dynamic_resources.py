@@ -49,11 +49,9 @@ class ClaimTable(ForkableTable[Claim]):
         The claim for extended resources does not exist in the API server yet: it is created here.
         """
         former = self._by_uid.get(uid)
-        new = Claim()
+        new = Claim() if former is None else copy_of(former)
         if former is None:
             new.metadata.name = new.metadata.uid = uid
-        else:
-            new.CopyFrom(former)
         new.status.allocation.CopyFrom(allocation)
         self.put(new)
 
@@ -153,7 +151,7 @@ class DynamicResources:
         """Reserve the pod's claims for the pod, which has been scheduled."""
         for claim in self.claims_of(pod):
             if not is_reserved_for(claim, pod.metadata.uid):
-                new = _copy(claim)
+                new = copy_of(claim)
                 new.status.reservedFor.add(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
                 self.claims.put(new)
 
@@ -192,14 +190,9 @@ class DynamicResources:
             self.slices.drop(key_of(each))
 
 
-def _copy(claim: Claim) -> Claim:
-    copy = copy_of(claim)
-    return copy
-
-
 def _not_reserved_for(claim: Claim, pod: core.Pod) -> Claim:
     """Return a copy of the claim that is not reserved for the pod."""
-    copy = _copy(claim)
+    copy = copy_of(claim)
     del copy.status.reservedFor[:]
     copy.status.reservedFor.extend(user for user in claim.status.reservedFor if user.uid != pod.metadata.uid)
     return copy

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, MutableSequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from nominee.autoscaler.planning.pods import controller_of
-from nominee.machinery.api.objects import copy_of
+from nominee.machinery.api.objects import controller_of, copy_of
 from nominee.machinery.api.pb import core
 from nominee.scheduler.framework.types import PodInfo
 

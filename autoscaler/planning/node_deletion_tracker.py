@@ -35,7 +35,7 @@ class NodeDeletionTracker:
         """Return the names of the nodes."""
         return frozenset(self._in_progress)
 
-    def drained(self) -> list[str]:
+    def drains(self) -> list[str]:
         """Return the names of the nodes that are being drained, sorted."""
         return sorted(name for name, deletion in self._in_progress.items() if deletion.drain)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nominee.autoscaler.planning import annotation_keys
 from nominee.machinery.api import objects
 from nominee.machinery.api.objects import copy_of
-from nominee.machinery.api.pb import core, meta
+from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import from_time
 
 LONG_TERMINATING_EXTRA_SECONDS = 30.0
@@ -36,14 +36,9 @@ def is_static(pod: core.Pod) -> bool:
     return pod.metadata.annotations.get(annotation_keys.CONFIG_SOURCE, "api") != "api"
 
 
-def controller_of(pod: core.Pod) -> meta.OwnerReference | None:
-    """Return the reference to the pod's controller, or None."""
-    return objects.controller_of(pod)
-
-
 def is_daemon(pod: core.Pod) -> bool:
     """Report whether a DaemonSet controls the pod, or its annotation says to treat it so."""
-    owner = controller_of(pod)
+    owner = objects.controller_of(pod)
     if owner is not None and owner.kind == "DaemonSet":
         return True
     return pod.metadata.annotations.get(annotation_keys.DAEMONSET_POD) == "true"
@@ -76,8 +71,3 @@ def unbound(pod: core.Pod) -> core.Pod:
     copy = copy_of(pod)
     copy.spec.ClearField("nodeName")
     return copy
-
-
-def key(pod: core.Pod) -> str:
-    """Return `namespace/name`."""
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"

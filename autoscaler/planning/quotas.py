@@ -30,22 +30,22 @@ def total_resources(nodes: Iterable[core.Node], now: float) -> dict[str, int]:
 
 
 class MaxQuota:
-    """Resources that the upper limits leave for new nodes. `refused` counts refused nodes by resource."""
+    """Resources that the upper limits leave for new nodes. `refusals` counts refused nodes by resource."""
 
     def __init__(self, options: Options, nodes: Iterable[core.Node], now: float) -> None:
-        self.refused: Counter[str] = Counter()
+        self.refusals: Counter[str] = Counter()
         limits = {CPU: options.cores_total.max, MEMORY: options.memory_total.max * GIB}
         used = total_resources(nodes, now)
         self._left = {name: limit - used[name] for name, limit in limits.items()}
 
-    def exceeded(self, node: core.Node) -> list[str]:
+    def shortages(self, node: core.Node) -> list[str]:
         """Return the resources of which too little is left for one more such node."""
         amounts = sorted(node_resources(node).items())
         exceeded = [name for name, amount in amounts if amount > max(self._left[name], 0)]
-        self.refused.update(exceeded)
+        self.refusals.update(exceeded)
         return exceeded
 
-    def allowed(self, node: core.Node, count: int) -> int:
+    def count_max(self, node: core.Node, count: int) -> int:
         """Return how many of `count` such nodes the limits allow."""
         for name, amount in node_resources(node).items():
             if amount:
@@ -54,17 +54,17 @@ class MaxQuota:
 
     def take(self, node: core.Node, count: int) -> int:
         """Subtract up to `count` such nodes, as many as the limits allow; return how many."""
-        count = self.allowed(node, count)
+        count = self.count_max(node, count)
         for name, amount in node_resources(node).items():
             self._left[name] -= amount * count
         return count
 
 
 class MinQuota:
-    """Resources that the lower limits leave for deletion. `refused` counts refused nodes by resource."""
+    """Resources that the lower limits leave for deletion. `refusals` counts refused nodes by resource."""
 
     def __init__(self, options: Options, nodes: Iterable[core.Node], now: float) -> None:
-        self.refused: Counter[str] = Counter()
+        self.refusals: Counter[str] = Counter()
         limits = {CPU: options.cores_total.min, MEMORY: options.memory_total.min * GIB}
         used = total_resources(nodes, now)
         self._left = {name: used[name] - limit for name, limit in limits.items()}
@@ -73,7 +73,7 @@ class MinQuota:
         """Subtract a node, if the limits allow its deletion; report whether they do."""
         amounts = node_resources(node)
         refused = [name for name, amount in amounts.items() if amount > self._left[name]]
-        self.refused.update(refused)
+        self.refusals.update(refused)
         if refused:
             return False
         for name, amount in amounts.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from nominee.autoscaler.planning.taints import has_startup_taint
-from nominee.machinery.api.objects import copy_of
+from nominee.machinery.api.objects import condition_is, copy_of
 from nominee.machinery.api.pb import core
 
 _NOT_READY_TAINTS = frozenset(
@@ -38,7 +38,7 @@ def is_ready_and_schedulable(node: core.Node) -> bool:
 
 def is_suspended(node: core.Node) -> bool:
     """Report whether the node has the condition Suspended: it stays registered and takes no pods."""
-    return any(row.type == "Suspended" and row.status == "True" for row in node.status.conditions)
+    return condition_is(node.status.conditions, "Suspended")
 
 
 def filter_out_unready(

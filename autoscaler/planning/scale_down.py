@@ -50,7 +50,7 @@ class ScaleDownPlanner:
         self.refused_by_quota: Counter[str] = Counter()
         """Nodes that a lower limit of the cluster keeps in this loop, by resource."""
 
-    def unneeded(self) -> list[str]:
+    def unneeded_names(self) -> list[str]:
         """Return the names of the unneeded nodes, sorted."""
         return self.unneeded_nodes.names()
 
@@ -115,7 +115,7 @@ def crop_to_budgets(
     drain: Sequence[NodeToBeRemoved],
 ) -> NodesToDelete:
     """Return as many nodes as may be deleted in parallel, empty nodes first."""
-    deleting, draining = len(deletions.empty()), len(deletions.drained())
+    deleting, draining = len(deletions.empty()), len(deletions.drains())
     total = max(options.max_scale_down_parallelism - deleting - draining, 0)
     chosen = list(empty[:total])
     drains = min(total - len(chosen), options.max_drain_parallelism - draining)

@@ -108,7 +108,7 @@ def plan_scale_up(inputs: ScaleUpInput, pods: Sequence[core.Pod]) -> ScaleUpPlan
         _check_pods(inputs, group, groups)
     options = [option for group in valid if (option := _option(inputs, group, valid, groups)) is not None]
     plan = _choose(inputs, groups, valid, options, quota, skipped)
-    plan.refused_by_quota = quota.refused
+    plan.refused_by_quota = quota.refusals
     plan.heterogeneity = [
         Heterogeneity.of(_node(inputs.templates[group.id]), fitting)
         for group in valid
@@ -140,7 +140,7 @@ def _choose(
             max_nodes_total_reached=True,
             error="max node total count already reached",
         )
-    count = quota.allowed(_node(best.template), count)
+    count = quota.count_max(_node(best.template), count)
     targets = [best.group]
     if inputs.options.balance_similar_node_groups:
         targets += _similar(inputs, best.group, valid, groups)
@@ -165,9 +165,9 @@ def plan_scale_up_to_min_size(inputs: ScaleUpInput) -> ScaleUpPlan:
         if group.target >= group.min or _not_ready_reason(inputs, group):
             continue
         template = inputs.templates.get(group.id)
-        if template is None or template.node is None or quota.exceeded(template.node):
+        if template is None or template.node is None or quota.shortages(template.node):
             continue
-        count = quota.allowed(template.node, group.min - group.target)
+        count = quota.count_max(template.node, group.min - group.target)
         if count > 0:
             scale_ups.append(ScaleUpInfo(group, group.target + count))
     if not scale_ups:
@@ -190,7 +190,7 @@ def _skip_reason(inputs: ScaleUpInput, group: NodeGroup, quota: MaxQuota) -> str
     template = inputs.templates.get(group.id)
     if template is None or template.node is None:
         return NOT_READY
-    exceeded = quota.exceeded(template.node)
+    exceeded = quota.shortages(template.node)
     if exceeded:
         return f'exceeded quota: "cluster-wide", resources: {", ".join(exceeded)}'
     return ""

@@ -9,23 +9,23 @@ Source: cluster-autoscaler 1.36, clusterstate (scale-up requests and failures).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
 from nominee.autoscaler.options import Options
 from nominee.autoscaler.planning.backoff import NodeGroupBackoff
+from nominee.machinery.runtime.state_table import StateTable, Transition
 
 
-class State(StrEnum):
+class ScaleUpState(StrEnum):
     """State of a node group."""
 
     IDLE = "no scale-up"
     SCALING_UP = "scaling up"
 
 
-class Event(StrEnum):
+class ScaleUpEvent(StrEnum):
     """An event of a node group."""
 
     INCREASED = "the target size was increased"
@@ -45,33 +45,24 @@ class Effect(StrEnum):
     BACK_OFF = "back the group off"
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """The next state, and the effects of the event, in order."""
-
-    to: State
-    effects: tuple[Effect, ...] = ()
-
-
-_S, _E, _F = State, Event, Effect
-TRANSITIONS: Final[Mapping[State, Mapping[Event, Transition]]] = {
-    _S.IDLE: {
-        _E.INCREASED: Transition(_S.SCALING_UP, (_F.REQUEST,)),
-        _E.REFUSED: Transition(_S.IDLE, (_F.BACK_OFF,)),
+_S, _E, _F = ScaleUpState, ScaleUpEvent, Effect
+TRANSITIONS: Final[StateTable[ScaleUpState, ScaleUpEvent, Effect]] = StateTable(
+    {
+        _S.IDLE: {
+            _E.INCREASED: Transition(_S.SCALING_UP, (_F.REQUEST,)),
+            _E.REFUSED: Transition(_S.IDLE, (_F.BACK_OFF,)),
+        },
+        _S.SCALING_UP: {
+            _E.INCREASED: Transition(_S.SCALING_UP, (_F.REQUEST,)),
+            _E.REFUSED: Transition(_S.SCALING_UP, (_F.BACK_OFF,)),
+            _E.SOME_FAILED: Transition(_S.SCALING_UP, (_F.REDUCE, _F.BACK_OFF)),
+            _E.ALL_FAILED: Transition(_S.IDLE, (_F.BACK_OFF,)),
+            _E.TIMED_OUT: Transition(_S.IDLE, (_F.REVERT, _F.BACK_OFF)),
+            _E.FULFILLED: Transition(_S.IDLE),
+        },
     },
-    _S.SCALING_UP: {
-        _E.INCREASED: Transition(_S.SCALING_UP, (_F.REQUEST,)),
-        _E.REFUSED: Transition(_S.SCALING_UP, (_F.BACK_OFF,)),
-        _E.SOME_FAILED: Transition(_S.SCALING_UP, (_F.REDUCE, _F.BACK_OFF)),
-        _E.ALL_FAILED: Transition(_S.IDLE, (_F.BACK_OFF,)),
-        _E.TIMED_OUT: Transition(_S.IDLE, (_F.REVERT, _F.BACK_OFF)),
-        _E.FULFILLED: Transition(_S.IDLE),
-    },
-}
-
-
-class InvalidTransitionError(Exception):
-    """An event that the table does not allow in the group's state."""
+    start=_S.IDLE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +81,7 @@ class Occurrence:
     `now` in seconds of `Clock.monotonic`.
     """
 
-    event: Event
+    event: ScaleUpEvent
     now: float
     nodes: int = 0
     error_code: str = ""
@@ -109,9 +100,9 @@ class ScaleUpRequests:
         """Error code and number of nodes of each failure, for the metrics, which clear the list."""
         self._to_revert: list[tuple[str, int]] = []
 
-    def state(self, group: str) -> State:
+    def state(self, group: str) -> ScaleUpState:
         """Return the state of a group."""
-        return State.SCALING_UP if group in self.requests else State.IDLE
+        return ScaleUpState.SCALING_UP if group in self.requests else ScaleUpState.IDLE
 
     def handle(self, group: str, what: Occurrence) -> None:
         """Apply an event.
@@ -120,12 +111,12 @@ class ScaleUpRequests:
             InvalidTransitionError: the table has no transition for it.
         """
         state = self.state(group)
-        transition = TRANSITIONS[state].get(what.event)
-        if transition is None:
-            raise InvalidTransitionError(f"node group {group}: {what.event!s} in state {state!s}")
+        transition = TRANSITIONS.transition(
+            state, what.event, lambda: f"node group {group}: {what.event!s} in state {state!s}"
+        )
         for effect in transition.effects:
             self._apply(effect, group, what)
-        if transition.to is State.IDLE:
+        if transition.to is ScaleUpState.IDLE:
             self.requests.pop(group, None)
 
     def _apply(self, effect: Effect, group: str, what: Occurrence) -> None:

@@ -26,7 +26,7 @@ class TemplateNode(NodeInfo):
         self.claims: list[Claim] = []
 
     @classmethod
-    def sanitized(
+    def sanitize(
         cls,
         node: core.Node,
         slices: Sequence[Slice],
@@ -58,7 +58,7 @@ def fresh_node_info(template: TemplateNode, suffix: str, *, upcoming: bool = Fal
     node.metadata.name = node.metadata.labels[annotation_keys.HOSTNAME_LABEL] = f"{template.name}-{suffix}"
     if upcoming:
         node.metadata.annotations[annotation_keys.UPCOMING_NODE] = "true"
-    return TemplateNode.sanitized(node, template.slices, template.pods.values(), template.claims, suffix)
+    return TemplateNode.sanitize(node, template.slices, template.pods.values(), template.claims, suffix)
 
 
 def _pod_copy(pod: core.Pod, node_name: str, suffix: str) -> core.Pod:

@@ -13,7 +13,7 @@ from nominee.autoscaler.planning.observation import CloudView, DaemonSet, NodeGr
 from nominee.autoscaler.planning.sanitized_devices import has_devices_of
 from nominee.autoscaler.planning.snapshot import ClusterSnapshot
 from nominee.autoscaler.planning.template_node import TemplateNode
-from nominee.machinery.api.objects import copy_of, get_condition
+from nominee.machinery.api.objects import controller_of, copy_of, get_condition
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import from_time
 from nominee.machinery.scheduling.node_affinity import matches
@@ -98,14 +98,14 @@ class TemplateNodeProvider:
         devices = snapshot.devices
         claims = [claim for pod in kept for claim in devices.claims_of(pod)]
         slices = devices.slices.of_node(name)
-        running = {owner.uid for pod in on_node if (owner := pods.controller_of(pod)) is not None}
+        running = {owner.uid for pod in on_node if (owner := controller_of(pod)) is not None}
         missing = [each for each in daemon_sets if each.uid not in running]
         added = [
             pod
             for pod in _suitable_daemon_pods(new, missing)
             if self._force_daemon_sets or _is_node_critical(pod)
         ]
-        return TemplateNode.sanitized(new, slices, map(PodInfo, [*kept, *added]), claims, new.metadata.name)
+        return TemplateNode.sanitize(new, slices, map(PodInfo, [*kept, *added]), claims, new.metadata.name)
 
     def lacks_devices(self, group: str, slices: Sequence[Slice]) -> bool:
         """Report whether a node of the group with these slices has fewer devices than another node had."""
@@ -143,7 +143,7 @@ def _from_provider(
     """Make a template from the provider's node; `slices` are another node's, since providers report none."""
     new = _sanitized_node(group, node)
     added = map(PodInfo, _suitable_daemon_pods(new, daemon_sets))
-    return TemplateNode.sanitized(new, slices, added, (), new.metadata.name)
+    return TemplateNode.sanitize(new, slices, added, (), new.metadata.name)
 
 
 def _suitable_daemon_pods(node: core.Node, daemon_sets: Iterable[DaemonSet]) -> list[core.Pod]:

@@ -76,7 +76,7 @@ class UnneededNodes:
                 else:
                     result.append(entry.removal)
         drain.sort(key=lambda removal: removal.is_risky)
-        return empty, drain, quota.refused
+        return empty, drain, quota.refusals
 
     def _reason(
         self, inputs: ScaleDownInput, entry: _Unneeded, sizes: dict[str, int], quota: MinQuota

@@ -15,12 +15,13 @@ from nominee.autoscaler.planning.observation import ControllerKey, DaemonSet, Ob
 from nominee.autoscaler.planning.pods import is_unschedulable
 from nominee.autoscaler.planning.status import timestamp
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, is_conflict, is_not_found
+from nominee.machinery.api.errors import StatusError, ignoring, is_conflict, is_not_found
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.client.informer import Informer
-from nominee.machinery.events.recorder import EventRecorder
+from nominee.machinery.client.live_objects import get_if_exists
+from nominee.machinery.events.recorder import BufferedRecorder
 from nominee.machinery.events.reference import reference
 from nominee.machinery.runtime.clock import Clock
 
@@ -53,7 +54,7 @@ class ApiCluster:
         client: Client,
         options: Options,
         clock: Clock,
-        recorder: EventRecorder,
+        recorder: BufferedRecorder,
         rng: random.Random | None = None,
     ) -> None:
         self._client, self._options, self._clock, self._recorder = client, options, clock, recorder
@@ -112,11 +113,8 @@ class ApiCluster:
 
         With `--compat=fixed` the pods that are nominated to the node are read, too.
         """
-        try:
-            live = await self._client.get(kinds.NODE, node)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
+        live = await get_if_exists(self._client, kinds.NODE, node)
+        if live is None:
             return self._observation((), ())
         pods = (await self._client.list(kinds.POD, field_selector=f"spec.nodeName={node}")).items
         if self._options.compat is Compat.FIXED:
@@ -126,13 +124,8 @@ class ApiCluster:
 
     async def is_on_node(self, pod: core.Pod, node: str) -> bool:
         """Report whether the pod is still on the node."""
-        try:
-            live = await self._client.get(kinds.POD, pod.metadata.name, pod.metadata.namespace)
-        except StatusError as error:
-            if is_not_found(error):
-                return False
-            raise
-        return live.metadata.uid == pod.metadata.uid and live.spec.nodeName == node
+        live = await get_if_exists(self._client, kinds.POD, pod.metadata.name, pod.metadata.namespace)
+        return live is not None and live.metadata.uid == pod.metadata.uid and live.spec.nodeName == node
 
     # Nodes and pods
 
@@ -237,11 +230,8 @@ class ApiCluster:
     async def delete_status(self) -> None:
         """Delete the status ConfigMap, at a clean exit."""
         name, namespace = self._status_reference.name, self._status_reference.namespace
-        try:
+        with ignoring(is_not_found):
             await self._client.delete(kinds.CONFIG_MAP, name, namespace)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
 
 
 def _replicas(kind: Kind[Any], obj: Any) -> int | None:

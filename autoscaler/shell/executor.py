@@ -35,11 +35,11 @@ from nominee.autoscaler.orders import (
     TaintToBeDeleted,
     WriteStatus,
 )
-from nominee.autoscaler.planning import pods
 from nominee.autoscaler.planning.observation import Observation
 from nominee.autoscaler.shell import points
 from nominee.autoscaler.shell.ports import Cloud, CloudError, Cluster, Counters
 from nominee.machinery.api.errors import FailpointError, StatusError, is_not_found
+from nominee.machinery.api.objects import key_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.runtime.failpoints import Failpoint
@@ -105,7 +105,7 @@ class Executor:
             case CleanDeletionCandidate(node):
                 return await _attempt(partial(cluster.clean_deletion_candidate, node))
             case EvictPod(pod, grace):
-                hits, key = (points.EVICT_BEFORE, points.EVICT_AFTER), pods.key(pod)
+                hits, key = (points.EVICT_BEFORE, points.EVICT_AFTER), str(key_of(pod))
                 return await _attempt(partial(cluster.evict, pod, grace), *hits, pod=key)
             case WriteStatus(document, now):
                 return await _attempt(partial(cluster.write_status, document, now))

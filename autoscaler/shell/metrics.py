@@ -101,8 +101,8 @@ class Metrics:
             "failed_node_creations_total", "Number of nodes which failed to be added by CA.", "reason"
         )
         self.scaled_down = counter("scaled_down_nodes_total", "Number of nodes removed by CA.", "reason")
-        self.evicted = counter("evicted_pods_total", "Number of pods evicted by CA.", "eviction_result")
-        self.unneeded = gauge("unneeded_nodes_count", "Number of nodes currently considered unneeded.")
+        self.evictions = counter("evicted_pods_total", "Number of pods evicted by CA.", "eviction_result")
+        self.unneeded_nodes = gauge("unneeded_nodes_count", "Number of nodes currently considered unneeded.")
         self.unremovable = _Labelled(
             gauge("unremovable_nodes_count", "Number of nodes that cannot be removed.", "reason")
         )
@@ -119,7 +119,7 @@ class Metrics:
         self.old_unregistered = gauge(
             "old_unregistered_nodes_removed_count", "Number of unregistered nodes removed by CA."
         )
-        self.skipped = gauge(
+        self.skips = gauge(
             "skipped_scale_events_count", "Scaling events that CA has chosen to skip.", "direction", "reason"
         )
         self._begin_at_zero()
@@ -134,10 +134,10 @@ class Metrics:
         for reason in _REMOVALS:
             self.scaled_down.labels(reason)
         for result in ("succeeded", "failed"):
-            self.evicted.labels(result)
+            self.evictions.labels(result)
         for direction in ("up", "down"):
             for limit in _LIMITS.values():
-                self.skipped.labels(direction, limit)
+                self.skips.labels(direction, limit)
 
     def scaled_down_node(self, node: core.Node, *, drain: bool) -> None:
         """Count a deleted node."""
@@ -146,7 +146,7 @@ class Metrics:
 
     def evicted_pod(self, *, succeeded: bool) -> None:
         """Count the eviction of a pod."""
-        self.evicted.labels("succeeded" if succeeded else "failed").inc()
+        self.evictions.labels("succeeded" if succeeded else "failed").inc()
 
     def after_loop(
         self, state: AutoscalerState, result: LoopResult, observation: Observation, seconds: float
@@ -226,7 +226,7 @@ class Metrics:
     def _scale_down(self, state: AutoscalerState, result: LoopResult) -> None:
         planner = state.planner
         self.pending_deletions.set(len(state.deletions.nodes()))
-        self.unneeded.set(len(planner.unneeded()))
+        self.unneeded_nodes.set(len(planner.unneeded_names()))
         self.unremovable.update(Counts((str(row.reason),) for row in planner.unremovable.reasons.values()))
         self.in_cooldown.set(result.in_cooldown)
         if "scaleDown" in result.activities:
@@ -234,4 +234,4 @@ class Metrics:
 
     def _skip(self, direction: str, refused: Counts[str]) -> None:
         for resource, count in refused.items():
-            self.skipped.labels(direction, _LIMITS[resource]).inc(count)
+            self.skips.labels(direction, _LIMITS[resource]).inc(count)

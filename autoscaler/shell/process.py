@@ -195,7 +195,7 @@ class _LoopRunner:
                 "error": last.error if last is not None else "",
                 "scaleUp": str(last.scale_up.result) if last is not None else "",
                 "scaleDown": str(last.scale_down) if last is not None else "",
-                "unneeded": planner.unneeded(),
+                "unneeded": planner.unneeded_names(),
                 "unremovable": {name: str(why) for name, why in planner.unremovable.reasons.items()},
                 "utilization": {name: used.share for name, used in planner.utilization.items()},
                 "deleting": sorted(state.deletions.nodes()),

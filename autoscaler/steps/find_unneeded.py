@@ -35,6 +35,6 @@ def find_unneeded(state: AutoscalerState, context: LoopContext) -> UnneededNodes
         binding=context.binding,
         at=at,
     )
-    with context.result.timed("findUnneeded", state.clock):
+    with context.result.time("findUnneeded", state.clock):
         state.planner.update_cluster_state(inputs, candidates)
     return UnneededNodesResult(inputs, bool(candidates))

@@ -49,7 +49,7 @@ def _filter_out_nominated(pending: Iterable[core.Pod], snapshot: ClusterSnapshot
 def _currently_drained_pods(state: AutoscalerState, snapshot: ClusterSnapshot) -> list[core.Pod]:
     """Return the pods of nodes that are being drained, as their controllers will create them again."""
     drained = []
-    for name in state.deletions.drained():
+    for name in state.deletions.drains():
         for pod in snapshot.pods_on(name):
             is_recreated = not (pods.is_mirror(pod) or pods.is_static(pod) or pods.is_daemon(pod))
             if is_recreated and not pod.metadata.HasField("deletionTimestamp"):

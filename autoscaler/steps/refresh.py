@@ -27,7 +27,7 @@ def refresh(state: AutoscalerState, result: LoopResult) -> Orders[tuple[Observat
         raise LoopError(observation)
     result.at = Moment.of(state.clock)  # the order may have been delayed
     deletions = state.deletions.snapshot()
-    with result.timed("cloudProviderRefresh", state.clock):
+    with result.time("cloudProviderRefresh", state.clock):
         view = yield from RefreshCloudProvider(observation.nodes)
     if isinstance(view, Failure):
         raise LoopError(view)

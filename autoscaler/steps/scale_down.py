@@ -25,7 +25,7 @@ def scale_down(state: AutoscalerState, context: LoopContext, unneeded: UnneededN
     if not unneeded.has_candidates:
         result.scale_down = ScaleDownResult.NO_CANDIDATES
         return
-    with result.timed("scaleDown", state.clock):
+    with result.time("scaleDown", state.clock):
         result.scale_down = ScaleDownResult.NO_NODE_DELETED
         nodes = state.planner.nodes_to_delete(unneeded.inputs, state.deletions)
         if nodes:

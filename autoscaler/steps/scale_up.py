@@ -30,7 +30,7 @@ def scale_up(state: AutoscalerState, context: LoopContext, pending: list[core.Po
         result.scale_up = ScaleUpPlan(result=ScaleUpResult.IN_COOLDOWN)
     else:
         result.activities.add("scaleUp")
-        with result.timed("scaleUp", state.clock):
+        with result.time("scaleUp", state.clock):
             plan = result.scale_up = plan_scale_up(scale_up_input(state, context), pending)
             if plan.max_nodes_total_reached:
                 _report_max_nodes_total(state, context)

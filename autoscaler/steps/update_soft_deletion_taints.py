@@ -16,7 +16,7 @@ def update_soft_deletion_taints(state: AutoscalerState, context: LoopContext) ->
 
     After a failure the next loop tries again.
     """
-    unneeded = set(state.planner.unneeded())
+    unneeded = set(state.planner.unneeded_names())
     changes: list[Order[Succeeded]] = []
     for node in context.nodes:
         name = node.metadata.name

@@ -22,7 +22,7 @@ def write_status(state: AutoscalerState, result: LoopResult) -> Orders[None]:
         document = initializing(at.now, result.empty_cluster)
     else:
         planner = state.planner
-        candidates = ScaleDownCandidates(nodes=planner.unneeded(), planned_at=planner.updated_at)
+        candidates = ScaleDownCandidates(nodes=planner.unneeded_names(), planned_at=planner.updated_at)
         document = state.status.build(state.registry, state.view, candidates, at)
     failure = yield from WriteStatus(document, at.now)
     if failure is not None:

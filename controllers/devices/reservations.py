@@ -13,7 +13,7 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ClaimWrites:
     """The writes for a claim: its new status, the removal of its finalizer, its deletion."""
 
     status: devices.ResourceClaim | None = None
@@ -25,7 +25,7 @@ def plan(
     claim: devices.ResourceClaim,
     is_live: Callable[[devices.ResourceClaimConsumerReference], bool],
     owner_is_done: bool,
-) -> Plan:
+) -> ClaimWrites:
     """Return the writes for a claim; without consumers its allocation is removed, which frees the devices.
 
     `is_live` reports whether a consumer exists and has not ended; `owner_is_done` is whether the pod that the
@@ -46,7 +46,7 @@ def plan(
             new = None
     freed = has_finalizer and not consumers and not (new or claim).status.HasField("allocation")
     drops = freed and (new is not None or terminating)
-    return Plan(new, drops, deletes=owner_is_done and not consumers and not terminating)
+    return ClaimWrites(new, drops, deletes=owner_is_done and not consumers and not terminating)
 
 
 def owning_pod(claim: devices.ResourceClaim) -> tuple[str, str]:

@@ -39,7 +39,7 @@ NodeOf = Callable[[str], core.Node | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SliceReconciliation:
     """The writes for a Service, and the pods left out since their nodes do not exist."""
 
     writes: Writes
@@ -51,7 +51,7 @@ def plan(
     pods: Iterable[core.Pod],
     node_of: NodeOf,
     existing: Iterable[discovery.EndpointSlice],
-) -> Plan:
+) -> SliceReconciliation:
     """Return the writes that bring a Service's slices, `existing`, to its pods."""
     writes, left_out = Writes(), []
     types = address_types(service)
@@ -71,7 +71,7 @@ def plan(
     if is_terminating(service):
         # The garbage collector deletes the slices of a terminating Service: none may be created after that.
         writes.create.clear()
-    return Plan(writes, tuple(left_out))
+    return SliceReconciliation(writes, tuple(left_out))
 
 
 def address_types(service: core.Service) -> list[AddressType]:

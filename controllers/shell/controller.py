@@ -20,7 +20,7 @@ from nominee.machinery.api.pb import core, discovery
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.client.informer import IndexFunction, Informer
 from nominee.machinery.events.correlating_recorder import CorrelatingRecorder
-from nominee.machinery.events.recorder import EventRecorder
+from nominee.machinery.events.recorder import BufferedRecorder
 from nominee.machinery.features.gates import Gates
 from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.runtime.failpoints import FailpointError
@@ -114,9 +114,9 @@ class Recorders:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._recorders: dict[str, EventRecorder] = {}
+        self._recorders: dict[str, BufferedRecorder] = {}
 
-    def of(self, component: str) -> EventRecorder:
+    def of(self, component: str) -> BufferedRecorder:
         """Return the recorder of a component ("node-controller"), created at the first call."""
         if component not in self._recorders:
             self._recorders[component] = CorrelatingRecorder(self._client, component, clock=self._clock)

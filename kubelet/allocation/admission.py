@@ -115,7 +115,7 @@ def _candidate(node: NodeState, record: PodRecord) -> Candidate:
 
 
 def _victim_requests(node: NodeState, record: PodRecord) -> Resources:
-    """Return what killing a pod is taken to free: its allocation, whatever its status says.
+    """Return the requests that killing a pod is taken to free: its allocation, whatever its status says.
 
     Overhead counts only for a resource that the pod asks for. Source: kubelet 1.36,
     resource.GetResourceRequest.

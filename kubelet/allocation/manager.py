@@ -34,7 +34,7 @@ PREEMPTED_MESSAGE = "Preempted in order to admit critical pod"
 
 
 def on_pods_added(node: NodeState, pods: Iterable[core.Pod], now: float, out: list[Instruction]) -> None:
-    """Admit pods in order of creation, each beside those before it; then retry what is still pending.
+    """Admit pods in order of creation, each beside those before it; then retry the pending resizes.
 
     A pod that was allocated by an earlier process is admitted with that allocation.
     """
@@ -141,7 +141,7 @@ def on_node_changed(node: NodeState, event: events.NodeChanged, out: list[Instru
 
 
 def _take(node: NodeState, record: PodRecord, pod: core.Pod) -> None:
-    record.pod, record.desired, record.counted = pod, node.desired_of(pod), None
+    record.pod, record.desired, record.share = pod, node.desired_of(pod), None
 
 
 def _facts(node: NodeState, record: PodRecord, now: float, *, reason: str = "", message: str = "") -> Facts:

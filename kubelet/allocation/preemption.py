@@ -77,7 +77,7 @@ def may_preempt(preemptor: Candidate, victim: Candidate) -> bool:
 
 
 def _closest(pods: Iterable[Candidate], shortages: Sequence[Shortage]) -> list[Candidate]:
-    """Choose the pod nearest to what is missing until nothing is; of equally near ones the smaller, later."""
+    """Choose the pod nearest to the shortages until none is left; of equally near ones the smaller, later."""
     left = list(pods)
     victims: list[Candidate] = []
     while shortages:
@@ -112,7 +112,7 @@ def _is_smaller(pod: Candidate, other: Candidate) -> bool:
 
 
 def _without(shortages: Sequence[Shortage], pods: Sequence[Candidate]) -> list[Shortage]:
-    """Return what is still missing once these pods are gone."""
+    """Return the shortages that are left once these pods are gone."""
     rest = []
     for shortage in shortages:
         amount = shortage.amount - sum(pod.request(shortage.resource) for pod in pods)

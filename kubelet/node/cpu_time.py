@@ -31,7 +31,7 @@ class CpuTime:
     _read: float = 0.0
 
     def read(self, uses: Iterable[Use], now: float) -> None:
-        """Add what the running containers have used until `now`; forget those that are gone."""
+        """Add the time that the running containers have used until `now`; forget those that are gone."""
         pods: dict[str, float] = {}
         containers: dict[str, float] = {}
         for use in uses:

@@ -114,7 +114,7 @@ def write_status(status: core.NodeStatus, identity: Identity, facts: NodeFacts, 
 
 
 def _write_capacity(status: core.NodeStatus, whole: Mapping[str, str], free: Mapping[str, str]) -> None:
-    """Set what the node has, and make allocatable what other clients have added to its capacity.
+    """Set the node's resources, and make allocatable those that other clients have added to its capacity.
 
     Those are extended resources. Source: kubelet 1.36, nodestatus.MachineInfo.
     """

@@ -1,4 +1,4 @@
-"""The state of one node in the core: its capacity, its pods, and what is allocated to them."""
+"""The state of one node in the core: its capacity, its pods and their allocations."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class NodeSettings:
 
 @dataclass(slots=True)
 class NodeState:
-    """The state of one node. Only `nominee.kubelet.sync_loop` and what it calls change it."""
+    """The state of one node. Only `nominee.kubelet.sync_loop` and its callees change it."""
 
     node: core.Node
     settings: NodeSettings = field(default_factory=NodeSettings)
@@ -67,7 +67,7 @@ class NodeState:
     transitions: int = 0
 
     def allocatable(self, resource: str) -> int:
-        """Return what the node can allocate: millicores, bytes, pods, ...; 0 if the node does not name it."""
+        """Return the node's allocatable amount (millicores, bytes, ...); 0 if the node does not name it."""
         quantities = self.node.status.allocatable
         return amount(resource, quantities[resource].string) if resource in quantities else 0
 
@@ -88,7 +88,7 @@ class NodeState:
     def allocate(self, record: PodRecord, resources: PodResources) -> None:
         """Set a pod's allocation; it is on disk once `saved_version` has reached the record's version."""
         self.allocations[record.uid] = resources
-        record.counted = None
+        record.share = None
         self.version += 1
         record.allocation_version = self.version
 
@@ -110,7 +110,7 @@ class NodeState:
         )
 
     def allocated(self, record: PodRecord) -> PodResources:
-        """Return what the pod may use: the allocation, or without one what it desires."""
+        """Return the pod's allocation, or without one the resources that it desires."""
         return self.allocations.get(record.uid, record.desired)
 
     def differs(self, record: PodRecord) -> bool:
@@ -119,10 +119,10 @@ class NodeState:
         return allocation is not None and not allocation.same(record.desired)
 
     def usage(self, record: PodRecord) -> Resources:
-        """Return what the pod takes of the node, from allocation and API status."""
-        if record.counted is None:
-            record.counted = self.requests(record, self.allocated(record), use_status=self.features.resize)
-        return record.counted
+        """Return the pod's share of the node, from allocation and API status."""
+        if record.share is None:
+            record.share = self.requests(record, self.allocated(record), use_status=self.features.resize)
+        return record.share
 
     def requests(
         self,
@@ -132,7 +132,7 @@ class NodeState:
         use_status: bool = False,
         overhead: bool = True,
     ) -> Resources:
-        """Return what the pod would count for if it asked for `resources`."""
+        """Return the requests that the pod would have with `resources` in its spec."""
         return requested(
             record.pod,
             record.desired,

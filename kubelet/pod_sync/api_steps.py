@@ -43,7 +43,7 @@ def delete(p: Pass) -> PodInstruction | None:
 def take_answer(record: PodRecord, answer: core.Pod | None) -> None:
     """Keep the API server's answer to a status write until the watch has caught up."""
     if answer is not None and resource_version_of(record.pod) < resource_version_of(answer):
-        record.sync.written = answer
+        record.sync.answer = answer
 
 
 def view(p: Pass, base: core.PodStatus) -> View:
@@ -84,7 +84,7 @@ def _same_but_probe_times(status: core.PodStatus, base: core.PodStatus) -> bool:
 
 def _newest(record: PodRecord) -> core.Pod:
     """Return the pod as the watch shows it, or as the answer to the last write, if that is newer."""
-    answer = record.sync.written
+    answer = record.sync.answer
     if answer is None or resource_version_of(record.pod) >= resource_version_of(answer):
         return record.pod
     return answer

@@ -18,7 +18,7 @@ from nominee.machinery.features.gates import Version
 _SHORT_SINCE = Version(1, 35)
 
 
-def started(pod: core.Pod, names: Iterable[str], version: Version) -> Iterator[ContainerEvent]:
+def start_events(pod: core.Pod, names: Iterable[str], version: Version) -> Iterator[ContainerEvent]:
     """Return the events of containers that were started, in order."""
     spec = pod.spec
     images = {c.name: c.image for c in (*spec.initContainers, *spec.containers)}
@@ -48,7 +48,7 @@ def backing_off(pod: core.Pod, names: Iterable[str]) -> Iterator[ContainerEvent]
         yield ContainerEvent(_refer(pod, name), "BackOff", crash_loop.note(pod, name), "Warning")
 
 
-def failed(pod: core.Pod, errors: Mapping[str, str]) -> Iterator[ContainerEvent]:
+def failure_events(pod: core.Pod, errors: Mapping[str, str]) -> Iterator[ContainerEvent]:
     """Return the events of containers that cannot be created, each for its reason."""
     for name, error in errors.items():
         yield ContainerEvent(_refer(pod, name), "Failed", f"Error: {error}", "Warning")

@@ -1,4 +1,4 @@
-"""The step that actuates what is allocated: one call of the runtime after the other. Pure.
+"""The step that actuates an allocation: one call of the runtime after the other. Pure.
 
 Source: kubelet 1.36, computePodActions and doPodResizeAction; KEP-1287, "CRI Changes".
 """
@@ -32,7 +32,7 @@ ACTUATION_RETRY_SECONDS: Final = 10.0
 
 
 def resize(p: Pass) -> PodInstruction | None:
-    """Compare what is in force with what is allocated, and make the next call of the actuation."""
+    """Compare the resources in force with the allocation, and make the next call of the actuation."""
     record, sync = p.record, p.record.sync
     allocated = p.node.allocated(record)
     if sync.calls and sync.actuates is allocated:
@@ -70,7 +70,7 @@ def _called(p: Pass, call: ActuationCall) -> None:
 
 
 def _check(p: Pass) -> bool:
-    """Return whether the pod has what it is allocated, and say so in its conditions."""
+    """Return whether the allocation is in force, and say so in the pod's conditions."""
     actuated = is_actuated(p.node, p.record)
     manager.on_pod_checked(p.node, p.record, actuated=actuated, now=p.at.now, out=p.out)
     if actuated:
@@ -89,12 +89,12 @@ def fail(p: Pass, error: str) -> None:
 
 
 def _ended(p: Pass, *, success: bool) -> None:
-    """Measure an actuation; what is refused before the first call took no time."""
+    """Measure an actuation; one that is refused before the first call took no time."""
     p.out.append(Actuated(p.at.monotonic - p.record.sync.actuation_began, success))
 
 
 def plan_of(node: NodeState, record: PodRecord) -> ResizePlan:
-    """Return the plan that actuates what the pod is allocated."""
+    """Return the plan that actuates the pod's allocation."""
     allocated = node.allocated(record)
     pod = PodResize(
         actuated=_cgroup(node, record, _in_force(record, allocated)),
@@ -106,7 +106,7 @@ def plan_of(node: NodeState, record: PodRecord) -> ResizePlan:
 
 
 def _in_force(record: PodRecord, allocated: PodResources) -> PodResources:
-    """Return what the runtime has: of the containers that run, and of others what they will start with."""
+    """Return the resources in force; of containers that do not run those that they will start with."""
     sandbox = record.sandbox
     if sandbox is None:
         return allocated
@@ -121,14 +121,14 @@ def _cgroup(node: NodeState, record: PodRecord, resources: PodResources) -> PodC
 
 
 def is_actuated(node: NodeState, record: PodRecord) -> bool:
-    """Return whether all that runs has what it is allocated."""
+    """Return whether all running containers have their allocation."""
     return not actuation.in_progress(container_resizes(node, record)) and not _pod_level_differs(
         record, node.allocated(record)
     )
 
 
 def container_resizes(node: NodeState, record: PodRecord) -> list[ContainerResize]:
-    """Return each container with what it has and what it is to have, in the order of the spec."""
+    """Return each container with its present and its allocated resources, in the order of the spec."""
     sandbox, allocated = record.sandbox, node.allocated(record)
     if sandbox is None:
         return []

@@ -52,7 +52,7 @@ def start(p: Pass) -> Trigger | PodInstruction | None:
     errors = sub_paths.problems(record.pod)
     if errors:
         if errors != record.sync.config_errors:
-            p.out.append(RecordContainerEvents(tuple(container_events.failed(record.pod, errors))))
+            p.out.append(RecordContainerEvents(tuple(container_events.failure_events(record.pod, errors))))
         record.sync.config_errors = errors
         return None
     return instructions.StartContainers(record.uid, record.pod, p.node.allocated(record))

@@ -1,4 +1,4 @@
-"""What the steps of a sync work on, and how they wait. Pure."""
+"""The context of a sync's steps, and how they wait. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EARLY_SECONDS_MAX: Final = 1e-6
 
 @dataclass(slots=True)
 class Pass:
-    """A sync, or a part of one between two results: the pod, the time, and what is to be done."""
+    """A sync, or a part of one between two results: the pod, the time, and the instructions so far."""
 
     node: NodeState
     record: PodRecord

@@ -1,4 +1,4 @@
-"""One sync of a pod: what a pod worker does, as steps that the table of the pod's states orders. Pure.
+"""One sync of a pod by a pod worker, as steps that the table of the pod's states orders. Pure.
 
 Level-triggered: a sync may come at any time and as often as it likes; each step looks at what is and does
 what comes next. What the runtime takes time for is kept as a due time, and the pod is queued again for then.
@@ -138,14 +138,14 @@ def _is_to_end(record: PodRecord) -> bool:
 
 
 def _save_removal(node: NodeState, uid: str) -> list[Instruction]:
-    """Return what is to be done for a pod that is gone: its allocation must go from the disk, too."""
+    """Return the instructions for a pod that is gone: its allocation must go from the disk, too."""
     if node.version > node.saved_version:
         return [instructions.SaveCheckpoint(uid, node.version)]
     return []
 
 
 def _go_on(p: Pass, instruction: PodInstruction) -> None:
-    """Do what the success of an instruction means for the sync."""
+    """Apply the success of an instruction to the sync."""
     record = p.record
     recorded = tuple(_container_events(record.pod, instruction, p.node.settings.version))
     if recorded:
@@ -172,16 +172,16 @@ def _container_events(
     match instruction:
         case instructions.StartContainers():
             names = [container.name for container in (*pod.spec.initContainers, *pod.spec.containers)]
-            return container_events.started(pod, names, version)
+            return container_events.start_events(pod, names, version)
         case instructions.StartCrashedContainers(_, crashed, _):
-            return container_events.started(pod, crashed, version)
+            return container_events.start_events(pod, crashed, version)
         case instructions.StartEphemeralContainers(_, added):
-            return container_events.started(pod, added, version)
+            return container_events.start_events(pod, added, version)
         case instructions.SignalContainers(_, running):
             return container_events.stopping(pod, running)
         case instructions.Actuate(call=RestartContainers(restarted)):
             killed = container_events.restarting(pod, restarted)
-            return (*killed, *container_events.started(pod, restarted, version))
+            return (*killed, *container_events.start_events(pod, restarted, version))
     return ()
 
 

@@ -1,4 +1,4 @@
-"""What the last sync has acted on, so that a watch event that brings nothing else needs no sync. Pure.
+"""The pod as the last sync read it, so that a watch event with nothing else needs no sync. Pure.
 
 A kubelet's own status patch comes back through the watch with everything that other clients changed before
 it, a deletion for instance. So an event is judged by its content, never by the client that wrote last: not by

@@ -10,7 +10,7 @@ from typing import Final
 
 from nominee.kubelet.instructions import PodInstruction
 from nominee.kubelet.pods.last_sync import LastSync
-from nominee.kubelet.pods.states import State, Step, Trigger
+from nominee.kubelet.pods.states import PodState, Step, Trigger
 from nominee.kubelet.resize.actuation import ActuationCall
 from nominee.kubelet.resize.conditions import ResizeCondition
 from nominee.kubelet.resources.pod_resources import PodResources
@@ -35,7 +35,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Sync:
-    """The pod worker's part of a record: the sync that is under way, and what it waits for."""
+    """The pod worker's part of a record: the sync that is under way, and its due times."""
 
     steps: tuple[Step, ...] = ()
     """The steps that are left, the present one first."""
@@ -55,7 +55,7 @@ class Sync:
     """What the last sync acted on."""
     config_errors: Mapping[str, str] | None = None
     """By container: why it could not be created at the last try."""
-    written: core.Pod | None = None
+    answer: core.Pod | None = None
     """The API server's answer to the last status write, until the watch has caught up."""
 
 
@@ -65,7 +65,7 @@ class PodRecord:
 
     pod: core.Pod
     desired: PodResources
-    state: State = State.NEW
+    state: PodState = PodState.NEW
     sandbox: PodSandbox | None = None
     """What the runtime had of the pod when it was last asked."""
     outcome: Outcome | None = None
@@ -76,7 +76,7 @@ class PodRecord:
     """The version of the node's allocations that has this pod's."""
     failed: bool = False
     """Rejected or preempted by this kubelet, whatever the API says yet."""
-    counted: Resources | None = None
+    share: Resources | None = None
     """What the pod counts for on the node; None when it must be counted again."""
     log: list[str] | None = None
     """The last transitions of the pod and of its resize; None while there was none."""
@@ -88,7 +88,7 @@ class PodRecord:
     @property
     def terminated(self) -> bool:
         """Return whether the pod's containers have stopped for good."""
-        return self.state is State.TERMINATED
+        return self.state is PodState.TERMINATED
 
     @property
     def active(self) -> bool:
@@ -106,6 +106,6 @@ class PodRecord:
 
 
 @cache
-def entry(to: State, trigger: Trigger) -> str:
+def entry(to: PodState, trigger: Trigger) -> str:
     """Return the log's text for a transition of the pod."""
     return f"{to} ({trigger})"

@@ -16,7 +16,7 @@ from typing import Final
 from nominee.machinery.runtime.state_table import DiagramStyle, StateTable, Transition
 
 
-class State(StrEnum):
+class PodState(StrEnum):
     """The state of a pod on the node."""
 
     NEW = "new"  # the node has not admitted it (yet)
@@ -56,12 +56,12 @@ class Step(StrEnum):
     DELETE = "delete the pod from the API"
 
 
-_S, _T, _P = State, Trigger, Step
+_S, _T, _P = PodState, Trigger, Step
 _RUN: Final = (_P.RESTART, _P.PROBE, _P.EXIT, _P.RESIZE, _P.DEBUG, _P.REPORT)
 _STOP: Final = Transition(_S.TERMINATING, (_P.STOP, _P.REPORT))
 _GONE: Final = Transition(_S.TERMINATED, (_P.RELEASE, _P.REPORT, _P.DELETE))
 
-TRANSITIONS: Final[StateTable[State, Trigger, Step]] = StateTable(
+TRANSITIONS: Final[StateTable[PodState, Trigger, Step]] = StateTable(
     {
         _S.NEW: {
             _T.ADMIT: Transition(_S.ADMITTED),

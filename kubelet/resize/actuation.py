@@ -28,7 +28,7 @@ UNLIMITED: Final[Mapping[ResourceName, int]] = {"memory": 2**63 - 1, "cpu": -1}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerResize:
-    """One container: what it has, and what it is allocated. Sizes in bytes.
+    """One container: its resources, and its allocation. Sizes in bytes.
 
     Where it has no limit of its own, both have the limit that it inherits from its pod.
     """
@@ -83,7 +83,7 @@ class SetPodResources:
 
 @dataclass(frozen=True, slots=True)
 class RestartContainers:
-    """Kill these containers and start them again, with what they are allocated.
+    """Kill these containers and start them again, with their allocation.
 
     `ready`: they are ready as they were; otherwise they are probed first.
     """
@@ -151,11 +151,11 @@ def plan(containers: Sequence[ContainerResize], pod: PodResize) -> ResizePlan:
     return ResizePlan(restart=tuple(restart), update=frozen, calls=tuple(calls))
 
 
-def updated(actuated: Requirements, resource: ResourceName, allocated: Requirements) -> Requirements:
-    """Return what a container has once the update of one resource has succeeded."""
+def after_update(actuated: Requirements, resource: ResourceName, allocated: Requirements) -> Requirements:
+    """Return a container's resources once the update of one resource has succeeded."""
     return Requirements(
-        actuated.requests.replaced(resource, allocated.requests.get(resource)),
-        actuated.limits.replaced(resource, allocated.limits.get(resource)),
+        actuated.requests.with_quantity(resource, allocated.requests.get(resource)),
+        actuated.limits.with_quantity(resource, allocated.limits.get(resource)),
     )
 
 
@@ -187,7 +187,7 @@ def _grows(container: ContainerResize, resource: ResourceName) -> bool:
 
 
 def _memory_error(containers: Sequence[ContainerResize], updated: Sequence[str], pod: PodResize) -> str:
-    """Return why a lower limit would leave too little for what is used, or "".
+    """Return why a lower limit would leave too little for the present usage, or "".
 
     Each message names the pod's usage, as upstream. Source: kubelet 1.36, validateMemoryResizeAction.
     """

@@ -1,4 +1,4 @@
-"""What a pod's cgroup has: cpu weight, cpu quota and memory limit, from requests and limits. Pure.
+"""The values of a pod's cgroup: cpu weight, cpu quota and memory limit, from requests and limits. Pure.
 
 Source: kubelet 1.36, ResourceConfigForPod.
 """

@@ -1,1 +1,1 @@
-"""Requests and limits: of a container, of a pod, and what a pod counts for on its node. Pure."""
+"""Requests and limits: of a container, of a pod, and the pod's share of its node. Pure."""

@@ -92,7 +92,7 @@ def resizable_containers(
 
 
 def desired_resources(pod: core.Pod, *, init_containers: bool = True, pod_level: bool = True) -> PodResources:
-    """Return what the pod's spec asks for."""
+    """Return the resources of the pod's spec."""
     rows = tuple(
         (container.name, Requirements.from_message(container.resources))
         for container, _ in resizable_containers(pod.spec, init_containers=init_containers)

@@ -57,7 +57,7 @@ class ResourceList:
         kept = frozenset(names)
         return ResourceList(tuple(item for item in self.items if item[0] in kept))
 
-    def replaced(self, name: str, text: str | None) -> ResourceList:
+    def with_quantity(self, name: str, text: str | None) -> ResourceList:
         """Return the list with one quantity set, or removed (None)."""
         quantities = dict(self.items)
         quantities.pop(name, None)

@@ -1,4 +1,4 @@
-"""What a pod counts for on its node if its spec asked for other resources. Pure."""
+"""The share of its node that a pod would have if its spec asked for other resources. Pure."""
 
 from __future__ import annotations
 

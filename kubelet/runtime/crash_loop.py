@@ -25,7 +25,7 @@ def seconds(crashes: int) -> float:
     return _BACKOFF.delay(crashes - 1)
 
 
-def shown(duration: float) -> str:
+def go_duration(duration: float) -> str:
     """Return a duration as Go prints whole seconds: `10s`, `1m20s`, `5m0s`."""
     minutes, rest = divmod(round(duration), 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
@@ -33,7 +33,9 @@ def shown(duration: float) -> str:
 
 def message(pod: core.Pod, container: str, crashes: int) -> str:
     """Return the message of the container's waiting state."""
-    return f"back-off {shown(seconds(crashes))} restarting failed container={container} pod={_full(pod)}"
+    return (
+        f"back-off {go_duration(seconds(crashes))} restarting failed container={container} pod={_full(pod)}"
+    )
 
 
 def note(pod: core.Pod, container: str) -> str:

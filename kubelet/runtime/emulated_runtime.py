@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from nominee.kubelet import addresses, instructions
 from nominee.kubelet.instructions import Actuate, RuntimeCall
-from nominee.kubelet.resize.actuation import Call, RestartContainers, SetPodResources, updated
+from nominee.kubelet.resize.actuation import Call, RestartContainers, SetPodResources, after_update
 from nominee.kubelet.runtime import sandbox as change
 from nominee.kubelet.runtime.sandbox import PodSandbox
 from nominee.machinery.api.pb import core
@@ -94,8 +94,10 @@ def _actuate(sandbox: PodSandbox, actuate: Actuate, now: float) -> PodSandbox:
             container = sandbox.get(name)
             if container is None:
                 return sandbox
-            inherited = container.inherited.replaced(resource, actuate.call.inherited.get(resource))
+            inherited = container.inherited.with_quantity(resource, actuate.call.inherited.get(resource))
             sandbox = change.with_inherited(sandbox, {name: inherited})
-            return change.with_resources(sandbox, {name: updated(container.resources, resource, allocated)})
+            return change.with_resources(
+                sandbox, {name: after_update(container.resources, resource, allocated)}
+            )
         case _:
             return sandbox  # cgroups of the pod and its sandbox have no values here

@@ -23,18 +23,18 @@ from nominee.kubelet.runtime import crash_loop
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import is_sidecar
 
-State = Literal["waiting", "running", "exited"]
+ContainerState = Literal["waiting", "running", "exited"]
 RUNTIME = "nominee"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """The present run of a container. `resources` is what is in force (actuated)."""
+    """The present run of a container. `resources` are those in force (actuated)."""
 
     name: str
     init: bool = False
     sidecar: bool = False
-    state: State = "waiting"
+    state: ContainerState = "waiting"
     id: str = ""
     restarts: int = 0
     started: float = 0.0
@@ -104,7 +104,7 @@ class PodSandbox:
             container.ready for container in self.containers if container.sidecar or not container.init
         )
 
-    def actuated(self) -> PodResources:
+    def in_force(self) -> PodResources:
         """Return the resources in force."""
         rows = tuple((container.name, container.resources) for container in self.containers)
         return PodResources(rows, self.pod_resources)
@@ -200,12 +200,12 @@ def with_inherited(sandbox: PodSandbox, limits: Mapping[str, ResourceList]) -> P
 
 
 def with_pod_resources(sandbox: PodSandbox, resources: Requirements | None) -> PodSandbox:
-    """Return the sandbox with other pod-level resources in force; its containers keep what they inherited."""
+    """Return the sandbox with other pod-level resources in force; containers keep their inherited limits."""
     return replace(sandbox, pod_resources=resources)
 
 
 def inherit(sandbox: PodSandbox) -> PodSandbox:
-    """Return the sandbox whose containers all have what they inherit from the pod as it is."""
+    """Return the sandbox whose containers all inherit the limits of the pod as it is."""
     pod = sandbox.pod_resources
     return with_inherited(
         sandbox, {one.name: inherited_limits(one.resources, pod) for one in sandbox.containers}
@@ -290,7 +290,7 @@ class _RunDocument(TypedDict, total=False):
     name: Required[str]
     init: bool
     sidecar: bool
-    state: State
+    state: ContainerState
     id: str
     restarts: int
     started: float

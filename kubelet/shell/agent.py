@@ -26,7 +26,7 @@ from nominee.kubelet.shell.timers import Timers
 from nominee.kubelet.sync_loop import handle
 from nominee.machinery.api.objects import key_of, resource_version_of
 from nominee.machinery.api.pb import core
-from nominee.machinery.events.recorder import EventRecorder
+from nominee.machinery.events.recorder import BufferedRecorder
 from nominee.machinery.process.component import Fatal
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import Clock
@@ -38,8 +38,8 @@ class Environment:
 
     clock: Clock
     timers: Timers
-    recorder: EventRecorder
-    container_recorder: EventRecorder
+    recorder: BufferedRecorder
+    container_recorder: BufferedRecorder
     """A second one for what happens most: however many pods start, a resize's event does not wait behind."""
     enqueue: Callable[[str, str], None]
     """Queues a pod (node, uid) for the pod worker."""
@@ -102,13 +102,13 @@ class Agent:
                 sandbox = adopt(pod) if pod.status.phase not in TERMINAL_PHASES else None
                 if sandbox is not None:
                     self.runtime.sandboxes[sandbox.uid] = sandbox
-                    self.checkpointer.changed()
+                    self.checkpointer.mark_changed()
         if self.runtime.remove_orphans(pod.metadata.uid for pod in listed):
-            self.checkpointer.changed()
+            self.checkpointer.mark_changed()
         self.handle(events.PodsListed(pods=listed, at=self.moment()))
 
     def snapshot(self) -> Checkpoint:
-        """Return what is to be on disk."""
+        """Return the checkpoint of the present state."""
         return Checkpoint(
             node=self.name, allocations=dict(self.node.allocations), sandboxes=dict(self.runtime.sandboxes)
         )
@@ -158,7 +158,7 @@ class Agent:
                 self.env.timers.after(seconds, lambda: self.env.enqueue(self.name, uid))
             case instructions.RemoveSandbox(uid):
                 if self.runtime.remove(uid):
-                    self.checkpointer.changed()
+                    self.checkpointer.mark_changed()
             case instructions.RecordEvent(pod, type_, reason, message):
                 self.env.recorder.event(pod, type_, reason, action=reason, note=message, instance=self.name)
             case instructions.RecordContainerEvents(container_events):

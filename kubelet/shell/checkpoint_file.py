@@ -26,7 +26,7 @@ class CheckpointFile:
         self.write(encode(checkpoint))
 
     def write(self, data: bytes) -> None:
-        """Replace the file by what `encode` returned; OSError as in `save`."""
+        """Replace the file by the result of `encode`; OSError as in `save`."""
         host.current().write(self.path, data, durable=True)
 
     def load(self) -> Checkpoint | None:

@@ -35,7 +35,7 @@ class Checkpointer:
         self._saved = 0
         self._saved_allocations = 0
 
-    def changed(self) -> None:
+    def mark_changed(self) -> None:
         """Mark the state as newer than the file."""
         self._version += 1
 
@@ -50,8 +50,8 @@ class Checkpointer:
                     await self._write()
         return self._saved_allocations
 
-    async def saved(self) -> None:
-        """Write what has changed up to now, unless another caller just did. OSError, FailpointError."""
+    async def save(self) -> None:
+        """Write the changes up to now, unless another caller just did. OSError, FailpointError."""
         version = self._version
         if self._saved >= version:
             return

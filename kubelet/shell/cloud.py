@@ -33,7 +33,7 @@ CALL_SECONDS_MAX = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudInstance:
-    """An instance that runs. `template` is what nodes of its group are made like."""
+    """An instance that runs. `template` is the template node of its group."""
 
     id: str
     group: str

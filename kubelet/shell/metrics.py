@@ -91,7 +91,7 @@ def count(evaluated: Evaluated) -> None:
 
 
 def count_request(requested: ResizeRequested) -> None:
-    """Count a change of what a container asks for."""
+    """Count a change of a container's requests or limits."""
     REQUESTED_RESIZES.labels(requested.resource, requested.requirement, requested.operation).inc()
 
 

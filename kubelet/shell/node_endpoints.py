@@ -74,7 +74,7 @@ def pod_list(pods: Iterable[core.Pod]) -> dict[str, object]:
 
 
 def sandboxes(agent: Agent) -> Iterator[tuple[core.Pod, PodSandbox]]:
-    """Return the pods that run on a node, with what runs of them."""
+    """Return the pods that run on a node, with their sandboxes."""
     for uid, sandbox in agent.runtime.sandboxes.items():
         record = agent.node.pods.get(uid)
         if record is not None:

@@ -53,7 +53,7 @@ class PodWorker:
     requests: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(REQUESTS_MAX))
 
     async def work(self, key: tuple[str, str]) -> None:
-        """Sync one pod (node, uid). Does not raise: what fails is tried again later."""
+        """Sync one pod (node, uid). Does not raise: a failed sync is tried again later."""
         name, uid = key
         agent = self.agent_of(name)
         if agent is None or agent.stopped:
@@ -107,7 +107,7 @@ class PodWorker:
             )
 
     async def _make_call(self, agent: Agent, call: RuntimeCall) -> events.CallDone:
-        """Make a call: what it changed is on disk when it returns, as of a real runtime."""
+        """Make a call: its change is on disk when it returns, as of a real runtime."""
         before, after = _BEFORE.get(type(call)), _AFTER.get(type(call))
         if isinstance(call, Actuate):
             before = points.ACTUATE_BEFORE if call.first else points.ACTUATE_BETWEEN
@@ -117,10 +117,10 @@ class PodWorker:
         old = agent.runtime.sandboxes.get(call.uid)
         new = agent.runtime.perform(call, agent.env.clock.now())
         if new is not old:
-            agent.checkpointer.changed()
+            agent.checkpointer.mark_changed()
             if old is not None:  # else containers are still to be started, which is saved then
                 metrics.count_terminations(old, new)
-                await agent.checkpointer.saved()
+                await agent.checkpointer.save()
         if after is not None:
             await after.hit(pod=_name(agent, call.uid), node=agent.name)
         return events.CallDone(uid=call.uid, sandbox=new, at=agent.moment())
@@ -132,7 +132,7 @@ class PodWorker:
 
         Raises StatusError: a conflict may be another pod of this name, or too many writers.
         """
-        await agent.checkpointer.saved()
+        await agent.checkpointer.save()
         await points.STATUS_BEFORE.hit(pod=patch.pod, node=agent.name)
         async with self.requests:
             with ignoring(is_not_found):

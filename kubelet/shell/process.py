@@ -93,7 +93,7 @@ async def run_kubelet(process: Process, config: KubeletConfig) -> None:
 
 
 class Kubelet:
-    """All nodes of the process, and what they share."""
+    """All nodes of the process, with their shared clients and queues."""
 
     def __init__(
         self, process: Process, config: KubeletConfig, client: Client, group: anyio.abc.TaskGroup
@@ -203,7 +203,7 @@ class Kubelet:
                 group.start_soon(one, agent)
 
     def _restored(self, identity: Identity) -> Agent:
-        """Return a node with what an earlier process left of it. Fatal for a corrupt checkpoint."""
+        """Return a node with the checkpoint of an earlier process. Fatal for a corrupt checkpoint."""
         node_features = features(
             self.process.version, self.process.gates, self.config.resize_preemption_flavour
         )
@@ -321,7 +321,7 @@ class Kubelet:
             agent.node_changed(node)
 
     async def _dispatch(self) -> None:
-        """Hand over what arrived, node by node, in the order of arrival."""
+        """Hand over the changes from the watch, node by node, in the order of arrival."""
         while True:
             await self._arrived.wait()
             self._arrived = anyio.Event()
@@ -390,7 +390,7 @@ class Kubelet:
         )
 
     async def debug(self, request: Request) -> Response:
-        """`GET /debug/allocations?node=NAME`: what is allocated and in force, as this process holds it."""
+        """`GET /debug/allocations?node=NAME`: the resources allocated and in force, by pod."""
         from starlette.responses import JSONResponse
 
         asked = request.query_params.get("node")
@@ -410,7 +410,7 @@ def _describe(agent: Agent) -> dict[str, object]:
             "uid": uid,
             "state": record.state,
             "allocated": node.allocated(record).to_json(),
-            "actuated": sandbox.actuated().to_json() if sandbox is not None else None,
+            "actuated": sandbox.in_force().to_json() if sandbox is not None else None,
             "pending": record.pending.reason if record.pending is not None else "",
             "inProgress": record.in_progress is not None,
             "transitions": record.log or [],

@@ -1,4 +1,4 @@
-"""The patch of a pod's status: strategic merge, of what changed, as a real kubelet sends it. Pure."""
+"""The patch of a pod's status: strategic merge, of its changes, as a real kubelet sends it. Pure."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def write_resources(
             continue
         own = allocated.get(row.name) or _in_spec(pod, row.name)
         own.requests.write(row.allocatedResources)
-        shown(own, container).write(row.resources)
+        reported_resources(own, container).write(row.resources)
         row.resources.SetInParent()
     status.ClearField("allocatedResources")
     status.ClearField("resources")
@@ -61,7 +61,7 @@ def write_resources(
         return
     total(pod, allocated).requests.write(status.allocatedResources)
     if status.phase == "Running":
-        in_force = total(pod, sandbox.actuated())
+        in_force = total(pod, sandbox.in_force())
         _write(status, Requirements(in_force.requests.only(_CGROUP), in_force.limits))
 
 
@@ -71,8 +71,8 @@ def _in_spec(pod: core.Pod, name: str) -> Requirements:
     return next(Requirements.from_message(one.resources) for one in containers if one.name == name)
 
 
-def shown(allocated: Requirements, container: Container) -> Requirements:
-    """Return what the status of a container has as its resources.
+def reported_resources(allocated: Requirements, container: Container) -> Requirements:
+    """Return the resources in the status of a container.
 
     That is its allocation with cpu and memory as the runtime reports them while the container runs. A limit
     that the runtime does not have yet is shown as it is allocated.
@@ -87,7 +87,7 @@ def shown(allocated: Requirements, container: Container) -> Requirements:
 
 
 def _reported(allocated: ResourceList, in_force: ResourceList, cpu_min: str, *, always: bool) -> ResourceList:
-    """Return the allocated quantities with those in force; cpu below what a cgroup can have is its minimum.
+    """Return the allocated quantities with those in force; cpu below the least of a cgroup is that least.
 
     `always`: the runtime reports cpu also where none is in force.
     """
@@ -96,11 +96,11 @@ def _reported(allocated: ResourceList, in_force: ResourceList, cpu_min: str, *, 
     result, least = allocated, amount(CPU, cpu_min)
     memory, cpu = in_force.get(MEMORY), in_force.get(CPU)
     if memory is not None:
-        result = result.replaced(MEMORY, memory)
+        result = result.with_quantity(MEMORY, memory)
     if cpu is not None and in_force.number(CPU) > least:
-        result = result.replaced(CPU, cpu)
+        result = result.with_quantity(CPU, cpu)
     elif (always or cpu is not None) and allocated.number(CPU) > least:
-        result = result.replaced(CPU, cpu_min)
+        result = result.with_quantity(CPU, cpu_min)
     return result
 
 
@@ -110,7 +110,7 @@ def _write(status: core.PodStatus, requirements: Requirements) -> None:
 
 
 def total(pod: core.Pod, resources: PodResources) -> Requirements:
-    """Return what all containers have together, as scheduling counts them, without overhead.
+    """Return the sum of all containers' resources, as scheduling counts them, without overhead.
 
     Limits are those of cpu and memory, where each container has one.
     """

@@ -11,11 +11,11 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.events.correlator import EventCorrelator
-from nominee.machinery.events.recorder import EventRecorder, Recorded, RecorderOptions
+from nominee.machinery.events.recorder import BufferedRecorder, Recorded, RecorderOptions
 from nominee.machinery.runtime.clock import rfc3339, to_time
 
 
-class CorrelatingRecorder(EventRecorder):
+class CorrelatingRecorder(BufferedRecorder):
     """Records core/v1 events. The recorder's instance is the host of the source; controllers have none."""
 
     def __init__(

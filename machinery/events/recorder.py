@@ -68,7 +68,7 @@ class RecorderOptions(TypedDict, total=False):
     on_error: Callable[[StatusError], None]
 
 
-class EventRecorder(ABC):
+class BufferedRecorder(ABC):
     """Records events of one component ("default-scheduler").
 
     `event` is cheap and never waits; `run` must run beside it to send them. `dropped` counts events that the

@@ -12,7 +12,7 @@ import anyio
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import events
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.events.recorder import EventRecorder, Recorded, RecorderOptions
+from nominee.machinery.events.recorder import BufferedRecorder, Recorded, RecorderOptions
 from nominee.machinery.events.series import SERIES_SECONDS, EventSeriesCache
 from nominee.machinery.runtime import host
 from nominee.machinery.runtime.clock import rfc3339_micro, to_micro_time
@@ -21,7 +21,7 @@ REFRESH_SECONDS = 30 * 60.0
 NOTE_BYTES_MAX = 1024
 
 
-class SeriesRecorder(EventRecorder):
+class SeriesRecorder(BufferedRecorder):
     """Records events.k8s.io/v1 events as one reporting controller.
 
     The note is not part of a series' identity: of events that differ only in their notes the first is kept.

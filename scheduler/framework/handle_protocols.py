@@ -34,7 +34,7 @@ class Lister(Protocol[M]):
 
 
 class EventRecorder(Protocol):
-    """Events about objects, as `nominee.machinery.events.recorder.EventRecorder` records them."""
+    """Events about objects, as `nominee.machinery.events.recorder.BufferedRecorder` records them."""
 
     def event(
         self,

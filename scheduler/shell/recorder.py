@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from nominee.machinery.events.recorder import EventRecorder
+from nominee.machinery.events.recorder import BufferedRecorder
 from nominee.scheduler.pod_status import note as cut
 
 
 class ProfileRecorder:
     """Events of one profile; see `scheduler.framework.interface.EventRecorder`."""
 
-    def __init__(self, recorder: EventRecorder) -> None:
+    def __init__(self, recorder: BufferedRecorder) -> None:
         self._recorder = recorder
 
     def event(

@@ -76,7 +76,7 @@ def _at_return(step: dict[str, Any], result: LoopResult, world: World, autoscale
             for pod, reasons in plan.remaining
         },
         "podsAwaitEvaluation": sorted(pod.metadata.name for pod in plan.awaiting),
-        "unneeded": planner.unneeded(),
+        "unneeded": planner.unneeded_names(),
         "unremovable": {name: str(why) for name, why in planner.unremovable.reasons.items()},
         "utilization": {
             name: int(used.share * 10_000 + 0.5) / 10_000 for name, used in planner.utilization.items()

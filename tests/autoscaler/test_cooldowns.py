@@ -51,10 +51,10 @@ async def test_nodes_of_a_delayed_group_are_no_candidates_and_their_times_do_not
     it = autoscaler(world, Compat.V1_36, scale_down_delay_type_local=True, scale_down_delay_after_add=300.0)
     it.state.cooldowns.group_scaled_up("ng2", world.clock.monotonic())
     assert await loops(it, world, seconds=290.0, every=29.0) == []
-    assert it.state.planner.unneeded() == []
+    assert it.state.planner.unneeded_names() == []
     # From 300 s on it is unneeded; it is deleted after the unneeded time of 60 s.
     assert await loops(it, world, seconds=50.0, every=25.0) == []
-    assert it.state.planner.unneeded() == ["empty"]
+    assert it.state.planner.unneeded_names() == ["empty"]
     assert await loops(it, world, seconds=60.0) == ["empty"]
 
 

@@ -147,9 +147,9 @@ async def test_a_node_is_unneeded_if_its_pods_get_devices_elsewhere(free: bool, 
     used = loop.state.planner.utilization["n1"]
     assert used.share == 0.5, "only devices count"
     assert str(used) == "{0 0 0 0.5 gpu.example.com/s-n1 0.5}"
-    assert ("n1" in loop.state.planner.unneeded()) is free
+    assert ("n1" in loop.state.planner.unneeded_names()) is free
     await loop.run_once()
-    assert ("n1" in loop.state.planner.unneeded()) is free, "the simulation was reverted"
+    assert ("n1" in loop.state.planner.unneeded_names()) is free, "the simulation was reverted"
 
 
 async def test_loops_do_not_accumulate_handlers() -> None:

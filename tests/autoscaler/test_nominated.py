@@ -47,10 +47,10 @@ async def test_h1_a_nomination_blocks_its_node_until_the_timeout() -> None:
     pod(world, "binding", "500m", nominated="n1")
     it = autoscaler(world, Compat.FIXED, nomination_timeout=100.0)
     await it.run_once()
-    assert it.state.planner.unneeded() == []
+    assert it.state.planner.unneeded_names() == []
     world.clock.set(world.clock.now() + 101)
     await it.run_once()
-    assert it.state.planner.unneeded() == ["n1"]
+    assert it.state.planner.unneeded_names() == ["n1"]
 
 
 @pytest.mark.parametrize(("compat", "deleted"), [(Compat.V1_36, ["n1"]), (Compat.FIXED, [])])

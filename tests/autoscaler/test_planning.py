@@ -169,7 +169,7 @@ async def test_an_exhausted_budget_blocks_the_removal_of_the_next_node() -> None
     it = autoscaler(world, Compat.FIXED)
     await it.run_once()
     # n3 is empty and comes first; n1's two pods exhaust the budget, so that n2 cannot be removed.
-    assert it.state.planner.unneeded() == ["n1", "n3"]
+    assert it.state.planner.unneeded_names() == ["n1", "n3"]
     assert str(it.state.planner.unremovable.reasons["n2"]) == "BlockedByPod(p3/NotEnoughPdb)"
 
 
@@ -236,5 +236,5 @@ async def test_the_order_in_which_objects_are_listed_does_not_matter() -> None:
         it = autoscaler(world, Compat.FIXED)
         await it.run_once()
         world.clock.set(world.clock.now() + 61)
-        answers.append(((await it.run_once()).drained, it.state.planner.unneeded()))
+        answers.append(((await it.run_once()).drained, it.state.planner.unneeded_names()))
     assert answers[0] == answers[1]

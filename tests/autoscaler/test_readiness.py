@@ -124,11 +124,11 @@ async def test_unneeded_times_start_again_after_the_cluster_was_empty() -> None:
     node(world, "n1")
     it = autoscaler(world, Compat.V1_36, scale_up_from_zero=False)
     await it.run_once()
-    assert it.state.planner.unneeded() == ["n1"]
+    assert it.state.planner.unneeded_names() == ["n1"]
     node(world, "n1", ready=False)
     await world.clock.advance(30.0)
     await it.run_once()
-    assert it.state.planner.unneeded() == []
+    assert it.state.planner.unneeded_names() == []
     node(world, "n1")
     await world.clock.advance(31.0)
     assert (await it.run_once()).empty == []

@@ -35,7 +35,7 @@ NO_NODES = {
 def document(builder: StatusBuilder, it: Harness, world: World) -> Any:
     """Return the status as a client parses it from the ConfigMap."""
     candidates = ScaleDownCandidates(
-        nodes=it.state.planner.unneeded(), planned_at=it.state.planner.updated_at
+        nodes=it.state.planner.unneeded_names(), planned_at=it.state.planner.updated_at
     )
     text = yaml.safe_dump(
         dict(builder.build(it.state.registry, it.state.view, candidates, Moment.of(world.clock)))

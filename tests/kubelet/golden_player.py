@@ -289,7 +289,7 @@ class Player(Executor):
             row["podAllocated"] = allocation.pod.to_json()
         sandbox = self.runtime.sandboxes.get(record.uid)
         if sandbox is not None and allocation is not None:
-            actuated = sandbox.actuated()
+            actuated = sandbox.in_force()
             differing = {
                 container: actuated.of(container).to_json()
                 for container, requirements in allocation.containers

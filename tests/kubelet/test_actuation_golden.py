@@ -127,7 +127,7 @@ def play(case: Case) -> Case:
     if record.in_progress is not None and record.in_progress.reason == conditions.ERROR:
         result["error"] = record.in_progress.message
     result["actuatedAfter"] = {
-        name: requirements.to_json() for name, requirements in record.sandbox.actuated().containers
+        name: requirements.to_json() for name, requirements in record.sandbox.in_force().containers
     }
     result["inProgressAfter"] = in_progress(here, record)
     return result

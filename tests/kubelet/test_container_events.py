@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.kubelet.pod_sync.container_events import restarting, started, stopping
+from nominee.kubelet.pod_sync.container_events import restarting, start_events, stopping
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Version
 from nominee.machinery.wire import codec
@@ -43,7 +43,7 @@ POD = codec.from_json(
     ],
 )
 def test_events_of_a_container_that_starts(version: Version, notes: list[str]) -> None:
-    recorded = list(started(POD, ["c"], version))
+    recorded = list(start_events(POD, ["c"], version))
     assert [each.reason for each in recorded] == ["Pulled", "Created", "Started"]
     assert [each.note for each in recorded] == notes
     assert {each.regarding.fieldPath for each in recorded} == {"spec.containers{c}"}

@@ -44,7 +44,7 @@ def test_the_first_restart_is_at_once_then_the_back_off_doubles(crashes: int, wa
 
 @pytest.mark.parametrize(("seconds", "text"), [(10, "10s"), (80, "1m20s"), (300, "5m0s")])
 def test_durations_read_as_go_prints_them(seconds: float, text: str) -> None:
-    assert crash_loop.shown(seconds) == text
+    assert crash_loop.go_duration(seconds) == text
 
 
 def test_a_crash_and_the_restart_after_it() -> None:

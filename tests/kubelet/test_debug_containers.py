@@ -69,7 +69,7 @@ def test_it_is_in_the_checkpoint(pod: core.Pod) -> None:
 
 
 def test_its_events_name_the_field(pod: core.Pod) -> None:
-    recorded = list(container_events.started(pod, ["debugger"], Version(1, 36)))
+    recorded = list(container_events.start_events(pod, ["debugger"], Version(1, 36)))
     assert [one.reason for one in recorded] == ["Pulled", "Created", "Started"]
     assert {one.regarding.fieldPath for one in recorded} == {"spec.ephemeralContainers{debugger}"}
     assert '"tools:1"' in recorded[0].note

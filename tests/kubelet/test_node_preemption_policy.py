@@ -361,7 +361,7 @@ def test_an_n_3_kubelet_retries_when_room_is_made() -> None:
     assert pending(here, "a") == DEFERRED
     _allocate(here)
     assert pending(here, "a") == ""
-    assert here.runtime.sandboxes["uid-a"].actuated().of("main").requests.get("cpu") == "3500m"
+    assert here.runtime.sandboxes["uid-a"].in_force().of("main").requests.get("cpu") == "3500m"
 
 
 def test_the_gate_has_the_kep_s_name_too() -> None:

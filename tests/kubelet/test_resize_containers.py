@@ -54,7 +54,7 @@ def reasons(here: Executor) -> list[str]:
 
 
 def in_force(here: Executor, named: str, resource: str) -> str | None:
-    return here.runtime.sandboxes[uid("a")].actuated().of(named).requests.get(resource)
+    return here.runtime.sandboxes[uid("a")].in_force().of(named).requests.get(resource)
 
 
 def test_a_sidecar_is_resized_in_place() -> None:

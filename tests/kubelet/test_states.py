@@ -10,7 +10,7 @@ from nominee.kubelet.pod_sync.sync import ON_SUCCESS
 from nominee.kubelet.pods import states as pod_states
 from nominee.kubelet.pods.record import LOG_LENGTH_MAX, PodRecord
 from nominee.kubelet.pods.resize_transitions import Facts, move, pending_state, progress_state
-from nominee.kubelet.pods.states import TRANSITIONS, State, Step, Trigger
+from nominee.kubelet.pods.states import TRANSITIONS, PodState, Step, Trigger
 from nominee.kubelet.pods.transitions import fire
 from nominee.kubelet.resize import states as resize_states
 from nominee.kubelet.resize.states import IN_PROGRESS, PENDING, Effect, Pending, Progress
@@ -33,7 +33,7 @@ def facts(**more: str) -> Facts:
 
 def test_every_state_of_a_pod_can_be_synced() -> None:
     assert all(Trigger.SYNC in row for row in TRANSITIONS.values())
-    assert set(TRANSITIONS) == set(State)
+    assert set(TRANSITIONS) == set(PodState)
 
 
 def test_every_trigger_and_every_step_is_used() -> None:
@@ -48,8 +48,8 @@ def test_a_pod_moves_along_the_table_and_gets_the_steps() -> None:
     fire(one, Trigger.ADMIT)
     fire(one, Trigger.SANDBOX_CREATED)
     fire(one, Trigger.STARTED)
-    assert one.state is State.RUNNING
-    assert one.sync.steps == TRANSITIONS[State.CREATED][Trigger.STARTED].effects
+    assert one.state is PodState.RUNNING
+    assert one.sync.steps == TRANSITIONS[PodState.CREATED][Trigger.STARTED].effects
     assert one.log == [
         "admitted (admitted by the node)",
         "sandbox created (sandbox created)",
@@ -67,7 +67,7 @@ def test_an_unknown_transition_prints_the_transition_log() -> None:
         'pod default/a: no transition from "terminating" for "containers started"; before: '
         "admitted (admitted by the node); terminating (deleted, rejected, preempted or out of time)"
     )
-    assert one.state is State.TERMINATING
+    assert one.state is PodState.TERMINATING
 
 
 def test_what_moves_a_resize_moves_it_from_every_state() -> None:

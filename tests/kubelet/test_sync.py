@@ -15,7 +15,7 @@ from nominee.kubelet.node.summary import memory_in_use
 from nominee.kubelet.options import Delays
 from nominee.kubelet.pod_sync.sync import UnexpectedResultError
 from nominee.kubelet.pods.record import PodRecord
-from nominee.kubelet.pods.states import State
+from nominee.kubelet.pods.states import PodState
 from nominee.kubelet.resize.actuation import Call, RestartContainers
 from nominee.kubelet.runtime import sandbox as runtime
 from nominee.machinery.api import objects
@@ -101,7 +101,7 @@ def test_a_pod_is_saved_started_probed_and_reported() -> None:
     ]  # fmt: skip
     assert event_reasons(here) == ["Pulled", "Created", "Started"]
     assert here.api["a"].status.phase == "Running"
-    assert record(here).state is State.RUNNING
+    assert record(here).state is PodState.RUNNING
 
 
 def test_what_takes_time_is_reported_meanwhile() -> None:
@@ -122,7 +122,7 @@ def test_a_rejected_pod_is_never_started() -> None:
     here = node(new_pod("a", container("main", cpu="5")))
     assert since(here) == ["PatchStatus"]
     assert (here.api["a"].status.phase, here.api["a"].status.reason) == ("Failed", "OutOfcpu")
-    assert record(here).state is State.TERMINATED
+    assert record(here).state is PodState.TERMINATED
 
 
 def test_a_sync_that_finds_nothing_to_do_writes_nothing() -> None:
@@ -266,13 +266,13 @@ def test_a_pod_that_another_client_has_ended_is_stopped() -> None:
     failed.status.phase = "Failed"
     show(here, failed)
     assert since(here) == ["SignalContainers", "StopContainers"], "its status stays the client's"
-    assert record(here).state is State.TERMINATED
+    assert record(here).state is PodState.TERMINATED
 
 
 def test_a_preempted_pod_frees_its_room_at_once_and_is_failed_once_it_has_stopped() -> None:
     here = node(new_pod("a", container("main", cpu="3")), stop=2.0)
     show(here, new_pod("k", container("main", cpu="2"), priority=2_000_000_000))
-    assert record(here, "k").state is State.RUNNING
+    assert record(here, "k").state is PodState.RUNNING
     assert here.api["a"].status.phase == "Running"
     here.pass_time(2.0)
     here.work()
@@ -317,7 +317,7 @@ def test_a_refused_call_leaves_what_is_done_and_is_made_again_after_ten_seconds(
     show(here, pod)
     assert [one.call.container for one in here.made if isinstance(one.call, Call)] == ["", "", "one", "two"]
     assert conditions(here)["PodResizeInProgress"] == "Error"
-    actuated = here.runtime.sandboxes[uid("a")].actuated()
+    actuated = here.runtime.sandboxes[uid("a")].in_force()
     assert [actuated.of(name).requests.get("cpu") for name in ("one", "two")] == ["1500m", "1"]
     here.made.clear()
     here.refused_call = None
@@ -373,7 +373,7 @@ def test_an_actuation_waits_its_time_and_a_new_allocation_waits_again() -> None:
     assert here.made == []
     here.pass_time(1.0)
     here.work()
-    assert here.runtime.sandboxes[uid("a")].actuated().of("main").requests.get("cpu") == "3"
+    assert here.runtime.sandboxes[uid("a")].in_force().of("main").requests.get("cpu") == "3"
 
 
 def test_memory_limits_below_usage_are_not_actuated() -> None:

@@ -13,7 +13,7 @@ from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core, events
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.events.recorder import QUEUE_MAX, EventRecorder
+from nominee.machinery.events.recorder import QUEUE_MAX, BufferedRecorder
 from nominee.machinery.events.series import SERIES_MAX, EventSeriesCache
 from nominee.machinery.events.series_recorder import NOTE_BYTES_MAX, SeriesRecorder
 from nominee.machinery.runtime.clock import FakeClock, from_time, to_micro_time
@@ -57,7 +57,7 @@ def pod(name: str = "p", revision: str = "7") -> core.Pod:
 
 
 @asynccontextmanager
-async def recording(**kwargs: Any) -> AsyncIterator[tuple[EventRecorder, EventServer, FakeClock]]:
+async def recording(**kwargs: Any) -> AsyncIterator[tuple[BufferedRecorder, EventServer, FakeClock]]:
     server, clock = EventServer(), FakeClock()
     recorder = SeriesRecorder(
         cast("Client", server), "default-scheduler", clock=clock, instance="i", **kwargs
@@ -70,7 +70,7 @@ async def recording(**kwargs: Any) -> AsyncIterator[tuple[EventRecorder, EventSe
             group.cancel_scope.cancel()
 
 
-def tell(recorder: EventRecorder, about: core.Pod, reason: str = "Scheduled", note: str = "n") -> None:
+def tell(recorder: BufferedRecorder, about: core.Pod, reason: str = "Scheduled", note: str = "n") -> None:
     recorder.event(about, "Normal", reason, action="Binding", note=note)
 
 

@@ -14,7 +14,7 @@ from nominee.controllers.volumes.steps import (
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.events.recorder import EventRecorder
+from nominee.machinery.events.recorder import BufferedRecorder
 from nominee.machinery.runtime import failpoints
 
 BEFORE = failpoints.declare(
@@ -27,7 +27,7 @@ AFTER = failpoints.declare(
 
 
 async def perform(
-    step: Step, client: Client, recorder: EventRecorder
+    step: Step, client: Client, recorder: BufferedRecorder
 ) -> core.PersistentVolumeClaim | core.PersistentVolume | None:
     """Perform a step; return the updated claim or volume, if any. Raises: StatusError."""
     if isinstance(step, RecordEvent):
@@ -41,7 +41,7 @@ async def perform(
     return written
 
 
-def _record(event: RecordEvent, recorder: EventRecorder) -> None:
+def _record(event: RecordEvent, recorder: BufferedRecorder) -> None:
     recorder.event(event.regarding, event.type, event.reason, action="", note=event.note)
 
 

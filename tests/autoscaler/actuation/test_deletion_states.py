@@ -10,9 +10,9 @@ import pytest
 
 from nominee.autoscaler.actuation.deletion_states import (
     TRANSITIONS,
+    DeletionEvent,
+    DeletionState,
     Effect,
-    Event,
-    State,
     transition_of,
 )
 from nominee.autoscaler.actuation.node_deletion import NodeDeletion
@@ -31,14 +31,14 @@ DESIGN = Path(__file__).parents[3] / "docs" / "design" / "005-autoscaler.md"
 
 def test_every_state_is_reached_and_every_effect_used() -> None:
     transitions = [transition for row in TRANSITIONS.values() for transition in row.values()]
-    assert {transition.to for transition in transitions} | {State.TAINTED} == set(State)
+    assert {transition.to for transition in transitions} | {DeletionState.TAINTED} == set(DeletionState)
     assert {effect for transition in transitions for effect in transition.effects} == set(Effect)
-    assert {event for row in TRANSITIONS.values() for event in row} == set(Event)
+    assert {event for row in TRANSITIONS.values() for event in row} == set(DeletionEvent)
 
 
 def test_an_unknown_transition_is_an_error_with_the_events_before() -> None:
     with pytest.raises(InvalidTransitionError, match=r"event failed in state deleted.*: started"):
-        transition_of(State.DELETED, Event.FAILED, (Event.STARTED,))
+        transition_of(DeletionState.DELETED, DeletionEvent.FAILED, (DeletionEvent.STARTED,))
 
 
 def test_the_design_page_has_the_diagram_of_the_table() -> None:
@@ -76,7 +76,7 @@ class Deletion:
 async def test_a_deletion_ends_in_deleted(drain: bool) -> None:
     it = Deletion(drain=drain)
     await it.run(seconds=10.0)
-    assert it.deletion.state is State.DELETED
+    assert it.deletion.state is DeletionState.DELETED
     assert (it.world.cloud_deleted, it.world.evicted) == (["n1"], ["p"] if drain else [])
     assert it.autoscaler.state.deletions.nodes() == frozenset()
 
@@ -97,7 +97,7 @@ async def test_a_jump_of_the_wall_clock_does_not_change_a_time_limit(
         for seconds in (20, 30):
             await clock.advance(seconds)
             states.append(it.deletion.state)
-        assert states == [State.DELAYED, State.DELETED]
+        assert states == [DeletionState.DELAYED, DeletionState.DELETED]
         tasks.cancel_scope.cancel()
 
 
@@ -105,11 +105,11 @@ async def test_an_annotation_delays_the_deletion_until_it_is_removed_or_the_time
     it = Deletion(drain=False, node_deletion_delay_timeout=60.0)
     it.world.nodes["n1"].metadata.annotations[f"{DELAY_DELETION_PREFIX}x"] = "true"
     await it.run(seconds=50.0)
-    assert it.deletion.state is State.DELAYED
+    assert it.deletion.state is DeletionState.DELAYED
     it = Deletion(drain=False, node_deletion_delay_timeout=60.0)
     it.world.nodes["n1"].metadata.annotations[f"{DELAY_DELETION_PREFIX}x"] = "true"
     await it.run(seconds=71.0)
-    assert it.deletion.state is State.DELETED
+    assert it.deletion.state is DeletionState.DELETED
 
 
 async def test_events_of_evictions_are_recorded_while_the_drain_waits(
@@ -158,11 +158,11 @@ async def test_pods_that_do_not_terminate_end_the_deletion(monkeypatch: pytest.M
 
     monkeypatch.setattr(it.world, "is_on_node", stays)
     await it.run(seconds=80.0)
-    assert it.deletion.state is State.TERMINATING
+    assert it.deletion.state is DeletionState.TERMINATING
     it = Deletion(drain=True, max_graceful_termination_sec=60)
     monkeypatch.setattr(it.world, "is_on_node", stays)
     await it.run(seconds=100.0)
-    assert it.deletion.state is State.FAILED
+    assert it.deletion.state is DeletionState.FAILED
     assert it.messages == [
         "failed to drain and delete node: Failed to drain node /n1: pods remaining after timeout"
     ]
@@ -186,7 +186,7 @@ async def test_a_failpoint_ends_the_deletion_and_the_node_loses_its_taint(
         await it.run(seconds=10.0)
     finally:
         REGISTRY.disarm_all()
-    assert it.deletion.state is State.FAILED
+    assert it.deletion.state is DeletionState.FAILED
     assert it.messages == [message]
     assert it.world.taints() == {}
     assert it.autoscaler.state.deletions.nodes() == frozenset()

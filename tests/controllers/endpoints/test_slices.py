@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nominee.controllers.endpoints.filling import Writes
-from nominee.controllers.endpoints.slices import Plan, name_prefix, plan
+from nominee.controllers.endpoints.slices import SliceReconciliation, name_prefix, plan
 from nominee.controllers.endpoints.trigger_time import TriggerTimes, annotate
 from nominee.machinery.api.objects import key_of
 from nominee.machinery.api.pb import core, discovery, meta
@@ -19,7 +19,7 @@ from tests.controllers.endpoints.builders import NODES, PORT, backend, service, 
 
 def _plan(
     of: core.Service, pods: Iterable[core.Pod], existing: Iterable[discovery.EndpointSlice] = ()
-) -> Plan:
+) -> SliceReconciliation:
     return plan(of, pods, NODES.get, existing)
 
 
