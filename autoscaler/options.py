@@ -6,7 +6,7 @@ Source: cluster-autoscaler 1.36, config flags.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from nominee.machinery.features.gates import Version
@@ -130,7 +130,6 @@ HELP: Mapping[str, str] = {
 
 
 def is_duration(name: str) -> bool:
-    """Report whether the flag is a duration."""
     return name in _DURATIONS
 
 
@@ -161,7 +160,7 @@ def read(name: str, text: str) -> object:
     return type(default)(text)
 
 
-def from_flags(values: Mapping[str, str], base: Options | None = None) -> Options:
+def from_flags(values: Mapping[str, str]) -> Options:
     """Return the options with these flags, which have no leading dashes (`scan-interval`).
 
     Raises:
@@ -177,4 +176,4 @@ def from_flags(values: Mapping[str, str], base: Options | None = None) -> Option
             parsed[name] = read(name, text)
         except ValueError as error:
             raise ValueError(f"--{flag_name}: {error}") from None
-    return replace(base or Options(), **parsed)  # type: ignore[arg-type]  # read gives each field's type
+    return Options(**parsed)  # type: ignore[arg-type]  # read gives each field's type

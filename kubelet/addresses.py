@@ -16,7 +16,6 @@ POD_NUMBERS = range(2, 255)
 
 
 def host_ip(node: int) -> str:
-    """Return the address of the node with this number."""
     return f"172.16.{node // 256}.{node % 256}"
 
 

@@ -86,7 +86,6 @@ class CloudState:
         return group
 
     def target(self, name: str) -> int:
-        """Return the target size of a group."""
         return self.sizes[self.group(name).name].target
 
     def of_group(self, name: str) -> list[Instance]:
@@ -222,7 +221,6 @@ class CloudState:
     # Persistence
 
     def to_document(self) -> StateDocument:
-        """Return the state for the state file."""
         return {
             "groups": {name: asdict(size) for name, size in self.sizes.items()},
             "instances": [asdict(instance) for instance in self.instances.values()],

@@ -12,7 +12,6 @@ class Signal:
         self._event = anyio.Event()
 
     def set(self) -> None:
-        """Report a change."""
         self._event.set()
 
     async def wait(self, seconds: float | None) -> None:

@@ -26,27 +26,21 @@ class Cooldowns:
         self._group_failures: dict[str, float] = {}
 
     def scaled_up(self, now: float) -> None:
-        """Record a successful scale-up of the cluster."""
         self._scale_up = now
 
     def deletion_started(self, now: float) -> None:
-        """Record that the deletion of nodes has started."""
         self._deletion = now
 
     def deletion_failed(self, now: float) -> None:
-        """Record that the deletion of nodes could not start."""
         self._failure = now
 
     def group_scaled_up(self, group: str, now: float) -> None:
-        """Record a scale-up of a group."""
         self._group_scale_ups[group] = now
 
     def group_deleted(self, group: str, now: float) -> None:
-        """Record that the provider has deleted a node of a group."""
         self._group_deletions[group] = now
 
     def group_failed(self, group: str, now: float) -> None:
-        """Record that the provider could not delete a node of a group."""
         self._group_failures[group] = now
 
     def active(self, now: float) -> bool:

@@ -185,13 +185,11 @@ class DynamicResources:
             self.claims.put(claim)
 
     def remove_node(self, name: str) -> None:
-        """Remove the devices of a node."""
         for each in self.slices.of_node(name):
             self.slices.drop(key_of(each))
 
 
 def _not_reserved_for(claim: Claim, pod: core.Pod) -> Claim:
-    """Return a copy of the claim that is not reserved for the pod."""
     copy = copy_of(claim)
     del copy.status.reservedFor[:]
     copy.status.reservedFor.extend(user for user in claim.status.reservedFor if user.uid != pod.metadata.uid)

@@ -62,11 +62,9 @@ class ForkableTable(Generic[M]):
             self._write(key, obj)
 
     def put(self, obj: M) -> None:
-        """Add or replace an object."""
         self._change(key_of(obj), obj)
 
     def drop(self, key: ObjectKey) -> None:
-        """Remove an object."""
         self._change(key, None)
 
     def fork(self) -> None:

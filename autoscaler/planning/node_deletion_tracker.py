@@ -18,11 +18,9 @@ class NodeDeletionTracker:
         self._in_progress: dict[str, _Deletion] = {}
 
     def start_deletion(self, node: str, group: str, *, drain: bool) -> None:
-        """Record that the deletion of a node has started."""
         self._in_progress[node] = _Deletion(group, drain)
 
     def end_deletion(self, node: str) -> None:
-        """Record that the deletion of a node has succeeded or failed."""
         self._in_progress.pop(node, None)
 
     def snapshot(self) -> NodeDeletionTracker:
@@ -32,7 +30,6 @@ class NodeDeletionTracker:
         return copy
 
     def nodes(self) -> frozenset[str]:
-        """Return the names of the nodes."""
         return frozenset(self._in_progress)
 
     def drains(self) -> list[str]:

@@ -27,7 +27,6 @@ def is_expendable(pod: core.Pod, cutoff: int) -> bool:
 
 
 def is_mirror(pod: core.Pod) -> bool:
-    """Report whether the pod is the mirror of a static pod."""
     return annotation_keys.CONFIG_MIRROR in pod.metadata.annotations
 
 

@@ -32,7 +32,6 @@ def is_ready(node: core.Node) -> bool:
 
 
 def is_ready_and_schedulable(node: core.Node) -> bool:
-    """Report whether the node is ready and not cordoned."""
     return is_ready(node) and not node.spec.unschedulable
 
 

@@ -51,7 +51,6 @@ class ScaleDownPlanner:
         """Nodes that a lower limit of the cluster keeps in this loop, by resource."""
 
     def unneeded_names(self) -> list[str]:
-        """Return the names of the unneeded nodes, sorted."""
         return self.unneeded_nodes.names()
 
     def update_cluster_state(self, inputs: ScaleDownInput, candidates: Sequence[core.Node]) -> None:

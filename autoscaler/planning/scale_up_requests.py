@@ -101,7 +101,6 @@ class ScaleUpRequests:
         self._to_revert: list[tuple[str, int]] = []
 
     def state(self, group: str) -> ScaleUpState:
-        """Return the state of a group."""
         return ScaleUpState.SCALING_UP if group in self.requests else ScaleUpState.IDLE
 
     def handle(self, group: str, what: Occurrence) -> None:

@@ -40,12 +40,10 @@ def taint_time(node: core.Node, key: str) -> float | None:
 
 
 def has_to_be_deleted(node: core.Node) -> bool:
-    """Report whether the node has the ToBeDeleted taint."""
     return taint_time(node, TO_BE_DELETED) is not None
 
 
 def has_deletion_candidate(node: core.Node) -> bool:
-    """Report whether the node has the DeletionCandidate taint."""
     return taint_time(node, DELETION_CANDIDATE) is not None
 
 

@@ -37,7 +37,6 @@ class UnneededNodes:
         return len(self._nodes)
 
     def names(self) -> list[str]:
-        """Return the names of the unneeded nodes, sorted."""
         return sorted(self._nodes)
 
     def update(self, removals: Iterable[NodeToBeRemoved], now: float) -> None:

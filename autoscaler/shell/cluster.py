@@ -92,7 +92,6 @@ class ApiCluster:
     # Reading
 
     def observe(self) -> Observation:
-        """Return the cluster as the informers' caches have it."""
         return self._observation(tuple(self.nodes.list()), tuple(self.pods.list()))
 
     def _observation(self, nodes: tuple[core.Node, ...], pods: tuple[core.Pod, ...]) -> Observation:
@@ -123,7 +122,6 @@ class ApiCluster:
         return self._observation((live,), tuple(pods))
 
     async def is_on_node(self, pod: core.Pod, node: str) -> bool:
-        """Report whether the pod is still on the node."""
         live = await get_if_exists(self._client, kinds.POD, pod.metadata.name, pod.metadata.namespace)
         return live is not None and live.metadata.uid == pod.metadata.uid and live.spec.nodeName == node
 
@@ -168,7 +166,6 @@ class ApiCluster:
         await self._update_node(node, change)
 
     async def clean_deletion_candidate(self, node: str) -> None:
-        """Remove the DeletionCandidate taint from a node."""
         await self._update_node(node, lambda live: _remove_taint(live, taints.DELETION_CANDIDATE))
 
     async def _update_node(self, name: str, change: Callable[[core.Node], bool]) -> None:

@@ -140,12 +140,10 @@ class Metrics:
                 self.skips.labels(direction, limit)
 
     def scaled_down_node(self, node: core.Node, *, drain: bool) -> None:
-        """Count a deleted node."""
         reason = "underutilized" if drain else "empty"
         self.scaled_down.labels(reason if readiness.is_ready(node) else "unready").inc()
 
     def evicted_pod(self, *, succeeded: bool) -> None:
-        """Count the eviction of a pod."""
         self.evictions.labels("succeeded" if succeeded else "failed").inc()
 
     def after_loop(

@@ -147,7 +147,6 @@ class _LoopRunner:
                 self._process.log.warning("Status ConfigMap cannot be written", error=str(error))
 
     async def run(self) -> None:
-        """Run loops until cancelled."""
         if not self.started:
             await self.write_initial_status()
         while True:

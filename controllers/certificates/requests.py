@@ -6,7 +6,7 @@ pkg/apis/certificates (ValidateKubeletClientCSR, ValidateKubeletServingCSR).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -130,15 +130,8 @@ def kubelet_client_problem(names: Names, usages: Iterable[str]) -> str:
     """Return why this is no request of a kubelet's client certificate, "" where it is one."""
     if names.organizations != (NODES_GROUP,):
         return "subject organization is not system:nodes"
-    for found, what in (
-        (names.dns, "DNS"),
-        (names.emails, "Email"),
-        (names.addresses, "IP"),
-        (names.uris, "URI"),
-    ):
-        if found:
-            return f"{what} subjectAltNames are not allowed"
-    return _node_problem(names, usages, "client auth")
+    rows = {"DNS": names.dns, "Email": names.emails, "IP": names.addresses, "URI": names.uris}
+    return _alternatives_problem(rows) or _node_problem(names, usages, "client auth")
 
 
 def _kubelet_serving_problem(names: Names, usages: Iterable[str]) -> str:
@@ -146,10 +139,12 @@ def _kubelet_serving_problem(names: Names, usages: Iterable[str]) -> str:
         return "subject organization is not system:nodes"
     if not names.dns and not names.addresses:
         return "DNS or IP subjectAltName is required"
-    for found, what in ((names.emails, "Email"), (names.uris, "URI")):
-        if found:
-            return f"{what} subjectAltNames are not allowed"
-    return _node_problem(names, usages, "server auth")
+    rows = {"Email": names.emails, "URI": names.uris}
+    return _alternatives_problem(rows) or _node_problem(names, usages, "server auth")
+
+
+def _alternatives_problem(rows: Mapping[str, Collection[str]]) -> str:
+    return next((f"{kind} subjectAltNames are not allowed" for kind, found in rows.items() if found), "")
 
 
 def _node_problem(names: Names, usages: Iterable[str], purpose: str) -> str:

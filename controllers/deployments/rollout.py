@@ -50,14 +50,7 @@ class UpdateDeployment:
     deployment: apps.Deployment
 
 
-@dataclass(frozen=True, slots=True)
-class RecordEvent:
-    """Record an event about the deployment."""
-
-    event: PlannedEvent
-
-
-Action = CreateSet | UpdateSet | DeleteSet | UpdateDeployment | RecordEvent
+Action = CreateSet | UpdateSet | DeleteSet | UpdateDeployment | PlannedEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +125,7 @@ def sync(
     work.sets = [copy_of(each) for each in sorted(replica_sets, key=sets.age_order)]
     if not _selects(deployment):
         note = "This deployment is selecting all pods. A non-empty selector is required."
-        work.actions.append(RecordEvent(PlannedEvent("SelectingAll", note, "Warning")))
+        work.actions.append(PlannedEvent("SelectingAll", note, "Warning"))
         work.deployment.status.observedGeneration = max(
             deployment.metadata.generation, deployment.status.observedGeneration
         )
@@ -381,7 +374,7 @@ def _rollback(work: _Work) -> None:
         _restore(deployment, found[0])
         note = f'Rolled back deployment "{deployment.metadata.name}" to revision {target}'
         event = PlannedEvent("DeploymentRollback", note)
-    work.actions += [UpdateDeployment(deployment), RecordEvent(event)]
+    work.actions += [UpdateDeployment(deployment), event]
 
 
 def _restore(deployment: apps.Deployment, each: apps.ReplicaSet) -> None:

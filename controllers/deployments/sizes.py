@@ -47,7 +47,6 @@ def unavailable_max(deployment: apps.Deployment) -> int:
 
 
 def total_replicas(sets: Iterable[apps.ReplicaSet]) -> int:
-    """Return the sum of spec.replicas."""
     return sum(each.spec.replicas for each in sets)
 
 

@@ -86,7 +86,6 @@ def is_live(reference: devices.ResourceClaimConsumerReference, pod: core.Pod | N
 
 
 def is_pod(reference: devices.ResourceClaimConsumerReference) -> bool:
-    """Report whether a consumer is a pod."""
     return reference.resource == "pods" and not reference.apiGroup
 
 

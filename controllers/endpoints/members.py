@@ -51,7 +51,6 @@ class Members:
         self._members[key] = {key_of(pod) for pod in pods_of(key.namespace) if _selects(selector, pod)}
 
     def remove_service(self, key: ObjectKey) -> None:
-        """Drop a Service."""
         self._members.pop(key, None)
         selectors = self._selectors.get(key.namespace, {})
         selectors.pop(key.name, None)

@@ -18,7 +18,7 @@ from nominee.controllers.endpoints.filling import (
     ports_key,
     same_endpoint,
 )
-from nominee.controllers.endpoints.pods import TRIGGER_TIME, AddressType
+from nominee.controllers.endpoints.pods import TRIGGER_TIME, AddressType, endpoint_port
 from nominee.controllers.endpoints.slices import MANAGED_BY_LABEL, SERVICE_LABEL, name_prefix, recycle
 from nominee.controllers.endpoints.subsets import repack
 from nominee.controllers.planned_events import PlannedEvent
@@ -73,7 +73,7 @@ def _desired(endpoints: core.Endpoints) -> tuple[dict[_Group, _Desired], list[Pl
     found: dict[_Group, _Desired] = {}
     invalid = skipped = 0
     for subset in repack(endpoints.subsets):
-        ports = [_port(port) for port in subset.ports]
+        ports = [endpoint_port(discovery.EndpointPort, port, port.port) for port in subset.ports]
         rows = [
             *((row, True) for row in subset.addresses),
             *((row, False) for row in subset.notReadyAddresses),
@@ -160,13 +160,6 @@ def _family(ip: str) -> AddressType | None:
         return "IPv6" if ip_address(ip).version == 6 else "IPv4"
     except ValueError:
         return None
-
-
-def _port(port: core.EndpointPort) -> discovery.EndpointPort:
-    made = discovery.EndpointPort(name=port.name, protocol=port.protocol, port=port.port)
-    if port.HasField("appProtocol"):
-        made.appProtocol = port.appProtocol
-    return made
 
 
 def _endpoint(row: core.EndpointAddress, *, ready: bool) -> discovery.Endpoint:

@@ -5,15 +5,16 @@ Source: Kubernetes 1.36, k8s.io/endpointslice/util (ShouldPodBeInEndpoints, podE
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from nominee.machinery.api.objects import condition_is, is_terminating
-from nominee.machinery.api.pb import core
+from nominee.machinery.api.pb import core, discovery
 from nominee.machinery.resources.pod_resources import is_sidecar
 
+P = TypeVar("P", core.EndpointPort, discovery.EndpointPort)
 AddressType = Literal["IPv4", "IPv6"]
 HEADLESS_LABEL: Final = "service.kubernetes.io/headless"
 TRIGGER_TIME: Final = "endpoints.kubernetes.io/last-change-trigger-time"
@@ -67,6 +68,14 @@ def port_of(pod: core.Pod, port: core.ServicePort) -> int | None:
             if own.name == target.strVal and own.protocol == port.protocol:
                 return own.containerPort
     return None
+
+
+def endpoint_port(make: Callable[..., P], port: core.ServicePort | core.EndpointPort, number: int) -> P:
+    """Return a port of endpoints with this number, made by the class of its message."""
+    made = make(name=port.name, protocol=port.protocol, port=number)
+    if port.HasField("appProtocol"):
+        made.appProtocol = port.appProtocol
+    return made
 
 
 def hostname_of(pod: core.Pod, service: core.Service) -> str:

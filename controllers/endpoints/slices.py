@@ -18,6 +18,7 @@ from nominee.controllers.endpoints.pods import (
     NO_CLUSTER_IP,
     AddressType,
     addresses_of,
+    endpoint_port,
     hostname_of,
     is_headless,
     is_ready,
@@ -158,15 +159,8 @@ def _desired(
 
 def _ports(service: core.Service, numbers: Iterable[int | None]) -> list[discovery.EndpointPort]:
     """Return the Service's ports with their numbers in a pod; ports that it lacks are omitted."""
-    ports = []
-    for port, number in zip(service.spec.ports, numbers, strict=True):
-        if number is None:
-            continue
-        made = discovery.EndpointPort(name=port.name, protocol=port.protocol, port=number)
-        if port.HasField("appProtocol"):
-            made.appProtocol = port.appProtocol
-        ports.append(made)
-    return ports
+    numbered = zip(service.spec.ports, numbers, strict=True)
+    return [endpoint_port(discovery.EndpointPort, port, n) for port, n in numbered if n is not None]
 
 
 def _endpoint(

@@ -14,6 +14,7 @@ from nominee.controllers.endpoints.pods import (
     NO_CLUSTER_IP,
     AddressType,
     addresses_of,
+    endpoint_port,
     hostname_of,
     is_headless,
     is_ready,
@@ -148,10 +149,7 @@ def _ports(service: core.Service, pod: core.Pod) -> list[core.EndpointPort | Non
     for port in service.spec.ports:
         number = port_of(pod, port)
         if number is not None:
-            made = core.EndpointPort(name=port.name, port=number, protocol=port.protocol)
-            if port.HasField("appProtocol"):
-                made.appProtocol = port.appProtocol
-            found.append(made)
+            found.append(endpoint_port(core.EndpointPort, port, number))
     return found
 
 

@@ -67,7 +67,6 @@ class RemainingContent:
         self.failure = self.failure or failure
 
     def conditions(self) -> Sequence[core.NamespaceCondition]:
-        """Return the namespace's conditions."""
         return conditions(self.by_resource, self.by_finalizer, self.failure)
 
     def recheck_seconds(self) -> float | None:

@@ -33,11 +33,6 @@ class Owner(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
-    """Do nothing."""
-
-
-@dataclass(frozen=True, slots=True)
 class DropReferences:
     """Remove the references to these uids; the object has other owners."""
 
@@ -72,7 +67,7 @@ class OrphanDependents:
     """Remove the dependents' references to the object, then its finalizer."""
 
 
-Action = Keep | DropReferences | Delete | DropFinalizer | DeleteDependents | OrphanDependents
+Action = DropReferences | Delete | DropFinalizer | DeleteDependents | OrphanDependents
 
 
 def waits_for_dependents(obj: Object) -> bool:
@@ -104,22 +99,22 @@ def blocking(dependents: Iterable[T], owner_uid: str) -> list[T]:
 
 def decide(
     obj: Object, owner_of: Callable[[meta.OwnerReference], Owner], dependents: Iterable[Object]
-) -> Action:
-    """Return the action for an object; `dependents` are the objects that it owns."""
+) -> Action | None:
+    """Return the action for an object, None for none; `dependents` are the objects that it owns."""
     if is_terminating(obj):
         if orphans_dependents(obj):
             return OrphanDependents()
         if waits_for_dependents(obj):
             waits = blocking(dependents, obj.metadata.uid)
             return DeleteDependents() if waits else DropFinalizer(FOREGROUND)
-        return Keep()
+        return None
     references = obj.metadata.ownerReferences
     if not references:
-        return Keep()
+        return None
     states = {reference.uid: owner_of(reference) for reference in references}
     lost = frozenset(uid for uid, state in states.items() if state is not Owner.SOLID)
     if len(lost) < len(states):
-        return DropReferences(lost) if lost else Keep()
+        return DropReferences(lost) if lost else None
     owned = list(dependents)
     if Owner.WAITING in states.values() and owned:
         # Its own dependents are deleted first too, before the waiting owner. A dependent that waits for

@@ -63,7 +63,6 @@ class Quarantine:
 
 
 def on_nodes(pods: Sequence[core.Pod], gone: Iterable[str]) -> list[core.Pod]:
-    """Return the pods of these nodes."""
     names = set(gone)
     return [pod for pod in pods if pod.spec.nodeName in names]
 

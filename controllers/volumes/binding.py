@@ -11,15 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nominee.controllers.volumes import annotations as names
-from nominee.controllers.volumes.steps import (
-    DeleteVolume,
-    RecordEvent,
-    Step,
-    UpdateClaim,
-    UpdateClaimStatus,
-    UpdateVolume,
-    UpdateVolumeStatus,
-)
+from nominee.controllers.volumes.steps import DeleteVolume, RecordEvent, Step, Update
 from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, storage
 from nominee.machinery.scheduling.volume_matching import (
@@ -87,13 +79,13 @@ def _bind_volume(volume: core.PersistentVolume, claim: core.PersistentVolumeClai
     """Return the write that the volume still needs for the binding."""
     bound = bound_copy(volume, claim)
     if bound is not volume:
-        return UpdateVolume(bound)
+        return Update(bound)
     if volume.status.phase != "Bound":
         new = copy_of(volume)
         new.status.phase = "Bound"
         new.status.ClearField("message")
         new.status.ClearField("reason")
-        return UpdateVolumeStatus(new)
+        return Update(new, "status")
     return None
 
 
@@ -106,10 +98,10 @@ def _bind_claim(claim: core.PersistentVolumeClaim, volume: core.PersistentVolume
             new.spec.volumeName = volume.metadata.name
             new.metadata.annotations[BOUND_BY_CONTROLLER] = "yes"
         new.metadata.annotations[BIND_COMPLETED] = "yes"
-        return UpdateClaim(new)
+        return Update(new)
     new = copy_of(claim)
     _set_bound_status(new.status, volume)
-    return UpdateClaimStatus(new) if new.status != claim.status else None
+    return Update(new, "status") if new.status != claim.status else None
 
 
 def _set_bound_status(status: core.PersistentVolumeClaimStatus, volume: core.PersistentVolume) -> None:
@@ -141,7 +133,7 @@ def _lost(claim: core.PersistentVolumeClaim, reason: str, note: str) -> Step | N
     new.status.phase = "Lost"
     for name in ("accessModes", "capacity", "currentVolumeAttributesClassName"):
         new.status.ClearField(name)
-    return UpdateClaimStatus(new, event=RecordEvent(new, "Warning", reason, note))
+    return Update(new, "status", RecordEvent(new, "Warning", reason, note))
 
 
 def _bound_claim(view: ClaimView) -> Step | None:
@@ -167,7 +159,7 @@ def _unbound_claim(view: ClaimView) -> Step | None:
     if view.default_class and not has_class(claim):
         new = copy_of(claim)
         new.spec.storageClassName = view.default_class
-        return UpdateClaim(new)  # KEP-3333
+        return Update(new)  # KEP-3333
     if delays_binding(storage_class) and SELECTED_NODE not in claim.metadata.annotations:
         return _wait(claim, view.waiting_pods)
     if not class_of(claim):
@@ -207,7 +199,7 @@ def _ask_provisioner(claim: core.PersistentVolumeClaim, provisioner: str) -> Ste
         new = copy_of(claim)
         new.metadata.annotations[names.STORAGE_PROVISIONER] = provisioner
         new.metadata.annotations[names.BETA_STORAGE_PROVISIONER] = provisioner
-        return UpdateClaim(new)
+        return Update(new)
     return RecordEvent(
         claim,
         "Normal",
@@ -259,4 +251,4 @@ def _set_phase(volume: core.PersistentVolume, phase: str) -> Step | None:
         return None
     new = copy_of(volume)
     new.status.phase = phase
-    return UpdateVolumeStatus(new)
+    return Update(new, "status")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from nominee.machinery.api.pb import core
 
@@ -19,32 +20,16 @@ class RecordEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateClaim:
-    """PUT the claim (metadata and spec)."""
+class Update:
+    """PUT a claim or a volume (metadata and spec), or its status; then record the event."""
 
-    claim: core.PersistentVolumeClaim
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateClaimStatus:
-    """PUT the claim's status, then record the event."""
-
-    claim: core.PersistentVolumeClaim
+    obj: core.PersistentVolumeClaim | core.PersistentVolume
+    subresource: Literal["", "status"] = ""
     event: RecordEvent | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class UpdateVolume:
-    """PUT the volume (metadata and spec)."""
-
-    volume: core.PersistentVolume
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateVolumeStatus:
-    """PUT the volume's status."""
-
-    volume: core.PersistentVolume
+    def __str__(self) -> str:
+        kind = "Claim" if isinstance(self.obj, core.PersistentVolumeClaim) else "Volume"
+        return f"Update{kind}{self.subresource.title()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,5 +38,8 @@ class DeleteVolume:
 
     volume: core.PersistentVolume
 
+    def __str__(self) -> str:
+        return "DeleteVolume"
 
-Step = UpdateClaim | UpdateClaimStatus | UpdateVolume | UpdateVolumeStatus | DeleteVolume | RecordEvent
+
+Step = Update | DeleteVolume | RecordEvent

@@ -15,7 +15,6 @@ from nominee.kubelet.allocation.admission import admit
 from nominee.kubelet.allocation.resize_operations import operations
 from nominee.kubelet.instructions import Instruction, SyncCause
 from nominee.kubelet.node.state import NodeState, creation_order
-from nominee.kubelet.pods import transitions
 from nominee.kubelet.pods.record import TERMINAL_PHASES, Outcome, PodRecord
 from nominee.kubelet.pods.resize_transitions import Facts, move
 from nominee.kubelet.pods.states import Trigger as PodTrigger
@@ -120,7 +119,6 @@ def on_pod_terminated(node: NodeState, record: PodRecord, *, now: float, out: li
 
 
 def on_retry_due(node: NodeState, event: events.RetryDue, out: list[Instruction]) -> None:
-    """Retry periodically."""
     _retry(node, "periodic_retry", event.at.now, out)
 
 
@@ -173,7 +171,7 @@ def _admit_new(node: NodeState, record: PodRecord, others: list[PodRecord], out:
     if verdict.admitted:
         if node.features.resize and record.uid not in node.allocations:
             node.allocate(record, resources)
-        transitions.fire(record, PodTrigger.ADMIT)
+        record.fire(PodTrigger.ADMIT)
         out.append(instructions.QueueSync(record.uid, SyncCause.ADMITTED))
         return True
     record.failed = True

@@ -9,12 +9,11 @@ from nominee.kubelet.features import Features, StatusFeatures, status_features
 from nominee.kubelet.node.sysctls import SysctlAllowlist
 from nominee.kubelet.options import Delays
 from nominee.kubelet.pods.record import PodRecord
-from nominee.kubelet.resources.pod_resources import PodResources, desired_resources
-from nominee.kubelet.resources.usage import requested
+from nominee.kubelet.resources.pod_resources import PodResources, desired_resources, with_resources
 from nominee.kubelet.runtime.sandbox import PodSandbox
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import DEFAULT, Gates, Version
-from nominee.machinery.resources.pod_resources import Resources, amount
+from nominee.machinery.resources.pod_resources import Resources, amount, pod_requests
 
 
 def _no_swap(pod: core.Pod, container: str) -> bool:
@@ -133,13 +132,14 @@ class NodeState:
         overhead: bool = True,
     ) -> Resources:
         """Return the requests that the pod would have with `resources` in its spec."""
-        return requested(
-            record.pod,
-            record.desired,
-            resources,
+        pod, resizes_pod_level = record.pod, self.features.resize_pod_level
+        if not resources.same(record.desired):
+            pod = with_resources(pod, resources, pod_level=resizes_pod_level)
+        return pod_requests(
+            pod,
             use_status=use_status,
             pod_level=self.features.pod_level_resources,
-            pod_level_status=self.features.resize_pod_level,
+            pod_level_status=resizes_pod_level,
             overhead=overhead,
         )
 

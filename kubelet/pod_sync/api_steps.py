@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from nominee.kubelet import instructions
 from nominee.kubelet.instructions import PodInstruction
 from nominee.kubelet.pod_sync.step import Pass
 from nominee.kubelet.pods.record import TERMINAL_PHASES, PodRecord
-from nominee.kubelet.status.patch import status_patch
 from nominee.kubelet.status.pod_status import View, build
 from nominee.machinery.api.objects import copy_of, is_terminating, key_of, resource_version_of
 from nominee.machinery.api.pb import core
+from nominee.machinery.patch.strategic_diff import diff_strategic
 from nominee.machinery.wire import presence
+from nominee.machinery.wire.codec import to_json
 
 
 def report(p: Pass) -> PodInstruction | None:
@@ -23,7 +25,7 @@ def report(p: Pass) -> PodInstruction | None:
     base = _newest(record)
     status = build(view(p, base.status), p.node.settings.status)
     presence.fill(status)  # as the API server stores it, so that equal statuses are equal messages
-    patch = None if _same_but_probe_times(status, base.status) else status_patch(base, status)
+    patch = None if _same_but_probe_times(status, base.status) else _status_patch(base, status)
     if sync.last is not None:
         # Before it is written: the watch may be faster.
         sync.last = replace(sync.last, status=base.status if patch is None else status)
@@ -63,6 +65,15 @@ def view(p: Pass, base: core.PodStatus) -> View:
         terminal=record.terminated,
         config_errors=record.sync.config_errors or {},
     )
+
+
+def _status_patch(base: core.Pod, status: core.PodStatus) -> Mapping[str, object] | None:
+    """Return the patch from the status of `base`, with the uid it is meant for; None when nothing changes.
+
+    As a real kubelet sends it: strategic merge, of the changes alone.
+    """
+    change = diff_strategic("k8s.io.api.core.v1.PodStatus", to_json(base.status), to_json(status))
+    return {"metadata": {"uid": base.metadata.uid}, "status": change} if change else None
 
 
 def _same_but_probe_times(status: core.PodStatus, base: core.PodStatus) -> bool:

@@ -24,7 +24,6 @@ from nominee.kubelet.pod_sync.step import Pass, StepFunction
 from nominee.kubelet.pods.last_sync import LastSync
 from nominee.kubelet.pods.record import TERMINAL_PHASES, PodRecord
 from nominee.kubelet.pods.states import MAY_END, Step, Trigger
-from nominee.kubelet.pods.transitions import fire
 from nominee.kubelet.resize.actuation import RestartContainers
 from nominee.machinery.api.objects import is_terminating, key_of
 from nominee.machinery.api.pb import core
@@ -90,7 +89,7 @@ def begin(node: NodeState, event: events.SyncDue) -> list[Instruction]:
     record.sandbox = event.sandbox
     sync = record.sync
     sync.last, sync.calls, sync.in_flight = LastSync(record.pod), (), None
-    fire(record, Trigger.END if record.state in MAY_END and _is_to_end(record) else Trigger.SYNC)
+    record.fire(Trigger.END if record.state in MAY_END and _is_to_end(record) else Trigger.SYNC)
     return _advance(Pass(node, record, event.at))
 
 
@@ -162,7 +161,7 @@ def _go_on(p: Pass, instruction: PodInstruction) -> None:
         record.sync.steps = ()
         p.out.append(instructions.QueueSync(record.uid, SyncCause.EXITED))
     elif isinstance(following, Trigger):
-        fire(record, following)
+        record.fire(following)
 
 
 def _container_events(
@@ -197,7 +196,7 @@ def _advance(p: Pass) -> list[Instruction]:
             sync.steps = sync.steps[1:]
         elif isinstance(result, Trigger):
             p.forget(sync.steps[0])
-            fire(record, result)
+            record.fire(result)
         else:
             sync.in_flight = result
             p.out.append(result)

@@ -1,4 +1,4 @@
 """The core's record of one pod, the states of it and of its resize, and their transitions. Pure.
 
-Start with `states` (the table) and `record`; `transitions` and `resize_transitions` follow the tables.
+Start with `states` (the table) and `record`; `resize_transitions` follows the tables of the resize.
 """

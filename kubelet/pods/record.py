@@ -10,7 +10,7 @@ from typing import Final
 
 from nominee.kubelet.instructions import PodInstruction
 from nominee.kubelet.pods.last_sync import LastSync
-from nominee.kubelet.pods.states import PodState, Step, Trigger
+from nominee.kubelet.pods.states import TRANSITIONS, PodState, Step, Trigger
 from nominee.kubelet.resize.actuation import ActuationCall
 from nominee.kubelet.resize.conditions import ResizeCondition
 from nominee.kubelet.resources.pod_resources import PodResources
@@ -99,6 +99,19 @@ class PodRecord:
         """Append to the transition log."""
         self.log = [entry] if self.log is None else [*self.log[-LOG_LENGTH_MAX + 1 :], entry]
 
+    def fire(self, trigger: Trigger) -> None:
+        """Move the pod along the table of its states, and give its sync the steps of the transition.
+
+        Raises:
+            InvalidTransitionError: the table does not allow the trigger in the pod's state.
+        """
+        state = self.state
+        transition = TRANSITIONS.transition(state, trigger, lambda: self.no_transition(state, trigger))
+        self.sync.steps = transition.effects
+        if transition.to is not state:
+            self.state = transition.to
+            self.note(_entry(transition.to, trigger))
+
     def no_transition(self, state: StrEnum, trigger: StrEnum) -> str:
         """Return the text of a transition that no table has; a bug."""
         before = "; ".join(self.log or ()) or "no transition"
@@ -106,6 +119,6 @@ class PodRecord:
 
 
 @cache
-def entry(to: PodState, trigger: Trigger) -> str:
+def _entry(to: PodState, trigger: Trigger) -> str:
     """Return the log's text for a transition of the pod."""
     return f"{to} ({trigger})"

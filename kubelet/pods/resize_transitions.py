@@ -41,12 +41,10 @@ _WORD: Final = {Pending.DEFERRED: "ResizeDeferred", Pending.INFEASIBLE: "ResizeI
 
 
 def pending_state(record: PodRecord) -> Pending:
-    """Return the state of PodResizePending."""
     return Pending.NONE if record.pending is None else Pending(record.pending.reason)
 
 
 def progress_state(record: PodRecord) -> Progress:
-    """Return the state of PodResizeInProgress."""
     if record.in_progress is None:
         return Progress.NONE
     return Progress.ERROR if record.in_progress.reason == conditions.ERROR else Progress.IN_PROGRESS

@@ -105,7 +105,6 @@ class PodSandbox:
         )
 
     def in_force(self) -> PodResources:
-        """Return the resources in force."""
         rows = tuple((container.name, container.resources) for container in self.containers)
         return PodResources(rows, self.pod_resources)
 

@@ -114,7 +114,6 @@ class Agent:
         )
 
     def moment(self) -> events.Moment:
-        """Return the present time."""
         return events.Moment.of(self.env.clock)
 
     # Events
@@ -132,7 +131,6 @@ class Agent:
             self.handle(events.NodeChanged(node=node))
 
     def retry(self) -> None:
-        """Retry the pending resizes."""
         self.handle(events.RetryDue(at=self.moment()))
 
     def sync(self, uid: str) -> PodInstruction | None:

@@ -15,7 +15,7 @@ from nominee.kubelet.runtime.sandbox import PodSandbox
 from nominee.kubelet.shell.agent import Agent
 from nominee.kubelet.shell.resource_metrics import ResourceMetrics
 from nominee.machinery.api.pb import core
-from nominee.machinery.process.health import HEADERS, NOT_FOUND, Health
+from nominee.machinery.process.health import HEADERS, NOT_FOUND, Health, prometheus_text
 from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.wire import codec
 
@@ -83,19 +83,11 @@ def sandboxes(agent: Agent) -> Iterator[tuple[core.Pod, PodSandbox]]:
 
 def metrics_of(agent: Agent) -> bytes:
     """Return the node's own gauges, and the process's metrics that are not among them, as Prometheus text."""
-    from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
+    from prometheus_client import REGISTRY
 
     own = list(_own_metrics(agent))
     names = {metric.name for metric in own}
-
-    class Both:
-        def collect(self) -> Iterator[Metric]:
-            yield from own
-            yield from (metric for metric in REGISTRY.collect() if metric.name not in names)
-
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(Both())
-    return generate_latest(registry)
+    return prometheus_text([*own, *(metric for metric in REGISTRY.collect() if metric.name not in names)])
 
 
 def _own_metrics(agent: Agent) -> Iterator[Metric]:

@@ -70,7 +70,6 @@ class PodWorker:
             agent.env.timers.after(FAILURE_RETRY_SECONDS, lambda: agent.env.enqueue(name, uid))
 
     async def _perform(self, agent: Agent, instruction: PodInstruction) -> events.Result:
-        """Perform an instruction and return its result, whatever it is."""
         uid = instruction.uid
         try:
             match instruction:

@@ -217,7 +217,6 @@ class Kubelet:
         return agent
 
     async def _run_node(self, agent: Agent) -> None:
-        """Register and begin to run one node."""
         agent.node_changed(await self.registrar.register(agent))
         await refresh_node(self.client, agent, self.pods.by_index("node", agent.name))
         if (node := self.node_objects.get(agent.name)) is not None:

@@ -14,6 +14,7 @@ from nominee.kubelet.node.cpu_time import CpuTime, Use
 from nominee.kubelet.node.summary import usage
 from nominee.kubelet.runtime.sandbox import Container, PodSandbox
 from nominee.machinery.api.pb import core
+from nominee.machinery.process.health import prometheus_text
 from nominee.machinery.resources.pod_resources import CPU, MEMORY
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ class ResourceMetrics:
 
     def read(self, pods: Iterable[tuple[core.Pod, PodSandbox]], now: float) -> bytes:
         """Return the metrics in Prometheus' text format; `now` in seconds since the epoch."""
-        from prometheus_client import CollectorRegistry, generate_latest
-
         running = {
             pod.metadata.uid: (pod, [one for one in sandbox.containers if one.state == "running"])
             for pod, sandbox in pods
@@ -48,15 +47,7 @@ class ResourceMetrics:
             now,
         )
         rows = [(pod, containers) for pod, containers in running.values() if containers]
-        metrics = sorted(_metrics(self._time, rows, now), key=lambda metric: metric.name)
-
-        class Collected:
-            def collect(self) -> Iterator[Metric]:
-                yield from metrics
-
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(Collected())
-        return generate_latest(registry)
+        return prometheus_text(sorted(_metrics(self._time, rows, now), key=lambda metric: metric.name))
 
 
 def _metrics(time: CpuTime, pods: list[tuple[core.Pod, list[Container]]], now: float) -> Iterator[Metric]:

@@ -33,6 +33,19 @@ HEADERS: Final = {"x-content-type-options": "nosniff"}
 _log = logs.get()
 
 
+def prometheus_text(metrics: Sequence[Metric]) -> bytes:
+    """Return metrics in Prometheus' text format."""
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    class Collector:
+        def collect(self) -> Sequence[Metric]:
+            return metrics
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Collector())
+    return generate_latest(registry)
+
+
 @dataclass(frozen=True, slots=True)
 class HealthAnswer:
     """The answer of a health endpoint, in `TEXT` with `HEADERS`."""
@@ -112,11 +125,7 @@ class Health:
 
     def slis(self) -> bytes:
         """Return the counts of all checks in Prometheus' text format."""
-        from prometheus_client import CollectorRegistry, generate_latest
-
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(self)
-        return generate_latest(registry)
+        return prometheus_text(list(self.collect()))
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of the last checks, as upstream names them."""

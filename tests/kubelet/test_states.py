@@ -11,7 +11,6 @@ from nominee.kubelet.pods import states as pod_states
 from nominee.kubelet.pods.record import LOG_LENGTH_MAX, PodRecord
 from nominee.kubelet.pods.resize_transitions import Facts, move, pending_state, progress_state
 from nominee.kubelet.pods.states import TRANSITIONS, PodState, Step, Trigger
-from nominee.kubelet.pods.transitions import fire
 from nominee.kubelet.resize import states as resize_states
 from nominee.kubelet.resize.states import IN_PROGRESS, PENDING, Effect, Pending, Progress
 from nominee.kubelet.resize.states import Trigger as ResizeTrigger
@@ -45,9 +44,9 @@ def test_every_trigger_and_every_step_is_used() -> None:
 
 def test_a_pod_moves_along_the_table_and_gets_the_steps() -> None:
     one = record()
-    fire(one, Trigger.ADMIT)
-    fire(one, Trigger.SANDBOX_CREATED)
-    fire(one, Trigger.STARTED)
+    one.fire(Trigger.ADMIT)
+    one.fire(Trigger.SANDBOX_CREATED)
+    one.fire(Trigger.STARTED)
     assert one.state is PodState.RUNNING
     assert one.sync.steps == TRANSITIONS[PodState.CREATED][Trigger.STARTED].effects
     assert one.log == [
@@ -59,10 +58,10 @@ def test_a_pod_moves_along_the_table_and_gets_the_steps() -> None:
 
 def test_an_unknown_transition_prints_the_transition_log() -> None:
     one = record()
-    fire(one, Trigger.ADMIT)
-    fire(one, Trigger.END)
+    one.fire(Trigger.ADMIT)
+    one.fire(Trigger.END)
     with pytest.raises(InvalidTransitionError) as error:
-        fire(one, Trigger.STARTED)
+        one.fire(Trigger.STARTED)
     assert str(error.value) == (
         'pod default/a: no transition from "terminating" for "containers started"; before: '
         "admitted (admitted by the node); terminating (deleted, rejected, preempted or out of time)"

@@ -10,7 +10,6 @@ from nominee.controllers.deployments.rollout import (
     Action,
     CreateSet,
     DeleteSet,
-    RecordEvent,
     UpdateDeployment,
     UpdateSet,
 )
@@ -144,8 +143,8 @@ class DeploymentController(Controller):
                         await self.client.delete(kinds.REPLICA_SET, metadata.name, metadata.namespace)
                 case UpdateDeployment(changed):
                     await self.client.update(changed)
-                case RecordEvent(event):
-                    self.record(deployment, event)
+                case PlannedEvent():
+                    self.record(deployment, action)
         return True
 
     async def _create(

@@ -39,7 +39,6 @@ class ServicePods:
         return [pod for pod in found if pod is not None]
 
     def batch_seconds(self, key: ObjectKey) -> float:
-        """Return how long to gather changes of a Service's pods."""
         return self._members.batch_seconds(key)
 
     def _set_service(self, service: core.Service) -> None:

@@ -16,7 +16,6 @@ from nominee.controllers.garbage.ownership import (
     DeleteDependents,
     DropFinalizer,
     DropReferences,
-    Keep,
     OrphanDependents,
     Owner,
     decide,
@@ -136,7 +135,6 @@ class GarbageCollector(Worker[ObjectReference]):
         return [obj for informer in self._informers.values() for obj in informer.by_index("owner", uid)]
 
     def _owner(self, reference: meta.OwnerReference, namespace: str) -> Object | None:
-        """Return the owner as the informers have it."""
         kind = kinds.by_kind(reference.apiVersion, reference.kind)
         if kind is None or kind not in self._informers:
             return None
@@ -187,8 +185,6 @@ class GarbageCollector(Worker[ObjectReference]):
         dependents = self._dependents(obj.metadata.uid)
         action = decide(obj, lambda reference: states[reference.uid], dependents)
         match action:
-            case Keep():
-                pass
             case DropReferences(uids):
                 await drop_references(self.client, obj, uids)
             case Delete(policy, unblock):

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from nominee.controllers.volumes.steps import (
-    DeleteVolume,
-    RecordEvent,
-    Step,
-    UpdateClaim,
-    UpdateClaimStatus,
-    UpdateVolume,
-    UpdateVolumeStatus,
-)
+from nominee.controllers.volumes.steps import RecordEvent, Step, Update
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
@@ -33,30 +25,17 @@ async def perform(
     if isinstance(step, RecordEvent):
         _record(step, recorder)
         return None
-    await BEFORE.hit(step=type(step).__name__)
-    written = await _write(step, client)
-    await AFTER.hit(step=type(step).__name__)
-    if isinstance(step, UpdateClaimStatus) and step.event is not None:
+    await BEFORE.hit(step=str(step))
+    written = None
+    if isinstance(step, Update):
+        written = await client.update(step.obj, subresource=step.subresource)
+    else:
+        await client.delete(kinds.PERSISTENT_VOLUME, step.volume.metadata.name, uid=step.volume.metadata.uid)
+    await AFTER.hit(step=str(step))
+    if isinstance(step, Update) and step.event is not None:
         _record(step.event, recorder)
     return written
 
 
 def _record(event: RecordEvent, recorder: BufferedRecorder) -> None:
     recorder.event(event.regarding, event.type, event.reason, action="", note=event.note)
-
-
-async def _write(
-    step: UpdateClaim | UpdateClaimStatus | UpdateVolume | UpdateVolumeStatus | DeleteVolume, client: Client
-) -> core.PersistentVolumeClaim | core.PersistentVolume | None:
-    match step:
-        case UpdateClaim(claim):
-            return await client.update(claim)
-        case UpdateClaimStatus(claim, _):
-            return await client.update(claim, subresource="status")
-        case UpdateVolume(volume):
-            return await client.update(volume)
-        case UpdateVolumeStatus(volume):
-            return await client.update(volume, subresource="status")
-        case DeleteVolume(volume):
-            await client.delete(kinds.PERSISTENT_VOLUME, volume.metadata.name, uid=volume.metadata.uid)
-            return None

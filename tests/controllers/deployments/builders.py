@@ -7,6 +7,7 @@ from typing import Any
 
 from nominee.controllers.deployments import rollout, sets
 from nominee.controllers.deployments.rollout import CreateSet, DeleteSet, UpdateDeployment, UpdateSet
+from nominee.controllers.planned_events import PlannedEvent
 from nominee.machinery.api.pb import apps
 from nominee.machinery.wire import codec
 from tests.controllers.builders import EPOCH, owned_by, stamp
@@ -102,7 +103,7 @@ class World:
                     del self.sets[gone.metadata.name]
                 case UpdateDeployment(changed):
                     self.deployment = changed
-            event = getattr(action, "event", None)
+            event = action if isinstance(action, PlannedEvent) else getattr(action, "event", None)
             if event is not None:
                 self.events.append(f"{event.reason}: {event.note}")
         if outcome.status is not None:

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nominee.controllers.deployments import progress, rollout, sets
-from nominee.controllers.deployments.rollout import CreateSet, DeleteSet, RecordEvent, UpdateDeployment
+from nominee.controllers.deployments.rollout import CreateSet, DeleteSet, UpdateDeployment
+from nominee.controllers.planned_events import PlannedEvent
 from nominee.machinery.wire.codec import to_json
 from tests.controllers.deployments.builders import World, deployment, replica_set
 
@@ -363,7 +364,7 @@ def test_an_empty_selector_is_refused() -> None:
     world = World(deployment(selector={}))
     outcome = world.step()
     (action,) = outcome.actions
-    assert isinstance(action, RecordEvent)
+    assert isinstance(action, PlannedEvent)
     assert world.events == [
         "SelectingAll: This deployment is selecting all pods. A non-empty selector is required."
     ]

@@ -19,7 +19,6 @@ from nominee.controllers.garbage.ownership import (
     DeleteDependents,
     DropFinalizer,
     DropReferences,
-    Keep,
     OrphanDependents,
     Owner,
     decide,
@@ -136,8 +135,8 @@ CIRCLE.metadata.finalizers.append("foregroundDeletion")
 @pytest.mark.parametrize(
     ("of", "dependents", "action"),
     [
-        (_owned(), [], Keep()),
-        (_owned("solid"), [], Keep()),
+        (_owned(), [], None),
+        (_owned("solid"), [], None),
         (_owned("absent"), [], Delete("Background")),
         (_owned("absent", "absent2"), [], Delete("Background")),
         (_owned("solid", "absent"), [], DropReferences(frozenset({"absent"}))),
@@ -151,14 +150,14 @@ CIRCLE.metadata.finalizers.append("foregroundDeletion")
         (_owned("absent"), [CIRCLE], Delete("Background")),
         (_owned("absent", finalizers=["orphan"]), [], Delete("Orphan")),
         (_owned("absent", finalizers=["foregroundDeletion"]), [], Delete("Foreground")),
-        (_owned("absent", deleted=True), [], Keep()),
-        (_owned(finalizers=["orphan"]), [BLOCKING], Keep()),
+        (_owned("absent", deleted=True), [], None),
+        (_owned(finalizers=["orphan"]), [BLOCKING], None),
         (_owned(finalizers=["orphan"], deleted=True), [BLOCKING], OrphanDependents()),
         (_owned(finalizers=["foregroundDeletion"], deleted=True), [BLOCKING], DeleteDependents()),
         (_owned(finalizers=["foregroundDeletion"], deleted=True), [LOOSE],
          DropFinalizer("foregroundDeletion")),
         (_owned(finalizers=["foregroundDeletion"], deleted=True), [], DropFinalizer("foregroundDeletion")),
-        (_owned(finalizers=["other"], deleted=True), [BLOCKING], Keep()),
+        (_owned(finalizers=["other"], deleted=True), [BLOCKING], None),
     ],
 )  # fmt: skip
 def test_the_action_for_an_object_by_its_owners(of: core.Pod, dependents: list[Any], action: Action) -> None:
