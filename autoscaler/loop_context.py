@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nominee.autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
 from nominee.autoscaler.planning.observation import Observation
-from nominee.autoscaler.planning.pods_by_schedulability import PodsBySchedulability
+from nominee.autoscaler.planning.pods import PodsBySchedulability
 from nominee.autoscaler.planning.snapshot import ClusterSnapshot
 from nominee.autoscaler.planning.template_node import TemplateNode
 from nominee.autoscaler.result import LoopResult

@@ -1,15 +1,25 @@
-"""Properties of pods. Pure. Source: cluster-autoscaler 1.36, utils/pod and utils/drain."""
+"""Properties of pods: by what controls them, by age, by the scheduler's result for them. Pure.
+
+Source: cluster-autoscaler 1.36, utils/pod, utils/drain, static autoscaler, utils/kubernetes listers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from nominee.autoscaler.options import Compat, Options
 from nominee.autoscaler.planning import annotation_keys
 from nominee.machinery.api import objects
 from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import from_time
+from nominee.machinery.wire.scalars import parse_seconds
 
 LONG_TERMINATING_EXTRA_SECONDS = 30.0
 GRACE_SECONDS_DEFAULT = 30
+UNSCHEDULABLE_POD_BUFFER_SECONDS = 2.0
+"""While all pods are younger, more pods are probably being created: the autoscaler waits one loop."""
 
 
 def is_unschedulable(pod: core.Pod) -> bool:
@@ -70,3 +80,56 @@ def unbound(pod: core.Pod) -> core.Pod:
     copy = copy_of(pod)
     copy.spec.ClearField("nodeName")
     return copy
+
+
+def filter_out_young_pods(pods: Iterable[core.Pod], delay: float, now: float) -> list[core.Pod]:
+    """Return the pods that are older than `delay` seconds, or than the longer delay of their annotation."""
+    return [pod for pod in pods if now - creation_seconds(pod) > _scale_up_delay(pod, delay)]
+
+
+def _scale_up_delay(pod: core.Pod, delay: float) -> float:
+    text = pod.metadata.annotations.get(annotation_keys.POD_SCALE_UP_DELAY)
+    if text is None:
+        return delay
+    try:
+        return max(parse_seconds(text), delay)
+    except ValueError:
+        return delay
+
+
+def all_pods_are_new(pods: Collection[core.Pod], now: float) -> bool:
+    """Report whether even the oldest pod is younger than `UNSCHEDULABLE_POD_BUFFER_SECONDS`."""
+    return min(map(creation_seconds, pods)) + UNSCHEDULABLE_POD_BUFFER_SECONDS > now
+
+
+@dataclass(slots=True)
+class PodsBySchedulability:
+    """Pods that have not completed; those that the scheduler has not tried are only in `unprocessed`."""
+
+    scheduled: list[core.Pod] = field(default_factory=list)
+    nominated: list[core.Pod] = field(default_factory=list)
+    unschedulable: list[core.Pod] = field(default_factory=list)
+    unprocessed: list[core.Pod] = field(default_factory=list)
+    """Pods of the schedulers in `--bypassed-scheduler-names` that have not been tried."""
+
+
+def arrange_by_schedulability(pods: Iterable[core.Pod], options: Options) -> PodsBySchedulability:
+    """Sort pods by schedulability.
+
+    As 1.35, nominated pods are not distinguished here: they count only if they are Unschedulable, too.
+    """
+    result = PodsBySchedulability()
+    for pod in pods:
+        if objects.has_ended(pod):
+            continue
+        if pod.spec.nodeName:
+            result.scheduled.append(pod)
+        elif objects.is_terminating(pod):
+            continue
+        elif pod.status.nominatedNodeName and options.compat is not Compat.V1_35:
+            result.nominated.append(pod)
+        elif is_unschedulable(pod):
+            result.unschedulable.append(pod)
+        elif pod.spec.schedulerName in options.bypassed_scheduler_names:
+            result.unprocessed.append(pod)
+    return result

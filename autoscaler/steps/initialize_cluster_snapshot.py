@@ -8,8 +8,7 @@ from nominee.autoscaler.loop_context import LoopContext
 from nominee.autoscaler.options import Compat
 from nominee.autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
 from nominee.autoscaler.planning.observation import Observation
-from nominee.autoscaler.planning.pods import is_expendable
-from nominee.autoscaler.planning.pods_by_schedulability import arrange_by_schedulability
+from nominee.autoscaler.planning.pods import arrange_by_schedulability, is_expendable
 from nominee.autoscaler.planning.readiness import is_ready_and_schedulable
 from nominee.autoscaler.planning.snapshot import ClusterSnapshot
 from nominee.autoscaler.result import LoopResult

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from nominee.autoscaler.loop_context import LoopContext
 from nominee.autoscaler.options import Compat
 from nominee.autoscaler.planning import pods
+from nominee.autoscaler.planning.pods import filter_out_young_pods
 from nominee.autoscaler.planning.snapshot import ClusterSnapshot
-from nominee.autoscaler.planning.young_pods import filter_out_young_pods
 from nominee.autoscaler.state import AutoscalerState
 from nominee.machinery.api.pb import core
 

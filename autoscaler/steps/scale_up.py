@@ -5,6 +5,7 @@ from __future__ import annotations
 from nominee.autoscaler.loop_context import LoopContext
 from nominee.autoscaler.orders import Failure, IncreaseSize, Orders
 from nominee.autoscaler.planning.balancing import ScaleUpInfo
+from nominee.autoscaler.planning.pods import all_pods_are_new
 from nominee.autoscaler.planning.scale_up import (
     MAX_NODES_TOTAL_REACHED,
     ScaleUpInput,
@@ -13,7 +14,6 @@ from nominee.autoscaler.planning.scale_up import (
     plan_scale_up,
     reasons_summary,
 )
-from nominee.autoscaler.planning.young_pods import all_pods_are_new
 from nominee.autoscaler.state import AutoscalerState
 from nominee.machinery.api.pb import core
 

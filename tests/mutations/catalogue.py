@@ -61,13 +61,13 @@ MUTATIONS: tuple[Mutation, ...] = (
                 "saved = await agent.checkpointer.save_allocations(version)",
                 "saved = version",
             ),
-            Edit(f"{_WORKER}._make_call", "await agent.checkpointer.saved()", "pass"),
-            Edit(f"{_WORKER}._patch", "await agent.checkpointer.saved()\n", "pass\n"),
+            Edit(f"{_WORKER}._make_call", "await agent.checkpointer.save()", "pass"),
+            Edit(f"{_WORKER}._patch", "await agent.checkpointer.save()\n", "pass\n"),
             Edit(
                 f"{_WORKER}.work",
                 "if isinstance(done, PatchStatus)",
                 "if isinstance(done, PatchStatus):\n"
-                "                await agent.checkpointer.saved()\n"
+                "                await agent.checkpointer.save()\n"
                 "            if isinstance(done, PatchStatus)",
             ),
         ),
@@ -102,7 +102,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         module="nominee.autoscaler",
         edits=(
             Edit(
-                "nominee.autoscaler.planning.pods_by_schedulability:arrange_by_schedulability",
+                "nominee.autoscaler.planning.pods:arrange_by_schedulability",
                 "pod.status.nominatedNodeName and options.compat is not Compat.V1_35",
                 "False",
             ),
