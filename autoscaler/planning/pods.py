@@ -1,4 +1,4 @@
-"""Properties of pods: by what controls them, by age, by the scheduler's result for them. Pure.
+"""Properties of pods: their controllers, their age, and the result of the scheduler for them. Pure.
 
 Source: cluster-autoscaler 1.36, utils/pod, utils/drain, static autoscaler, utils/kubernetes listers.
 """
