@@ -31,6 +31,7 @@ from nominee.machinery.runtime import host
 from nominee.machinery.runtime.clock import rfc3339
 
 if TYPE_CHECKING:
+    # Starlette is imported with the first page: most processes serve none.
     from starlette.requests import Request
     from starlette.responses import Response
 

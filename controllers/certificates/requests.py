@@ -14,6 +14,7 @@ from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import certificates
 
 if TYPE_CHECKING:
+    # cryptography is imported with the first request: 80 ms that most clusters never need.
     from cryptography import x509
 
 CLIENT: Final = "kubernetes.io/kube-apiserver-client"

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY
+from prometheus_client.core import GaugeMetricFamily, Metric
+
 from nominee.kubelet.node.summary import summary
 from nominee.kubelet.runtime.sandbox import PodSandbox
 from nominee.kubelet.shell.agent import Agent
@@ -20,7 +23,7 @@ from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.wire import codec
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
+    # Starlette is imported with the first page: most processes serve none.
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -40,7 +43,6 @@ class NodeEndpoints:
 
     async def answer(self, request: Request) -> Response:
         """GET of `ROUTE`."""
-        from prometheus_client import CONTENT_TYPE_LATEST
         from starlette.responses import JSONResponse, PlainTextResponse, Response
 
         agent = self._agents.get(request.path_params["node"])
@@ -83,16 +85,12 @@ def sandboxes(agent: Agent) -> Iterator[tuple[core.Pod, PodSandbox]]:
 
 def metrics_of(agent: Agent) -> bytes:
     """Return the node's own gauges, and the process's metrics that are not among them, as Prometheus text."""
-    from prometheus_client import REGISTRY
-
     own = list(_own_metrics(agent))
     names = {metric.name for metric in own}
     return prometheus_text([*own, *(metric for metric in REGISTRY.collect() if metric.name not in names)])
 
 
 def _own_metrics(agent: Agent) -> Iterator[Metric]:
-    from prometheus_client.core import GaugeMetricFamily
-
     named = GaugeMetricFamily(
         "kubelet_node_name", "[ALPHA] The node's name. The count is always 1.", labels=["node"]
     )

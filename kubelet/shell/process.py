@@ -46,6 +46,7 @@ from nominee.machinery.process.run_files import RunFile
 from nominee.machinery.runtime.work_queue import WorkQueue
 
 if TYPE_CHECKING:
+    # Starlette is imported with the first page: most processes serve none.
     from starlette.requests import Request
     from starlette.responses import Response
 

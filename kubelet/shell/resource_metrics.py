@@ -8,7 +8,9 @@ Source: kubelet 1.36, pkg/kubelet/metrics/collectors/resource_metrics.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from nominee.kubelet.node.cpu_time import CpuTime, Use
 from nominee.kubelet.node.summary import usage
@@ -16,9 +18,6 @@ from nominee.kubelet.runtime.sandbox import Container, PodSandbox
 from nominee.machinery.api.pb import core
 from nominee.machinery.process.health import prometheus_text
 from nominee.machinery.resources.pod_resources import CPU, MEMORY
-
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
 
 _OF_POD: Final = ["pod", "namespace"]
 _OF_CONTAINER: Final = ["container", *_OF_POD]
@@ -51,8 +50,6 @@ class ResourceMetrics:
 
 
 def _metrics(time: CpuTime, pods: list[tuple[core.Pod, list[Container]]], now: float) -> Iterator[Metric]:
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
     node_cpu, pod_cpu, container_cpu = (
         CounterMetricFamily(
             f"{of}_cpu_usage_seconds",

@@ -17,6 +17,7 @@ from nominee.machinery.api.pb import certificates
 from nominee.machinery.runtime import failpoints
 
 if TYPE_CHECKING:
+    # cryptography is imported with the first request: 80 ms that most clusters never need.
     from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 
 SIGN_BEFORE = failpoints.declare(
