@@ -14,7 +14,7 @@ from typing import Final
 
 from cachetools import LRUCache
 
-from nominee.machinery.api.objects import ObjectKey, resource_version_of
+from nominee.machinery.api.objects import ObjectKey, key_of, resource_version_of
 from nominee.machinery.api.pb import core
 from nominee.scheduler.dispatch.api_calls import (
     Consequence,
@@ -24,6 +24,7 @@ from nominee.scheduler.dispatch.api_calls import (
     Released,
     Renominated,
     Request,
+    clearing,
 )
 from nominee.scheduler.dispatch.nominations import PendingNominations
 from nominee.scheduler.dispatch.states import TRANSITIONS, Effect, State, Trigger
@@ -127,6 +128,15 @@ class CallQueue:
         self._decisions += 1
         self._apply(call.uid, Trigger.DECIDED, decided=replace(call, number=self._decisions))
         self._wake()
+
+    def clear_nomination(self, pod: core.Pod) -> list[Consequence]:
+        """Decide that a pending pod is not nominated any more; return what follows at once."""
+        before = self.cached(key_of(pod))
+        if before is None or before.metadata.uid != pod.metadata.uid:
+            return []  # deleted: its nomination went with it
+        self.decide(clearing(before))
+        after = self.cached(key_of(pod))
+        return [] if after is None or after is before else [Renominated(before, after)]
 
     def take(self) -> list[PodStatusPatch]:
         """Return all calls that can begin now; `finish` must be called for each of them."""

@@ -6,8 +6,8 @@ nominee.scheduler.dispatch.states` prints the diagram in docs/design/004-schedul
 
 Invariants:
 - At most one call for a pod is under way, and at most one waits.
-- A call that is decided while another one waits replaces it and keeps its place in line; a nomination that it
-  leaves alone is taken over from the one that waited.
+- A call that is decided while another one waits replaces it and keeps its place in line; a nomination or a
+  condition that it leaves alone is taken over from the one that waited.
 - A call is in line exactly while it waits and none of its pod is under way.
 
 Source: kube-scheduler 1.36, API dispatcher's call queue (KEP-5229).

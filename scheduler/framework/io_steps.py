@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from google.protobuf.message import Message
 
 from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import core
 
 R = TypeVar("R")
 ONCE: Final = 1
@@ -89,6 +90,16 @@ class BindPod(ApiCall):
 
 
 @dataclass(frozen=True, slots=True)
+class ClearNomination:
+    """Take a pending pod's nomination back. It does not count from now on; the write is not waited for.
+
+    Source: kube-scheduler 1.36, the APICacher of plugins (KEP-5229).
+    """
+
+    pod: core.Pod
+
+
+@dataclass(frozen=True, slots=True)
 class Sleep:
     """Wait."""
 
@@ -126,5 +137,18 @@ class Run:
     work: object
 
 
-IoStep = Get | Create | Update | Patch | Delete | BindPod | Sleep | Failpoint | Warn | Concurrently | Run
+IoStep = (
+    Get
+    | Create
+    | Update
+    | Patch
+    | Delete
+    | BindPod
+    | ClearNomination
+    | Sleep
+    | Failpoint
+    | Warn
+    | Concurrently
+    | Run
+)
 IoSteps = Generator[IoStep, Any, R]

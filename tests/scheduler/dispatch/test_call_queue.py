@@ -155,6 +155,51 @@ def test_a_clearing_is_written_after_a_nomination_whose_response_was_lost(stage:
     assert "nominatedNodeName" not in stage.patch(stage.take())
 
 
+@pytest.mark.parametrize("is_under_way", [False, True])
+def test_a_cleared_nomination_does_not_count_and_keeps_the_condition(
+    stage: Stage, is_under_way: bool
+) -> None:
+    """The failure of the pod is still written, by the call that waits or by the one that is made again."""
+    stage.fails("1", "n1")
+    first = stage.take() if is_under_way else None
+    [renominated] = stage.calls.clear_nomination(shown())
+    assert renominated == Renominated(shown(nominated="n1"), shown())
+    assert stage.calls.cached(key_of(shown())) == shown()
+    if first is not None:
+        assert stage.calls.finish([Outcome(first, Trigger.UNREACHABLE)]) == []
+    call = stage.take()
+    assert (call.purpose, call.message, call.node_name) == (Purpose.STATUS, "1", "")
+    assert call.number == 2
+    assert stage.patch(call)["conditions"]
+
+
+def test_a_clearing_alone_is_reported_if_it_is_lost(stage: Stage) -> None:
+    stage.show(shown(nominated="n1"))
+    stage.calls.clear_nomination(shown(nominated="n1"))
+    call = stage.take()
+    assert (call.purpose, stage.patch(call)) == (Purpose.CLEAR, {"nominatedNodeName": None})
+    outcome = Outcome(call, Trigger.FAILED)
+    again = Renominated(shown(), shown(nominated="n1"))
+    assert stage.calls.finish([outcome]) == [Lost(outcome), again, Released("uid-p")]
+
+
+def test_a_binding_does_not_write_the_condition_of_an_earlier_failure(stage: Stage) -> None:
+    stage.fails("1")
+    stage.calls.decide(nomination(shown(), "n1"))
+    assert stage.patch(stage.take()) == {"nominatedNodeName": "n1"}
+
+
+@pytest.mark.parametrize("is_recreated", [False, True])
+def test_no_nomination_of_a_deleted_pod_is_cleared(stage: Stage, is_recreated: bool) -> None:
+    stage.pods.clear()
+    if is_recreated:
+        other = shown()
+        other.metadata.uid = "uid-other"
+        stage.show(other)
+    assert stage.calls.clear_nomination(shown(nominated="n1")) == []
+    assert stage.calls.take() == []
+
+
 def test_a_call_is_compared_with_our_last_write_if_the_watch_is_behind(stage: Stage) -> None:
     stage.fails("1", "n1")
     first = stage.take()

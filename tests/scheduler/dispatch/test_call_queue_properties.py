@@ -206,6 +206,16 @@ class CallMachine(RuleBasedStateMachine):
             self.take()
 
     @rule(name=NAMES)
+    def clear(self, name: str) -> None:
+        """A preemption takes the pod's nominated node."""
+        found = self.watched.get(ObjectKey("default", name))
+        if found is None or not self.nominator.node_of(found.metadata.uid):
+            return
+        self.decisions += 1
+        self.decided[found.metadata.uid] = Decision("", self.decisions)
+        self.carry_out(self.calls.clear_nomination(found))
+
+    @rule(name=NAMES)
     def wait(self, name: str) -> None:
         """A binding waits for the pod's calls."""
         found = self.watched.get(ObjectKey("default", name))
