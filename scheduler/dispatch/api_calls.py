@@ -79,7 +79,7 @@ def clearing(pod: core.Pod) -> PodStatusPatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CallPatch:
     """The patch of a call, against the newest known state; None: nothing to change."""
 
     base: core.Pod

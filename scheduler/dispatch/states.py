@@ -21,7 +21,7 @@ from typing import Final
 from nominee.machinery.runtime.state_table import DiagramStyle, StateTable, Transition
 
 
-class State(StrEnum):
+class CallState(StrEnum):
     """The calls that exist for a pod."""
 
     NONE = "no call"
@@ -55,11 +55,11 @@ class Effect(StrEnum):
     RELEASE = "let those go on that wait for the pod's calls"
 
 
-_S, _T, _E = State, Trigger, Effect
+_S, _T, _E = CallState, Trigger, Effect
 # Its outcome is unknown. Writing it once more is safe: each call is compared with the newest state.
 _AGAIN: Final = Transition(_S.WAITING, (_E.RETURN, _E.LINE_UP))
 
-TRANSITIONS: Final[StateTable[State, Trigger, Effect]] = StateTable(
+TRANSITIONS: Final[StateTable[CallState, Trigger, Effect]] = StateTable(
     {
         _S.NONE: {
             _T.DECIDED: Transition(_S.WAITING, (_E.KEEP, _E.LINE_UP)),

@@ -12,7 +12,7 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime.clock import Clock
 from nominee.scheduler.framework.deferred_resize import ResizePreemption
-from nominee.scheduler.framework.interface import ApiClient, EventRecorder, Lister, Status, WaitingPod
+from nominee.scheduler.framework.interface import ApiClient, Lister, PluginEventRecorder, Status, WaitingPod
 from nominee.scheduler.framework.nominator import Nominator
 from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
 from nominee.scheduler.framework.snapshot import Snapshot
@@ -64,7 +64,7 @@ class Environment:
     rng: random.Random
     listers: Mapping[Kind[Any], Lister[Any]] = field(default_factory=dict)
     client: ApiClient | None = None
-    recorder: EventRecorder | None = None
+    recorder: PluginEventRecorder | None = None
     waiting_pod: Callable[[str], WaitingPod | None] = _no_waiting_pod
     activate: Callable[[Mapping[str, core.Pod]], None] = _no_activation
     note: Callable[[str, tuple[str, ...], float], None] = _not_noted

@@ -17,7 +17,7 @@ from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime.clock import Clock
 from nominee.scheduler.framework.deferred_resize import ResizePreemption
 from nominee.scheduler.framework.environment import EMPTY_LISTER, Environment
-from nominee.scheduler.framework.interface import ApiClient, EventRecorder, Lister, WaitingPod
+from nominee.scheduler.framework.interface import ApiClient, Lister, PluginEventRecorder, WaitingPod
 from nominee.scheduler.framework.profile import Profile
 from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
 from nominee.scheduler.framework.snapshot import Snapshot
@@ -73,7 +73,7 @@ class PluginHandle:
         return client
 
     @property
-    def recorder(self) -> EventRecorder | None:
+    def recorder(self) -> PluginEventRecorder | None:
         return self.environment.recorder
 
     def lister(self, kind: Kind[M]) -> Lister[M]:

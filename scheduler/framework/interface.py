@@ -30,7 +30,13 @@ from nominee.scheduler.framework.events import (
     HintFunction,
     QueueingHint,
 )
-from nominee.scheduler.framework.handle_protocols import ApiClient, EventRecorder, Handle, Lister, WaitingPod
+from nominee.scheduler.framework.handle_protocols import (
+    ApiClient,
+    Handle,
+    Lister,
+    PluginEventRecorder,
+    WaitingPod,
+)
 from nominee.scheduler.framework.io_steps import IoSteps
 from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
 from nominee.scheduler.framework.status import Code, Status
@@ -50,7 +56,6 @@ __all__ = [
     "ClusterEventWithHint",
     "Code",
     "EnqueueExtensions",
-    "EventRecorder",
     "EventResource",
     "FilterPlugin",
     "Handle",
@@ -61,6 +66,7 @@ __all__ = [
     "NominatingMode",
     "PermitPlugin",
     "Plugin",
+    "PluginEventRecorder",
     "PluginWork",
     "PostBindPlugin",
     "PostFilterPlugin",

@@ -21,7 +21,7 @@ from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.wire.scalars import format_duration
 from nominee.scheduler.framework.columns import Rows
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.instrumentation import PluginObserver, Verdicts
+from nominee.scheduler.framework.instrumentation import Verdicts
 from nominee.scheduler.framework.interface import NodeStatuses, PostFilterResult, PreFilterResult, Status
 from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.snapshot import Snapshot
@@ -62,8 +62,8 @@ def results_of(state: CycleState) -> Results | None:
     return None if own is None else cast("_Own", own).results
 
 
-class ResultRecorder(PluginObserver):
-    """Records the answers of one framework's plugins in the attempt's state."""
+class ResultRecorder:
+    """Records the answers of one framework's plugins in the attempt's state; see `PluginHooks`."""
 
     def __init__(self, framework: Framework) -> None:
         self._framework = framework

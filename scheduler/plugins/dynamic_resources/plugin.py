@@ -45,8 +45,8 @@ from nominee.scheduler.plugins.dynamic_resources.claim_writes import ClaimWriter
 from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import Features
 from nominee.scheduler.plugins.dynamic_resources.filtering import (
     NAME,
+    ClaimOptions,
     Filtering,
-    Settings,
     failed,
     unschedulable,
 )
@@ -96,7 +96,7 @@ class DynamicResources(
         self._enabled = gates.enabled("DynamicResourceAllocation")
         ready = gates.enabled("DRADeviceBindingConditions") and gates.enabled("DRAResourceClaimDeviceStatus")
         timeouts = arguments.read(args, gates)
-        self._settings = Settings(
+        self._settings = ClaimOptions(
             Features(
                 admin_access=gates.enabled("DRAAdminAccess"),
                 prioritized_list=gates.enabled("DRAPrioritizedList"),

@@ -20,7 +20,7 @@ from nominee.scheduler.dispatch.api_calls import (
     nomination,
 )
 from nominee.scheduler.dispatch.call_queue import UNDER_WAY_MAX, CallQueue
-from nominee.scheduler.dispatch.states import State, Trigger
+from nominee.scheduler.dispatch.states import CallState, Trigger
 from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
 from tests.scheduler.builders import pod
 
@@ -74,7 +74,7 @@ def test_one_call_is_under_way_and_the_later_ones_are_merged_into_one(stage: Sta
     stage.fails("2", "n2")
     stage.fails("3")  # leaves the nomination alone: it takes over the one of the call that waited
     assert stage.calls.take() == []
-    assert stage.calls.state("uid-p") is State.FOLLOWED
+    assert stage.calls.state("uid-p") is CallState.FOLLOWED
     assert stage.calls.finish([Outcome(first, Trigger.WRITTEN, shown(revision=2, nominated="n1"))]) == []
     second = stage.take()
     assert (second.message, second.node_name) == ("3", "n2")

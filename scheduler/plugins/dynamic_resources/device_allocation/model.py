@@ -226,7 +226,7 @@ class SliceView:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RequestView:
     """A request of a claim, or one alternative of it (`parent` then names the request)."""
 
     name: str
@@ -241,7 +241,7 @@ class Request:
     capacity: Amounts | None  # None: asks for none
 
     @classmethod
-    def exact(cls, request: devices.DeviceRequest) -> Request:
+    def exact(cls, request: devices.DeviceRequest) -> RequestView:
         """Return a request without alternatives."""
         asked = request.exactly
         return cls(
@@ -251,7 +251,7 @@ class Request:
         )  # fmt: skip
 
     @classmethod
-    def alternative(cls, request: devices.DeviceRequest, asked: devices.DeviceSubRequest) -> Request:
+    def alternative(cls, request: devices.DeviceRequest, asked: devices.DeviceSubRequest) -> RequestView:
         return cls(
             asked.name, request.name, asked.deviceClassName, asked.allocationMode or EXACT_COUNT,
             _count(asked), False, False, asked.selectors, asked.tolerations, _capacity(asked),
