@@ -199,7 +199,7 @@ class DeferredResizes(Resizes):
         return run(framework, cache, state, pod, self.options)
 
     def after_failure(self, pod: PodInfo, failed: Failed) -> AfterFailure:
-        """Return what follows a cycle: the pod is bound, and its PodScheduled stays True.
+        """Return the consequences of a cycle: the pod is bound, and its PodScheduled stays True.
 
         Nothing is written to nominatedNodeName, but for Option 3 of the KEP. An event reports the result, as
         the KEP plans for beta; Kubernetes 1.37 records none. Source: KEP-5836, "Failure Handler Adjustments

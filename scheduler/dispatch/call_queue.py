@@ -75,7 +75,7 @@ class _Line:
 
 
 class CallQueue:
-    """The calls by uid. No method awaits; the loop performs what `take` returns and reports to `finish`.
+    """The calls by uid. No method awaits; the loop performs the calls of `take` and reports to `finish`.
 
     `cached` returns the pod that the watch last showed under a name. `wake` is called when `take` may return
     calls again.
@@ -150,7 +150,7 @@ class CallQueue:
         return taken
 
     def request(self, call: PodStatusPatch, now: float) -> CallPatch:
-        """Return what a call that was taken changes of the newest known state; a recreated pod: nothing."""
+        """Return the patch of a call that was taken, against the newest known state. Recreated pod: none."""
         base = self._base(call)
         if base is None:
             return CallPatch(call.pod, None)
@@ -166,7 +166,7 @@ class CallQueue:
         return CallPatch(base, patch)
 
     def finish(self, outcomes: Iterable[Outcome]) -> list[Consequence]:
-        """End calls that were taken; return what follows for others, to be performed in order."""
+        """End calls that were taken; return the consequences for others, to be performed in order."""
         consequences: list[Consequence] = []
         for outcome in outcomes:
             trigger = outcome.result
@@ -183,7 +183,7 @@ class CallQueue:
         return consequences
 
     def forget(self, uid: str) -> list[Consequence]:
-        """Take the deletion of a pod; return what follows."""
+        """Take the deletion of a pod; return the consequences."""
         self._answers.pop(uid, None)
         self._uncertain.discard(uid)
         return self._apply(uid, Trigger.DELETED)
@@ -315,7 +315,7 @@ class CallQueue:
         return [Renominated(before, after)]
 
     def _base(self, call: PodStatusPatch) -> core.Pod | None:
-        """Return the newest known state: what the watch shows, or our last write if that is newer.
+        """Return the newest known state: the cached pod, or our last write if that is newer.
 
         None: another pod has the name by now. The patch has no uid precondition, as upstream's has none.
         """

@@ -248,7 +248,7 @@ class Cache:
     # Snapshots
 
     def update_snapshot(self, snapshot: Snapshot) -> None:
-        """Bring a snapshot of this cache up to date. Costs by what has changed since its last time."""
+        """Bring a snapshot of this cache up to date, at a cost by the number of changed nodes."""
         if snapshot.generation != self._generation:
             since = snapshot.generation
             for info in reversed(self._nodes.values()):

@@ -52,7 +52,7 @@ def _no_activation(pods: Mapping[str, core.Pod]) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Environment:
-    """The state and services of a profile's plugins. A simulation sets what it has; the rest is empty."""
+    """The state and services of a profile's plugins. A simulation leaves some fields empty."""
 
     snapshot: Snapshot
     nominator: Nominator

@@ -1,4 +1,4 @@
-"""Define cluster events and queueing hints: what wakes a pod that was found unschedulable.
+"""Define cluster events and queueing hints, which wake a pod that was found unschedulable.
 
 Source: kube-scheduler 1.36, framework events (KEP-4247, "Scheduler queueing hints").
 """

@@ -1,4 +1,4 @@
-"""Define what a plugin may use of the scheduler. Source: kube-scheduler 1.36, framework Handle."""
+"""Define the parts of the scheduler that a plugin may use. Source: kube-scheduler 1.36, framework Handle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks that see what plugins do: a tuple per extension point, so that an empty one costs one test.
+"""Call hooks around plugins: a tuple per extension point, so that an empty one costs one test.
 
 Point hooks belong to a framework and are called after each run of an extension point. Plugin hooks belong to
 one attempt (`CycleState.hooks`) and are called after each plugin. Neither may change what it is shown.
@@ -93,7 +93,7 @@ def observed(point: str) -> Callable[[Run], Run]:
 
 
 def status_of(answer: object) -> Status | None:
-    """Return the status in the answer of an extension point or a plugin; None: there is none, a success."""
+    """Return the status in the answer of an extension point or a plugin; None without one: a success."""
     if not isinstance(answer, tuple):
         return answer if isinstance(answer, Status) else None
     for part in answer:

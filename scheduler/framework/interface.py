@@ -1,4 +1,4 @@
-"""Define what a plugin is: one base class per extension point.
+"""Define the base classes of plugins, one per extension point.
 
 An author of plugins imports everything from here; statuses and the handle are re-exported.
 
@@ -343,7 +343,7 @@ class ReservePlugin(Plugin):
     def after_unreserve(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> IoSteps[None] | Awaitable[None] | None:
-        """Take back what PreBind has written: called once a binding has failed, after all of unreserve.
+        """Take back the writes of PreBind: called once a binding has failed, after all of unreserve.
 
         Upstream's Unreserve does both. The plugin reports what fails here.
         """
@@ -384,4 +384,4 @@ class PostBindPlugin(Plugin):
     def post_bind(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> IoSteps[None] | Awaitable[None] | None:
-        """Do what is to be done once the pod is bound."""
+        """Act on a pod that is bound: clean up, or record it."""

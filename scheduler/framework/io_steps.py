@@ -132,7 +132,7 @@ class Concurrently:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Do what another plugin asks for: steps or an awaitable; the result is its result."""
+    """Do the work of another plugin: steps or an awaitable; the result is its result."""
 
     work: object
 

@@ -66,7 +66,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         self.attempts = 0  # calls of PostFilter; for the metric
 
     def decide(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> Decision:
-        """Return what `post_filter` would do, without beginning it (for explanations and tests)."""
+        """Return the decision of `post_filter`, without beginning it (for explanations and tests)."""
         return decide(
             self._handle, state, pod, statuses, percentage=self._percentage, absolute=self._absolute
         )

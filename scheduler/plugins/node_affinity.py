@@ -1,4 +1,4 @@
-"""NodeAffinity: nodeSelector, required and preferred node affinity, and what the profile adds to all pods.
+"""NodeAffinity: nodeSelector, required and preferred node affinity, and the profile's addedAffinity.
 
 Source: kube-scheduler 1.36.
 """

@@ -68,7 +68,7 @@ class Place:
 
 
 def places_of(volume: core.PersistentVolume) -> list[Place]:
-    """Return what the volume's labels require of nodes; a label that cannot be parsed requires nothing."""
+    """Return the nodes' labels that the volume requires; a label that cannot be parsed requires nothing."""
     places = []
     for key in _TOPOLOGY_LABELS:
         if key in volume.metadata.labels:
@@ -102,7 +102,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return None, None
 
     def _places(self, pod: PodInfo) -> tuple[Place, ...] | str:
-        """Return where the pod's bound volumes are, or what is wrong with its claims."""
+        """Return where the pod's bound volumes are, or the problem with its claims."""
         found: list[Place] = []
         for name in pod.direct_claims:
             if not name:

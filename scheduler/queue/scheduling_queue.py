@@ -144,7 +144,7 @@ class PrioritySchedulingQueue:
         return found
 
     def kept_events(self) -> Counter[str]:
-        """Count what the in-flight log keeps: events by label, and the pods in flight."""
+        """Count the entries of the in-flight log: events by label, and the pods in flight."""
         found = Counter(event_label(e) for e in self.in_flight.log() if isinstance(e, ClusterEvent))
         found[POD_POPPED] = len(self.in_flight)
         return found

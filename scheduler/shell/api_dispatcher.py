@@ -109,7 +109,7 @@ class APIDispatcher:
         return Outcome(call, Trigger.WRITTEN, written)
 
     async def _write(self, call: PodStatusPatch) -> core.Pod:
-        """Write what differs and return the pod as it is then."""
+        """Write the difference and return the pod as it is then."""
         request = self._calls.request(call, self._clock.now())
         patch = request.patch
         if patch is None:

@@ -38,7 +38,7 @@ class Performer:
         raise TypeError(f"expected a generator of steps or an awaitable, got {type(work).__name__}")
 
     async def perform(self, work: IoSteps[R]) -> R:
-        """Do what the generator yields until it returns."""
+        """Do the generator's steps until it returns."""
         try:
             step = next(work)
             while True:

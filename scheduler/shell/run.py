@@ -41,7 +41,7 @@ class SchedulerOptions:
 def read_settings(
     process: Process, settings: SchedulerOptions
 ) -> tuple[SchedulerConfig, dict[str, type[Plugin]], list[Profile]]:
-    """Read what the command line names: configuration, plugin classes and profiles.
+    """Read the files of the command line: configuration, plugin classes and profiles.
 
     Raises:
         BadConfiguration: one of them cannot be used.

@@ -143,6 +143,7 @@ class PluginTimer:
         mask: NDArray[np.bool_] | None,
         seconds: float,
     ) -> None:
+        """Observe the mean of a Filter of many nodes for each of them."""
         size = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         each = seconds / max(size, 1)
         passed = size if mask is None else int(np.count_nonzero(mask))

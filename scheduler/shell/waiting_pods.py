@@ -120,7 +120,7 @@ class PreBinding:
         """Do nothing: Permit is over."""
 
     def reject(self, plugin: str, message: str) -> bool:
-        """Stop the binding; `message` is what the plugin does to it (preempted)."""
+        """Stop the binding; `message` is the plugin's action (preempted)."""
         if not self.message:
             self.message = f"{message} by {plugin}"
             self.scope.cancel()

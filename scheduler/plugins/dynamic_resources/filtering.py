@@ -1,4 +1,4 @@
-"""PreFilter and Filter of DynamicResources: what the claims need, and whether one node has it."""
+"""PreFilter and Filter of DynamicResources: the needs of the claims, and whether one node has them."""
 
 from __future__ import annotations
 

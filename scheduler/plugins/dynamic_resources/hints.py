@@ -23,7 +23,7 @@ from nominee.scheduler.plugins.dynamic_resources.tracker import ClaimTracker
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """What matters of a claim's change. `freed`: its devices are free again."""
+    """The relevant part of a claim's change. `freed`: its devices are free again."""
 
     old: Message | None = None
     new: Message | None = None

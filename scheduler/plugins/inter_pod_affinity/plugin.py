@@ -55,7 +55,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(slots=True)
 class _FilterState:
-    """What Filter needs. Counts are of pods, or for `existing` of terms, by topology domain."""
+    """The state of Filter. Counts are of pods, or for `existing` of terms, by topology domain."""
 
     snapshot: Snapshot
     pod: PodInfo

@@ -276,7 +276,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return any(was.get(column, 0) != now.get(column, 0) for column, _ in pod.requests)
 
     def _scale_down_helps(self, pod: PodInfo, old: core.Pod, new: core.Pod) -> bool:
-        """Return whether the pod itself requests less, or a running one less of what the pod requests."""
+        """Return whether the pod itself requests less, or a running one less of the same resources."""
         if new.metadata.uid == pod.uid:
             return True
         if not new.spec.nodeName:
@@ -303,7 +303,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
 
 def _desired_of_others(pod: PodInfo, node: NodeInfo) -> dict[int, int]:
-    """Return by column what the node's requests have only because other pods desire it."""
+    """Return by column the node's requests that exist only because other pods desire them."""
     freed: dict[int, int] = {}
     for uid, other in node.pods.items():
         if uid == pod.uid or other.is_plain:

@@ -56,7 +56,7 @@ class VolumeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PodVolumeClaims:
-    """A pod's claims by what has to be done for them."""
+    """A pod's claims by the way in which they are bound."""
 
     bound: tuple[Claim, ...] = ()
     delayed: tuple[Claim, ...] = ()  # wait for the pod's node
@@ -146,7 +146,7 @@ class VolumeBinder:
             raise VolumeError(f"error creating internal label selector for claim: {key}: {error}") from None
 
     def find(self, claims: PodVolumeClaims, node: NodeInfo) -> tuple[NodeVolumes, list[str]]:
-        """Return what to bind and provision on the node, or the reasons why it is rejected.
+        """Return the volumes to bind and provision on the node, or the reasons why it is rejected.
 
         Raises:
             VolumeError: a claim cannot be checked.

@@ -51,7 +51,7 @@ class Solution(Protocol):
     """The result of a search on one node."""
 
     def results(self) -> list[devices.AllocationResult]:
-        """Return what is to be written, an allocation per claim; built again with each call."""
+        """Return the allocations to write, one per claim; built again with each call."""
         ...
 
 
@@ -121,7 +121,7 @@ class _TooManyResults(Exception):
 
 @dataclass(slots=True)
 class _Asked:
-    """A request, or one of its alternatives, and what was found out about it."""
+    """A request, or one of its alternatives, with its candidate devices."""
 
     request: RequestView
     device_class: devices.DeviceClass

@@ -1,4 +1,4 @@
-"""Hold the values of the allocator: devices with what is derived from them, requests, and what is in use."""
+"""Hold the values of the allocator: devices with their derived values, requests, and allocations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PoolId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The gates that change what is allocated (DRAAdminAccess and so on)."""
+    """The gates that change allocations (DRAAdminAccess and so on)."""
 
     admin_access: bool = True
     prioritized_list: bool = True
@@ -104,7 +104,7 @@ class NodeTarget:
 
 
 class DeviceView:
-    """One device of a slice. What CEL sees, and the amounts, are made when first asked for."""
+    """One device of a slice. The variables of CEL, and the amounts, are made when first asked for."""
 
     __slots__ = (
         "_amounts",
@@ -168,7 +168,7 @@ class DeviceView:
 
     @property
     def consumes(self) -> tuple[tuple[str, Amounts], ...]:
-        """Return what the device takes of shared counters: (counter set, amounts)."""
+        """Return the device's use of shared counters: (counter set, amounts)."""
         if self._counters is None:
             self._counters = tuple(
                 (c.counterSet, amounts_of({name: counter.value for name, counter in c.counters.items()}))

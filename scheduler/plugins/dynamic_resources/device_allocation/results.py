@@ -21,7 +21,7 @@ _FROM_CLASS, _FROM_CLAIM = "FromClass", "FromClaim"
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One device for one request; `share_id` where the device is shared, with what is taken of it."""
+    """One device for one request; `share_id` and the capacity taken where the device is shared."""
 
     request: RequestView
     device: DeviceView
