@@ -74,10 +74,6 @@ class QueueCalls(Protocol):
     def delete(self, pod: core.Pod) -> None: ...
 
 
-def _ignore(pod: core.Pod) -> None:
-    return None
-
-
 def is_resize(pod: core.Pod) -> bool:
     """Return whether an attempt at the pod is one at its resize: no other bound pod is ever queued."""
     return bool(pod.spec.nodeName)
@@ -125,7 +121,7 @@ class DeferredResizes(Resizes):
         *,
         is_ours: Callable[[str], bool],
         pod_info: Callable[[core.Pod], PodInfo] = PodInfo,
-        resolved: Callable[[core.Pod], None] = _ignore,
+        resolved: Callable[[core.Pod], None] = lambda pod: None,
     ) -> None:
         self.options = options
         self._queue = queue

@@ -137,6 +137,11 @@ class ClusterEventWithHint:
     hint: HintFunction | None = None
 
 
+def on(resource: EventResource, action: ActionType, hint: HintFunction | None = None) -> ClusterEventWithHint:
+    """Return the registration of the actions on a resource."""
+    return ClusterEventWithHint(ClusterEvent(resource, action), hint)
+
+
 # Begins the errors of those hints that name themselves.
 UNEXPECTED_AFTER: Final = "unexpected objects in isSchedulableAfter"
 

@@ -200,10 +200,12 @@ class FilterPlugin(Plugin):
     """Filter works on one node, or on many at once; both must return the same verdicts.
 
     `looks_at_pods`: whether the verdict can change when pods come to or leave the node. If it cannot, a
-    preemption's dry run calls it once only.
+    preemption's dry run calls it once only. `only_rejection`: the status of every node that the plugin
+    rejects, if they all have the same one.
     """
 
     looks_at_pods = True
+    only_rejection: Status | None = None
 
     @abstractmethod
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
@@ -238,6 +240,8 @@ class FilterPlugin(Plugin):
 
         `filter` is not called again for nodes that it rejected: it may be slow, or answer otherwise.
         """
+        if self.only_rejection is not None:
+            return (self.only_rejection,), np.zeros(len(rows), dtype=np.intp)
         statuses: dict[Status, int] = {}
         index = np.empty(len(rows), dtype=np.intp)
         rejections = _Rejections.of(state, self.name).by_node

@@ -94,11 +94,6 @@ class Snapshot:
         return self._requested[:, : len(self.nodes)].T
 
     @property
-    def nonzero_requested(self) -> Int64s:
-        """Return `[nodes, 2]`: cpu and memory with defaults for containers without requests."""
-        return self._nonzero[:, : len(self.nodes)].T
-
-    @property
     def unschedulable(self) -> NDArray[np.bool_]:
         """Return `[nodes]`: spec.unschedulable."""
         return self._unschedulable[0, : len(self.nodes)]

@@ -205,7 +205,6 @@ class BindingCycles:
             status = await self._run_bind(attempt)
         if status is not None and await self._is_bound_after_all(attempt, status):
             status = None
-        self._deps.cache.finish_binding(attempt.pod)
         if status is not None and status.is_skip:
             return Status(Code.Error, ("no Bind plugin took the pod",))
         return status

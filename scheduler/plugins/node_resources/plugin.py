@@ -16,11 +16,11 @@ from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.deferred_resize import Fit, ResizePreemption, is_deferred_resize
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
@@ -223,15 +223,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             on_pod |= ActionType.UpdatePodScaleDown
         on_node = ActionType.Add | ActionType.UpdateNodeAllocatable
         found = [
-            ClusterEventWithHint(ClusterEvent(EventResource.Pod, on_pod), self._after_pod_event),
-            ClusterEventWithHint(ClusterEvent(EventResource.Node, on_node), self._after_node_change),
+            on(EventResource.Pod, on_pod, self._after_pod_event),
+            on(EventResource.Node, on_node, self._after_node_change),
         ]
         if self._resizes is not None:
-            event = ClusterEvent(EventResource.Pod, ActionType.UpdatePodScaleUp)
-            found.append(ClusterEventWithHint(event, self._after_pod_event))
+            found.append(on(EventResource.Pod, ActionType.UpdatePodScaleUp, self._after_pod_event))
         if self._devices is not None:
-            event = ClusterEvent(EventResource.DeviceClass, ActionType.Add | ActionType.Update)
-            found.append(ClusterEventWithHint(event, self._after_class_change))
+            changed = ActionType.Add | ActionType.Update
+            found.append(on(EventResource.DeviceClass, changed, self._after_class_change))
         return found
 
     def _after_class_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:

@@ -25,11 +25,11 @@ from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.events import (
     UNEXPECTED_AFTER,
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
@@ -177,9 +177,6 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     # Queueing
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        def on(resource: EventResource, action: ActionType, hint: Any = None) -> ClusterEventWithHint:
-            return ClusterEventWithHint(ClusterEvent(resource, action), hint)
-
         return (
             on(EventResource.CSINode, ActionType.Add),
             on(EventResource.CSINode, ActionType.Update, self._after_csi_node_updated),
