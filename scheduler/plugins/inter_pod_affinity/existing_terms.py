@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from nominee.scheduler.framework.affinity_terms import AffinityTerm, PodTerms
-from nominee.scheduler.framework.change_log import ChangeFollower
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.inter_pod_affinity.change_follower import ChangeFollower
 from nominee.scheduler.plugins.inter_pod_affinity.node_counts import NodeCounts
 
 HARD: Final = 0  # in place of the weight of a required affinity term, which the profile's arguments give

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from nominee.scheduler.framework.change_log import ChangeFollower
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.inter_pod_affinity.change_follower import ChangeFollower
 
 _Label = tuple[str, str]
 _Labels = frozenset[_Label]
