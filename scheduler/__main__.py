@@ -67,13 +67,14 @@ def main(
     resize_fit: str,
 ) -> None:
     """Run the scheduler until it is stopped."""
+    # Imported once the options are read: `--help` and a wrong option need neither numpy nor the plugins.
     from nominee.scheduler.framework.deferred_resize import Fit, Flavour, ResizePreemption, Tracking
-    from nominee.scheduler.shell.run import Settings, read_settings, run_scheduler
+    from nominee.scheduler.shell.run import SchedulerOptions, read_settings, run_scheduler
 
     resizes = ResizePreemption(
         Flavour(resize_preemption_flavour), Tracking(resize_preemption_tracking), Fit(resize_fit)
     )
-    settings = Settings(config, plugins, leader_elect, simulator_annotations, resizes)
+    settings = SchedulerOptions(config, plugins, leader_elect, simulator_annotations, resizes)
     process.run(lambda: run_scheduler(process, settings), check=lambda: read_settings(process, settings))
 
 

@@ -53,7 +53,7 @@ class ProfileConfig:
 
     @property
     def queue_sort(self) -> list[str]:
-        """Return what the profile says of queueSort; must be the same in all profiles."""
+        """Return the names of the profile's queueSort plugins, which must be the same in all profiles."""
         chosen = self.plugins.get(ExtensionPoint.QUEUE_SORT, PluginSet())
         return [named.name for named in chosen.enabled]
 

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from google.protobuf.message import Message
 
 from nominee.machinery.api.pb import core
-from nominee.scheduler.attempts.resize import Resizes
+from nominee.scheduler.attempts.resize import QueueCalls, Resizes
 from nominee.scheduler.framework.cache import Cache, CacheError
 from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
@@ -26,14 +26,8 @@ NODE_ADD: Final = ClusterEvent(EventResource.Node, ActionType.Add)
 NODE_DELETE: Final = ClusterEvent(EventResource.Node, ActionType.Delete)
 
 
-class QueueCalls(Protocol):
+class EventQueue(QueueCalls, Protocol):
     """The methods of the queue that the handlers call."""
-
-    def add(self, pod: PodInfo, now: float) -> None: ...
-
-    def update(self, old: core.Pod, new: PodInfo, now: float) -> None: ...
-
-    def delete(self, pod: core.Pod) -> None: ...
 
     def move_all(
         self,
@@ -57,7 +51,7 @@ class EventHandlers:
 
     def __init__(
         self,
-        queue: QueueCalls,
+        queue: EventQueue,
         cache: Cache,
         *,
         is_ours: Callable[[str], bool],
@@ -194,12 +188,12 @@ class EventHandlers:
     # ---- nodes ----
 
     def node_added(self, node: core.Node, now: float) -> None:
-        self._cache.add_node(node)
+        self._cache.put_node(node)
         self._resizes.node_changed(node, now)
         self._queue.move_all(NODE_ADD, None, node, now)
 
     def node_updated(self, old: core.Node, new: core.Node, now: float) -> None:
-        self._cache.update_node(new)
+        self._cache.put_node(new)
         self._resizes.node_changed(new, now)
         for event in node_changes(old, new):
             self._queue.move_all(event, old, new, now)

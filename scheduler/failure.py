@@ -1,4 +1,4 @@
-"""Decide where a pod goes whose attempt has failed, and what its status says.
+"""Decide where a pod goes whose attempt has failed, and its nomination.
 
 Source: kube-scheduler 1.36, failure handler (handleSchedulingFailure).
 """

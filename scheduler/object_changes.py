@@ -165,7 +165,7 @@ _NODE_CHANGES: Final[tuple[tuple[ActionType, Callable[[core.Node, core.Node], bo
 
 
 def is_pod_updated(old: core.Pod, new: core.Pod) -> bool:
-    """Return whether anything but the status and what the API server maintains has changed."""
+    """Return whether a field other than the status and those of the API server has changed."""
     return _essence(old) != _essence(new)
 
 

@@ -27,7 +27,7 @@ def status_patch(
     observed_generation: bool = True,
     is_uncertain: bool = False,
 ) -> dict[str, Any] | None:
-    """Return what to change of `pod.status`; None when nothing.
+    """Return the patch of `pod.status`; None when nothing changes.
 
     With a reason: PodScheduled=False for it. `nominating` sets or clears nominatedNodeName where it differs;
     `is_uncertain`: also where it does not, since the server may have another one.
@@ -73,7 +73,7 @@ def _condition_patch(pod: core.Pod, reason: str, message: str, now: float, gener
 
 
 def note(message: str) -> str:
-    """Return the message as an event's note, cut to what an event may hold."""
+    """Return the message as an event's note, cut to the length limit of events."""
     if len(message.encode()) <= NOTE_LENGTH_MAX:
         return message
     return message.encode()[: NOTE_LENGTH_MAX - len(_CUT)].decode(errors="ignore") + _CUT

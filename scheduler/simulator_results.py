@@ -1,4 +1,4 @@
-"""Build the annotations of kube-scheduler-simulator: what every plugin returned in one attempt.
+"""Build the annotations of kube-scheduler-simulator: the answers of every plugin in one attempt.
 
 Source: kubernetes-sigs/kube-scheduler-simulator, result store and store reflector: same keys, same JSON.
 """

@@ -147,8 +147,8 @@ def _explain_file(
     from nominee.machinery.runtime.clock import SystemClock
     from nominee.machinery.wire.scalars import DecodeError
     from nominee.scheduler.explanation.verdict import ExplainError
+    from nominee.scheduler.framework.plugin_set import PluginConfigError
     from nominee.scheduler.framework.profile import ArgumentError
-    from nominee.scheduler.framework.runtime import PluginConfigError
 
     clock = SystemClock()
     try:

@@ -26,11 +26,12 @@ from nominee.machinery.scheduling.priority import SYSTEM_CLASSES
 from nominee.machinery.wire import codec
 from nominee.scheduler.framework.cache import Cache
 from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.environment import Environment
 from nominee.scheduler.framework.interface import Plugin
 from nominee.scheduler.framework.nominator import Nominator
 from nominee.scheduler.framework.pod_requests import ResourceOptions
 from nominee.scheduler.framework.profile import Profile
-from nominee.scheduler.framework.runtime import Environment, Framework
+from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.registry import IN_TREE, default_profile
@@ -165,7 +166,7 @@ def build_cluster(
     cache = Cache()
     cluster = Cluster(frameworks, cache, environment.snapshot, {}, CycleState(), unserved)
     for node in objects.get(kinds.NODE, ()):
-        cache.add_node(node)
+        cache.put_node(node)
     options = options_of(gates)
     for pod in objects.get(kinds.POD, ()):
         _add_pod(cluster, PodInfo(pod, options), environment.nominator)

@@ -203,7 +203,7 @@ def failed_by(status: Status) -> Failed:
 
 
 def after_failure(pod: PodInfo, failed: Failed, *, keeps_nominations: bool) -> AfterFailure:
-    """Return what follows a failed attempt at a pending pod: PodScheduled=False, and its nomination."""
+    """Return the consequences of a failed attempt at a pending pod: PodScheduled=False and its nomination."""
     nominating = nomination_after(failed.nominating, keeps_nominations=keeps_nominations)
     call = PodStatusPatch(
         pod=pod.pod, reason=failed.reason.value, message=failed.message, nominating=nominating
@@ -212,7 +212,7 @@ def after_failure(pod: PodInfo, failed: Failed, *, keeps_nominations: bool) -> A
 
 
 def nomination_after(nominating: NominatingInfo | None, *, keeps_nominations: bool) -> NominatingInfo | None:
-    """Return what a failure does to the nomination under the feature gates.
+    """Return the change of the nomination by a failure under the feature gates.
 
     `keeps_nominations`: the rule of 1.34 with NominatedNodeNameForExpectation on, where the scheduler moves
     a nomination but never clears it (KEP-5278, Alternatives).

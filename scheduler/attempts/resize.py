@@ -74,10 +74,6 @@ class QueueCalls(Protocol):
     def delete(self, pod: core.Pod) -> None: ...
 
 
-def _ignore(pod: core.Pod) -> None:
-    return None
-
-
 def is_resize(pod: core.Pod) -> bool:
     """Return whether an attempt at the pod is one at its resize: no other bound pod is ever queued."""
     return bool(pod.spec.nodeName)
@@ -125,7 +121,7 @@ class DeferredResizes(Resizes):
         *,
         is_ours: Callable[[str], bool],
         pod_info: Callable[[core.Pod], PodInfo] = PodInfo,
-        resolved: Callable[[core.Pod], None] = _ignore,
+        resolved: Callable[[core.Pod], None] = lambda pod: None,
     ) -> None:
         self.options = options
         self._queue = queue
@@ -199,7 +195,7 @@ class DeferredResizes(Resizes):
         return run(framework, cache, state, pod, self.options)
 
     def after_failure(self, pod: PodInfo, failed: Failed) -> AfterFailure:
-        """Return what follows a cycle: the pod is bound, and its PodScheduled stays True.
+        """Return the consequences of a cycle: the pod is bound, and its PodScheduled stays True.
 
         Nothing is written to nominatedNodeName, but for Option 3 of the KEP. An event reports the result, as
         the KEP plans for beta; Kubernetes 1.37 records none. Source: KEP-5836, "Failure Handler Adjustments

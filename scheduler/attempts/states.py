@@ -18,7 +18,7 @@ from typing import Final
 from nominee.machinery.runtime.state_table import DiagramStyle, StateTable, Transition
 
 
-class State(StrEnum):
+class AttemptState(StrEnum):
     """The states of an attempt."""
 
     SCHEDULING = "scheduling"  # popped; plugins look for a node
@@ -60,7 +60,7 @@ class Effect(StrEnum):
     REQUEUE = "requeue, record event, write status"
 
 
-_S, _E, _F = State, Event, Effect
+_S, _E, _F = AttemptState, Event, Effect
 # A rejected pod is requeued first: the room that it leaves itself is no reason to try it again.
 _UNDO: Final = {
     _E.FAILED: Transition(_S.REQUEUED, (_F.UNRESERVE, _F.ANNOUNCE_ROOM, _F.REQUEUE)),
@@ -71,7 +71,7 @@ _WAIT: Final = Transition(_S.WAITING_ON_PERMIT, (_F.WAIT_ON_PERMIT,))
 _PRE_BIND: Final = Transition(_S.PRE_BINDING, (_F.LEAVE_FLIGHT, _F.PRE_BIND))
 _BIND: Final = Transition(_S.BINDING, (_F.LEAVE_FLIGHT, _F.BIND))
 
-TRANSITIONS: Final[StateTable[State, Event, Effect]] = StateTable(
+TRANSITIONS: Final[StateTable[AttemptState, Event, Effect]] = StateTable(
     {
         _S.SCHEDULING: {
             _E.SCHEDULED: Transition(_S.RESERVED, (_F.PRE_FLIGHT,)),
@@ -109,15 +109,15 @@ class BindingPlan:
     has_work: bool
 
 
-def next_event(state: State, plan: BindingPlan) -> Event:
+def next_event(state: AttemptState, plan: BindingPlan) -> Event:
     """Return the event that follows when the effects of the transition to `state` have succeeded."""
-    if state is State.BINDING:
+    if state is AttemptState.BINDING:
         return Event.BOUND
-    if state is State.RESERVED and plan.nominates and (plan.waits or plan.has_work):
+    if state is AttemptState.RESERVED and plan.nominates and (plan.waits or plan.has_work):
         return Event.NOMINATE
-    if state in (State.RESERVED, State.NOMINATED) and plan.waits:
+    if state in (AttemptState.RESERVED, AttemptState.NOMINATED) and plan.waits:
         return Event.WAIT
-    return Event.PRE_BIND if plan.has_work and state is not State.PRE_BINDING else Event.BIND
+    return Event.PRE_BIND if plan.has_work and state is not AttemptState.PRE_BINDING else Event.BIND
 
 
 class Progress:
@@ -128,8 +128,8 @@ class Progress:
     def __init__(self, name: str, at: float) -> None:
         """Start in the first state; `name` is the pod's, for messages."""
         self._name = name
-        self.state = State.SCHEDULING
-        self._log: list[tuple[float, State]] = [(at, self.state)]
+        self.state = AttemptState.SCHEDULING
+        self._log: list[tuple[float, AttemptState]] = [(at, self.state)]
 
     def apply(self, event: Event, at: float) -> tuple[Effect, ...]:
         """Move on and return the effects to perform.

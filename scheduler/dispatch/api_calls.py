@@ -21,6 +21,7 @@ class Purpose(StrEnum):
 
     STATUS = "status"  # the result of an attempt
     NOMINATE = "nominate"  # before a binding that may take long (KEP-5278)
+    CLEAR = "clear"  # a preemption takes the nominated node for a pod of higher priority
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +55,15 @@ class PodStatusPatch:
         return self.nominating.node_name
 
     def including(self, earlier: PodStatusPatch) -> PodStatusPatch:
-        """Return this call with the nomination of an earlier one if it leaves the nomination alone."""
-        if self.node_name is not None:
-            return self
-        return dataclasses.replace(self, nominating=earlier.nominating)
+        """Return this call with the parts of an earlier one that it leaves alone: nomination or condition.
+
+        Only the call of a binding drops an earlier condition: the pod is no longer unschedulable.
+        """
+        if self.node_name is None:
+            return dataclasses.replace(self, nominating=earlier.nominating)
+        if self.purpose is Purpose.CLEAR and earlier.reason:
+            return dataclasses.replace(earlier, pod=self.pod, nominating=self.nominating, number=self.number)
+        return self
 
 
 def nomination(pod: core.Pod, node_name: str) -> PodStatusPatch:
@@ -66,8 +72,14 @@ def nomination(pod: core.Pod, node_name: str) -> PodStatusPatch:
     return PodStatusPatch(pod=pod, nominating=info, purpose=Purpose.NOMINATE)
 
 
+def clearing(pod: core.Pod) -> PodStatusPatch:
+    """Return the call that clears the nomination of a pod whose node a preemptor takes."""
+    info = NominatingInfo(NominatingMode.Override)
+    return PodStatusPatch(pod=pod, nominating=info, purpose=Purpose.CLEAR)
+
+
 @dataclass(frozen=True, slots=True)
-class Request:
+class CallPatch:
     """The patch of a call, against the newest known state; None: nothing to change."""
 
     base: core.Pod

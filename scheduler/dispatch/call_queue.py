@@ -14,19 +14,20 @@ from typing import Final
 
 from cachetools import LRUCache
 
-from nominee.machinery.api.objects import ObjectKey, resource_version_of
+from nominee.machinery.api.objects import ObjectKey, key_of, resource_version_of
 from nominee.machinery.api.pb import core
 from nominee.scheduler.dispatch.api_calls import (
+    CallPatch,
     Consequence,
     Lost,
     Outcome,
     PodStatusPatch,
     Released,
     Renominated,
-    Request,
+    clearing,
 )
 from nominee.scheduler.dispatch.nominations import PendingNominations
-from nominee.scheduler.dispatch.states import TRANSITIONS, Effect, State, Trigger
+from nominee.scheduler.dispatch.states import TRANSITIONS, CallState, Effect, Trigger
 from nominee.scheduler.pod_status import status_patch
 
 UNDER_WAY_MAX: Final = 64
@@ -38,7 +39,7 @@ LOG_LENGTH_MAX: Final = 16
 class _Calls:
     """The calls of one pod."""
 
-    state: State = State.NONE
+    state: CallState = CallState.NONE
     waiting: PodStatusPatch | None = None
     under_way: PodStatusPatch | None = None
     is_awaited: bool = False  # a binding waits for them
@@ -74,7 +75,7 @@ class _Line:
 
 
 class CallQueue:
-    """The calls by uid. No method awaits; the loop performs what `take` returns and reports to `finish`.
+    """The calls by uid. No method awaits; the loop performs the calls of `take` and reports to `finish`.
 
     `cached` returns the pod that the watch last showed under a name. `wake` is called when `take` may return
     calls again.
@@ -112,10 +113,10 @@ class CallQueue:
         """Return how many calls are under way."""
         return self._under_way
 
-    def state(self, uid: str) -> State:
+    def state(self, uid: str) -> CallState:
         """Return the state of the pod's calls."""
         calls = self._by_uid.get(uid)
-        return State.NONE if calls is None else calls.state
+        return CallState.NONE if calls is None else calls.state
 
     def cached(self, key: ObjectKey) -> core.Pod | None:
         """Return the pod that the watch last showed under a name, with the nomination that counts."""
@@ -128,6 +129,15 @@ class CallQueue:
         self._apply(call.uid, Trigger.DECIDED, decided=replace(call, number=self._decisions))
         self._wake()
 
+    def clear_nomination(self, pod: core.Pod) -> list[Consequence]:
+        """Decide to clear a pending pod's nomination; return the consequence that is due at once."""
+        before = self.cached(key_of(pod))
+        if before is None or before.metadata.uid != pod.metadata.uid:
+            return []  # deleted: its nomination went with it
+        self.decide(clearing(before))
+        after = self.cached(key_of(pod))
+        return [] if after is None or after is before else [Renominated(before, after)]
+
     def take(self) -> list[PodStatusPatch]:
         """Return all calls that can begin now; `finish` must be called for each of them."""
         taken: list[PodStatusPatch] = []
@@ -139,11 +149,11 @@ class CallQueue:
             taken.append(call)
         return taken
 
-    def request(self, call: PodStatusPatch, now: float) -> Request:
-        """Return what a call that was taken changes of the newest known state; a recreated pod: nothing."""
+    def request(self, call: PodStatusPatch, now: float) -> CallPatch:
+        """Return the patch of a call that was taken, against the newest known state. Recreated pod: none."""
         base = self._base(call)
         if base is None:
-            return Request(call.pod, None)
+            return CallPatch(call.pod, None)
         patch = status_patch(
             base,
             call.nominating,
@@ -153,10 +163,10 @@ class CallQueue:
             observed_generation=self._observed_generation,
             is_uncertain=call.uid in self._uncertain,
         )
-        return Request(base, patch)
+        return CallPatch(base, patch)
 
     def finish(self, outcomes: Iterable[Outcome]) -> list[Consequence]:
-        """End calls that were taken; return what follows for others, to be performed in order."""
+        """End calls that were taken; return the consequences for others, to be performed in order."""
         consequences: list[Consequence] = []
         for outcome in outcomes:
             trigger = outcome.result
@@ -166,14 +176,14 @@ class CallQueue:
             elif trigger is Trigger.WRITTEN and outcome.call.node_name is not None:
                 self._uncertain.discard(outcome.call.uid)
             # A binding does not wait for a server that is away: the pod's last call ends.
-            if trigger is Trigger.UNREACHABLE and calls.is_awaited and calls.state is State.UNDER_WAY:
+            if trigger is Trigger.UNREACHABLE and calls.is_awaited and calls.state is CallState.UNDER_WAY:
                 trigger = Trigger.FAILED
             consequences += self._apply(outcome.call.uid, trigger, outcome=outcome)
         self._wake()
         return consequences
 
     def forget(self, uid: str) -> list[Consequence]:
-        """Take the deletion of a pod; return what follows."""
+        """Take the deletion of a pod; return the consequences."""
         self._answers.pop(uid, None)
         self._uncertain.discard(uid)
         return self._apply(uid, Trigger.DELETED)
@@ -190,12 +200,15 @@ class CallQueue:
 
     def validate(self) -> None:
         """Check the invariants. For tests."""
-        has_waiting, is_begun = {State.WAITING, State.FOLLOWED}, {State.UNDER_WAY, State.FOLLOWED}
+        has_waiting, is_begun = (
+            {CallState.WAITING, CallState.FOLLOWED},
+            {CallState.UNDER_WAY, CallState.FOLLOWED},
+        )
         for uid, calls in self._by_uid.items():
-            assert calls.state is not State.NONE, f"{uid} is kept without a call"
+            assert calls.state is not CallState.NONE, f"{uid} is kept without a call"
             assert (calls.waiting is not None) == (calls.state in has_waiting), f"{uid}: {calls}"
             assert (calls.under_way is not None) == (calls.state in is_begun), f"{uid}: {calls}"
-            assert (uid in self._line) == (calls.state is State.WAITING), f"{uid}: {calls}"
+            assert (uid in self._line) == (calls.state is CallState.WAITING), f"{uid}: {calls}"
         begun = [calls for calls in self._by_uid.values() if calls.under_way is not None]
         assert len(begun) == self._under_way <= UNDER_WAY_MAX
         assert len(self._line) == len({uid for uid in self._by_uid if uid in self._line})
@@ -256,7 +269,7 @@ class CallQueue:
                     self.nominations.forget(uid)
                 case Effect.RELEASE:
                     consequences.append(Released(uid))
-        if calls.state is State.NONE:
+        if calls.state is CallState.NONE:
             self._by_uid.pop(uid, None)
         else:
             self._by_uid[uid] = calls
@@ -302,7 +315,7 @@ class CallQueue:
         return [Renominated(before, after)]
 
     def _base(self, call: PodStatusPatch) -> core.Pod | None:
-        """Return the newest known state: what the watch shows, or our last write if that is newer.
+        """Return the newest known state: the cached pod, or our last write if that is newer.
 
         None: another pod has the name by now. The patch has no uid precondition, as upstream's has none.
         """

@@ -6,8 +6,8 @@ nominee.scheduler.dispatch.states` prints the diagram in docs/design/004-schedul
 
 Invariants:
 - At most one call for a pod is under way, and at most one waits.
-- A call that is decided while another one waits replaces it and keeps its place in line; a nomination that it
-  leaves alone is taken over from the one that waited.
+- A call that is decided while another one waits replaces it and keeps its place in line; a nomination or a
+  condition that it leaves alone is taken over from the one that waited.
 - A call is in line exactly while it waits and none of its pod is under way.
 
 Source: kube-scheduler 1.36, API dispatcher's call queue (KEP-5229).
@@ -21,7 +21,7 @@ from typing import Final
 from nominee.machinery.runtime.state_table import DiagramStyle, StateTable, Transition
 
 
-class State(StrEnum):
+class CallState(StrEnum):
     """The calls that exist for a pod."""
 
     NONE = "no call"
@@ -55,11 +55,11 @@ class Effect(StrEnum):
     RELEASE = "let those go on that wait for the pod's calls"
 
 
-_S, _T, _E = State, Trigger, Effect
+_S, _T, _E = CallState, Trigger, Effect
 # Its outcome is unknown. Writing it once more is safe: each call is compared with the newest state.
 _AGAIN: Final = Transition(_S.WAITING, (_E.RETURN, _E.LINE_UP))
 
-TRANSITIONS: Final[StateTable[State, Trigger, Effect]] = StateTable(
+TRANSITIONS: Final[StateTable[CallState, Trigger, Effect]] = StateTable(
     {
         _S.NONE: {
             _T.DECIDED: Transition(_S.WAITING, (_E.KEEP, _E.LINE_UP)),

@@ -1,4 +1,4 @@
-"""Define the documented output of `nominee explain` and `/debug/explain`: types, and what each field means.
+"""Define the documented output of `nominee explain` and `/debug/explain`: types with their fields' meaning.
 
 The JSON Schema and the tables of docs/explain.md are made from these types (`nominee.explain.schema`). Within
 v1 fields may be added; no field is removed, renamed or given another meaning.
@@ -146,7 +146,7 @@ class Attempt(TypedDict):
 
 
 class LivePodExplanation(TypedDict):
-    """A pod of a running cluster: its state, its last attempts, and what would be decided now."""
+    """A pod of a running cluster: its state, its last attempts, and the decision of a cycle now."""
 
     apiVersion: Annotated[ApiVersion, "Version of this format."]
     kind: Annotated[Literal["LivePodExplanation"], "Type of this document."]

@@ -1,4 +1,4 @@
-"""Explain what the scheduler decides about one pod, and why, node by node."""
+"""Explain the scheduler's decision about one pod, node by node."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Cycle:
-    """One pod's cycle. `is_live`: the scheduler runs, so plugins must not begin what they would do."""
+    """One pod's cycle. `is_live`: the scheduler runs, so plugins must not begin their follow-ups."""
 
     framework: Framework
     snapshot: Snapshot
@@ -170,7 +170,7 @@ def _scores(cycle: _Cycle, found: Survey, names: list[str]) -> dict[str, dict[st
 
 
 def _hopeless(cycle: _Cycle, diagnosis: Diagnosis, narrowing: Iterable[str]) -> Verdict:
-    """Explain that no node fits: what preemption would do about it."""
+    """Explain that no node fits, and the preemption that would follow."""
     return Verdict(
         cycle.pod,
         rejected=_rejections(cycle, diagnosis, set(), narrowing),

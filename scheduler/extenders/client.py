@@ -47,7 +47,7 @@ class ExtenderClient:
             await transport.close()
 
     async def converse(self, asking: Asking[T]) -> T:
-        """Drive a cycle that yields calls and return what it comes to."""
+        """Drive a cycle that yields calls and return its result."""
         try:
             calls = next(asking)
             while True:

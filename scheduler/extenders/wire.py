@@ -131,7 +131,7 @@ def read_scores(extender: Extender, answer: Any) -> dict[str, int]:
 
 
 def read_candidates(extender: Extender, answer: Any, snapshot: Snapshot) -> list[Candidate]:
-    """Return what is left of the candidates.
+    """Return the candidates that are left.
 
     An ignorable extender's nodes without victims are dropped.
 

@@ -28,7 +28,6 @@ class _PodState:
     info: PodInfo
     node_name: str
     assumed: bool = False
-    binding_finished: bool = False
 
 
 class Cache:
@@ -51,12 +50,6 @@ class Cache:
         if pod.uid in self._pods:
             raise CacheError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
         self._add(pod, node_name, assumed=True)
-
-    def finish_binding(self, pod: PodInfo) -> None:
-        """Note that the API server has accepted the binding, which the watch will confirm."""
-        state = self._pods.get(pod.uid)
-        if state is not None and state.assumed:
-            state.binding_finished = True
 
     def forget_pod(self, pod: PodInfo) -> None:
         """Remove an assumed pod that does not go to its node after all."""
@@ -155,13 +148,22 @@ class Cache:
 
     # Nodes
 
-    def add_node(self, node: core.Node) -> NodeInfo:
-        """Add a node, also one whose pods came first; return the cache's own NodeInfo, not to be changed."""
-        return self._set_node(node)
-
-    def update_node(self, node: core.Node) -> NodeInfo:
-        """Replace a node, perhaps in another zone."""
-        return self._set_node(node)
+    def put_node(self, node: core.Node) -> NodeInfo:
+        """Add or replace a node, also one whose pods came first; return the cache's own NodeInfo."""
+        name = node.metadata.name
+        info = self._node(name)
+        if info.node is None:
+            self._enter_zone(node)
+            self._structure += 1
+        else:
+            self._forget_images(info)
+            if _zone_of(info.node) != _zone_of(node):
+                self._leave_zone(info.node)
+                self._enter_zone(node)
+                self._structure += 1
+        info.set_node(node)
+        self._learn_images(info, node)
+        return info
 
     def remove_node(self, name: str) -> None:
         """Remove a node; while it has pods, which may still be reported, it stays as an imaginary one."""
@@ -185,22 +187,6 @@ class Cache:
     def node_count(self) -> int:
         """Return the number of real nodes."""
         return sum(len(names) for names in self._zones.values())
-
-    def _set_node(self, node: core.Node) -> NodeInfo:
-        name = node.metadata.name
-        info = self._node(name)
-        if info.node is None:
-            self._enter_zone(node)
-            self._structure += 1
-        else:
-            self._forget_images(info)
-            if _zone_of(info.node) != _zone_of(node):
-                self._leave_zone(info.node)
-                self._enter_zone(node)
-                self._structure += 1
-        info.set_node(node)
-        self._learn_images(info, node)
-        return info
 
     def _learn_images(self, info: NodeInfo, node: core.Node) -> None:
         images: dict[str, ImageState] = {}
@@ -248,7 +234,7 @@ class Cache:
     # Snapshots
 
     def update_snapshot(self, snapshot: Snapshot) -> None:
-        """Bring a snapshot of this cache up to date. Costs by what has changed since its last time."""
+        """Bring a snapshot of this cache up to date, at a cost by the number of changed nodes."""
         if snapshot.generation != self._generation:
             since = snapshot.generation
             for info in reversed(self._nodes.values()):

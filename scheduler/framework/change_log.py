@@ -1,4 +1,4 @@
-"""Record which nodes of a snapshot have changed, for what is derived from them.
+"""Record the changed nodes of a snapshot, for the state that is derived from them.
 
 A reader keeps the position up to which it has read and asks for the changes since.
 """

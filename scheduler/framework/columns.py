@@ -34,7 +34,7 @@ class Follower(Protocol):
         ...
 
     def reorder(self, order: NDArray[np.intp]) -> None:
-        """Reorder the rows: row i becomes what row order[i] was."""
+        """Reorder the rows: row i gets the values of row order[i]."""
         ...
 
     def grow(self, capacity: int) -> None:

@@ -30,7 +30,7 @@ class _Source:
 
 @dataclass(slots=True)
 class _Copies:
-    """The copies for one priority, and by node name what each was made of."""
+    """The copies for one priority, and by node name the source of each."""
 
     snapshot: Snapshot = field(default_factory=Snapshot)
     sources: dict[str, _Source] = field(default_factory=dict)

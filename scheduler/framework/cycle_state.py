@@ -1,4 +1,4 @@
-"""Keep what plugins store during one pod's scheduling cycle.
+"""Keep the data that plugins store during one pod's scheduling cycle.
 
 Source: kube-scheduler 1.36, framework, CycleState.
 """

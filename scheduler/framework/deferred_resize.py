@@ -1,4 +1,4 @@
-"""Say what a deferred resize is, and which variant of KEP-5836 decides about it.
+"""Define deferred resizes, and the variants of KEP-5836 that decide about them.
 
 A bound pod whose resize its kubelet has deferred (PodResizePending, reason Deferred) is in the cache, and in
 the scheduling queue too: preemption may make room for it on its own node. It is never bound again.

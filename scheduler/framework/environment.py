@@ -12,7 +12,7 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime.clock import Clock
 from nominee.scheduler.framework.deferred_resize import ResizePreemption
-from nominee.scheduler.framework.interface import ApiClient, EventRecorder, Lister, Status, WaitingPod
+from nominee.scheduler.framework.interface import ApiClient, Lister, PluginEventRecorder, Status, WaitingPod
 from nominee.scheduler.framework.nominator import Nominator
 from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
 from nominee.scheduler.framework.snapshot import Snapshot
@@ -34,25 +34,9 @@ class EmptyLister:
 EMPTY_LISTER = EmptyLister()
 
 
-def _no_waiting_pod(uid: str) -> WaitingPod | None:
-    return None
-
-
-def _not_noted(metric: str, labels: tuple[str, ...], value: float) -> None:
-    return None
-
-
-def _not_reported(pod: PodInfo, failure: Status) -> None:
-    return None
-
-
-def _no_activation(pods: Mapping[str, core.Pod]) -> None:
-    return None
-
-
 @dataclass(slots=True, kw_only=True)
 class Environment:
-    """The state and services of a profile's plugins. A simulation sets what it has; the rest is empty."""
+    """The state and services of a profile's plugins. A simulation leaves some fields empty."""
 
     snapshot: Snapshot
     nominator: Nominator
@@ -64,9 +48,9 @@ class Environment:
     rng: random.Random
     listers: Mapping[Kind[Any], Lister[Any]] = field(default_factory=dict)
     client: ApiClient | None = None
-    recorder: EventRecorder | None = None
-    waiting_pod: Callable[[str], WaitingPod | None] = _no_waiting_pod
-    activate: Callable[[Mapping[str, core.Pod]], None] = _no_activation
-    note: Callable[[str, tuple[str, ...], float], None] = _not_noted
-    report: Callable[[PodInfo, Status], None] = _not_reported
+    recorder: PluginEventRecorder | None = None
+    waiting_pod: Callable[[str], WaitingPod | None] = lambda uid: None
+    activate: Callable[[Mapping[str, core.Pod]], None] = lambda pods: None
+    note: Callable[[str, tuple[str, ...], float], None] = lambda metric, labels, value: None
+    report: Callable[[PodInfo, Status], None] = lambda pod, failure: None
     """Gets the errors of plugins that change nothing for the pod (Unreserve)."""

@@ -1,4 +1,4 @@
-"""Define cluster events and queueing hints: what wakes a pod that was found unschedulable.
+"""Define cluster events and queueing hints, which wake a pod that was found unschedulable.
 
 Source: kube-scheduler 1.36, framework events (KEP-4247, "Scheduler queueing hints").
 """
@@ -135,6 +135,11 @@ class ClusterEventWithHint:
 
     event: ClusterEvent
     hint: HintFunction | None = None
+
+
+def on(resource: EventResource, action: ActionType, hint: HintFunction | None = None) -> ClusterEventWithHint:
+    """Return the registration of the actions on a resource."""
+    return ClusterEventWithHint(ClusterEvent(resource, action), hint)
 
 
 # Begins the errors of those hints that name themselves.

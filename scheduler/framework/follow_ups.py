@@ -1,4 +1,4 @@
-"""Join what several PostFilter plugins want to have done outside."""
+"""Join the follow-ups of several PostFilter plugins."""
 
 from __future__ import annotations
 

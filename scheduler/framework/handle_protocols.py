@@ -1,4 +1,4 @@
-"""Define what a plugin may use of the scheduler. Source: kube-scheduler 1.36, framework Handle."""
+"""Define the parts of the scheduler that a plugin may use. Source: kube-scheduler 1.36, framework Handle."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Lister(Protocol[M]):
     def list(self, namespace: str = "") -> list[M]: ...
 
 
-class EventRecorder(Protocol):
-    """Events about objects, as `nominee.machinery.events.recorder.BufferedRecorder` records them."""
+class PluginEventRecorder(Protocol):
+    """The event recorder of plugins, as `nominee.machinery.events.recorder.BufferedRecorder` records them."""
 
     def event(
         self,
@@ -122,7 +122,7 @@ class Handle(Protocol):
         ...
 
     @property
-    def recorder(self) -> EventRecorder | None: ...
+    def recorder(self) -> PluginEventRecorder | None: ...
 
     def lister(self, kind: Kind[M]) -> Lister[M]:
         """Return the lister of a kind; an empty one for kinds that this process does not watch."""

@@ -1,4 +1,4 @@
-"""Define what a plugin is: one base class per extension point.
+"""Define the base classes of plugins, one per extension point.
 
 An author of plugins imports everything from here; statuses and the handle are re-exported.
 
@@ -30,7 +30,13 @@ from nominee.scheduler.framework.events import (
     HintFunction,
     QueueingHint,
 )
-from nominee.scheduler.framework.handle_protocols import ApiClient, EventRecorder, Handle, Lister, WaitingPod
+from nominee.scheduler.framework.handle_protocols import (
+    ApiClient,
+    Handle,
+    Lister,
+    PluginEventRecorder,
+    WaitingPod,
+)
 from nominee.scheduler.framework.io_steps import IoSteps
 from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
 from nominee.scheduler.framework.status import Code, Status
@@ -50,7 +56,6 @@ __all__ = [
     "ClusterEventWithHint",
     "Code",
     "EnqueueExtensions",
-    "EventRecorder",
     "EventResource",
     "FilterPlugin",
     "Handle",
@@ -61,6 +66,7 @@ __all__ = [
     "NominatingMode",
     "PermitPlugin",
     "Plugin",
+    "PluginEventRecorder",
     "PluginWork",
     "PostBindPlugin",
     "PostFilterPlugin",
@@ -194,10 +200,12 @@ class FilterPlugin(Plugin):
     """Filter works on one node, or on many at once; both must return the same verdicts.
 
     `looks_at_pods`: whether the verdict can change when pods come to or leave the node. If it cannot, a
-    preemption's dry run calls it once only.
+    preemption's dry run calls it once only. `only_rejection`: the status of every node that the plugin
+    rejects, if they all have the same one.
     """
 
     looks_at_pods = True
+    only_rejection: Status | None = None
 
     @abstractmethod
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
@@ -232,6 +240,8 @@ class FilterPlugin(Plugin):
 
         `filter` is not called again for nodes that it rejected: it may be slow, or answer otherwise.
         """
+        if self.only_rejection is not None:
+            return (self.only_rejection,), np.zeros(len(rows), dtype=np.intp)
         statuses: dict[Status, int] = {}
         index = np.empty(len(rows), dtype=np.intp)
         rejections = _Rejections.of(state, self.name).by_node
@@ -337,7 +347,7 @@ class ReservePlugin(Plugin):
     def after_unreserve(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> IoSteps[None] | Awaitable[None] | None:
-        """Take back what PreBind has written: called once a binding has failed, after all of unreserve.
+        """Take back the writes of PreBind: called once a binding has failed, after all of unreserve.
 
         Upstream's Unreserve does both. The plugin reports what fails here.
         """
@@ -378,4 +388,4 @@ class PostBindPlugin(Plugin):
     def post_bind(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> IoSteps[None] | Awaitable[None] | None:
-        """Do what is to be done once the pod is bound."""
+        """Act on a pod that is bound: clean up, or record it."""

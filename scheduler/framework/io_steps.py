@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from google.protobuf.message import Message
 
 from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.pb import core
 
 R = TypeVar("R")
 ONCE: Final = 1
@@ -89,6 +90,16 @@ class BindPod(ApiCall):
 
 
 @dataclass(frozen=True, slots=True)
+class ClearNomination:
+    """Take a pending pod's nomination back. It does not count from now on; the write is not waited for.
+
+    Source: kube-scheduler 1.36, the APICacher of plugins (KEP-5229).
+    """
+
+    pod: core.Pod
+
+
+@dataclass(frozen=True, slots=True)
 class Sleep:
     """Wait."""
 
@@ -121,10 +132,23 @@ class Concurrently:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Do what another plugin asks for: steps or an awaitable; the result is its result."""
+    """Do the work of another plugin: steps or an awaitable; the result is its result."""
 
     work: object
 
 
-IoStep = Get | Create | Update | Patch | Delete | BindPod | Sleep | Failpoint | Warn | Concurrently | Run
+IoStep = (
+    Get
+    | Create
+    | Update
+    | Patch
+    | Delete
+    | BindPod
+    | ClearNomination
+    | Sleep
+    | Failpoint
+    | Warn
+    | Concurrently
+    | Run
+)
 IoSteps = Generator[IoStep, Any, R]

@@ -1,4 +1,4 @@
-"""Define what is to happen to a pod's nomination."""
+"""Define the changes of a pod's nomination."""
 
 from __future__ import annotations
 

@@ -11,26 +11,30 @@ Hook = tuple[Callable[..., None], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginHooks:
-    """Hooks of one attempt, by the method of `PluginObserver` that they are."""
+    """Hooks of one attempt, by extension point. An observer has a method of the same name; see `hooks_of`.
 
-    pre_filter: Hook = ()
-    pre_filter_extension: Hook = ()
-    filter_rows: Hook = ()
-    filter_node: Hook = ()
-    rows_filtered: Hook = ()
-    node_filtered: Hook = ()
-    post_filter: Hook = ()
-    pre_score: Hook = ()
-    score: Hook = ()
-    normalize: Hook = ()
-    scored: Hook = ()
-    reserve: Hook = ()
-    unreserve: Hook = ()
-    permit: Hook = ()
-    pre_bind_pre_flight: Hook = ()
-    pre_bind: Hook = ()
-    bind: Hook = ()
-    post_bind: Hook = ()
+    A hook is called with the attempt's state and with the arguments beside its field. `plugin` is the
+    plugin's name, `status` its answer (a plugin that raised: Error) and `seconds` its duration.
+    """
+
+    pre_filter: Hook = ()  # plugin, result or None, status, seconds
+    pre_filter_extension: Hook = ()  # plugin, point (PreFilterExtensionAddPod or ...), status, seconds
+    filter_rows: Hook = ()  # pod, snapshot, rows, the plugin itself, mask (None: all rows passed), seconds
+    filter_node: Hook = ()  # plugin, node, status, seconds
+    rows_filtered: Hook = ()  # by all plugins: pod, snapshot, rows, verdicts (masks of those that reject)
+    node_filtered: Hook = ()  # by all plugins: node, status (the first rejection)
+    post_filter: Hook = ()  # plugin, statuses of the nodes, result or None, status, seconds
+    pre_score: Hook = ()  # plugin, status, seconds
+    score: Hook = ()  # plugin, snapshot, rows, scores before normalisation, seconds
+    normalize: Hook = ()  # plugin, seconds
+    scored: Hook = ()  # by all plugins: snapshot, rows, weighted scores by plugin
+    reserve: Hook = ()  # plugin, node's name, status, seconds
+    unreserve: Hook = ()  # plugin, seconds
+    permit: Hook = ()  # plugin, status, how many seconds the pod may wait for it, seconds
+    pre_bind_pre_flight: Hook = ()  # plugin, status, seconds
+    pre_bind: Hook = ()  # plugin, status, seconds
+    bind: Hook = ()  # plugin, status, seconds
+    post_bind: Hook = ()  # plugin, seconds
 
 
 NO_PLUGIN_HOOKS: Final = PluginHooks()

@@ -129,12 +129,12 @@ class PluginSet(PluginHandle):
         if nodes is None:
             yield
             return
-        whole = self.environment.snapshot
-        self.environment.snapshot = Snapshot(info for info in whole.nodes if info.name in nodes)
+        whole = self.snapshot
+        self.snapshot = Snapshot(info for info in whole.nodes if info.name in nodes)
         try:
             yield
         finally:
-            self.environment.snapshot = whole
+            self.snapshot = whole
 
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
         """Return whether `a` is tried before `b`."""

@@ -21,7 +21,7 @@ _DEFAULTS: Mapping[str, int] = {"cpu": DEFAULT_MILLI_CPU, "memory": DEFAULT_MEMO
 
 @dataclass(frozen=True, slots=True)
 class ResourceOptions:
-    """Which gates change what a pod is taken to request."""
+    """The gates that change the requests of a pod."""
 
     in_place_resize: bool = True  # InPlacePodVerticalScaling: status counts
     pod_level: bool = True  # PodLevelResources

@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.environment import EmptyLister, Environment
 from nominee.scheduler.framework.follow_ups import joined
 from nominee.scheduler.framework.instrumentation import Verdicts, observed
 from nominee.scheduler.framework.interface import (
     MAX_NODE_SCORE,
-    ClusterEvent,
     Code,
     FilterError,
     FilterPlugin,
@@ -30,7 +28,7 @@ from nominee.scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
-from nominee.scheduler.framework.plugin_set import PluginConfigError, PluginSet
+from nominee.scheduler.framework.plugin_set import PluginSet
 from nominee.scheduler.framework.plugin_status import failed_status, rejected_by, run_pre_enqueue_plugin
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.status import error_text
@@ -452,14 +450,3 @@ def _nothing_left(narrowing: set[str]) -> Status:
     if len(names) == 1:
         text = f"node(s) didn't satisfy plugin {names[0]}"
     return Status(Code.UnschedulableAndUnresolvable, (text,))
-
-
-__all__ = [
-    "ClusterEvent",
-    "EmptyLister",
-    "Environment",
-    "FilterError",
-    "Framework",
-    "PluginConfigError",
-    "ScoreError",
-]

@@ -13,10 +13,11 @@ from nominee.machinery.api.kinds import Kind
 from nominee.machinery.features.gates import Gates
 from nominee.machinery.runtime.clock import Clock
 from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.environment import Environment
 from nominee.scheduler.framework.interface import Code, Lister, Status
 from nominee.scheduler.framework.nominator import Nominator
 from nominee.scheduler.framework.profile import PluginFactory, Profile
-from nominee.scheduler.framework.runtime import Environment, Framework
+from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 

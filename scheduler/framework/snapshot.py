@@ -33,7 +33,7 @@ F = TypeVar("F", bound=Follower)
 
 @dataclass(slots=True)
 class _Fork:
-    """What to put back: former NodeInfo by name (None: there was none), and the order if it changed."""
+    """The state to restore: former NodeInfo by name (None: there was none), and the order if it changed."""
 
     former: dict[str, NodeInfo | None] = field(default_factory=dict)
     order: list[str] | None = None
@@ -94,11 +94,6 @@ class Snapshot:
         return self._requested[:, : len(self.nodes)].T
 
     @property
-    def nonzero_requested(self) -> Int64s:
-        """Return `[nodes, 2]`: cpu and memory with defaults for containers without requests."""
-        return self._nonzero[:, : len(self.nodes)].T
-
-    @property
     def unschedulable(self) -> NDArray[np.bool_]:
         """Return `[nodes]`: spec.unschedulable."""
         return self._unschedulable[0, : len(self.nodes)]
@@ -150,7 +145,7 @@ class Snapshot:
         return cast("F", found)
 
     def forget(self, key: Hashable) -> None:
-        """Drop the column of that key, since what it was made from beside the nodes has changed."""
+        """Drop the column of that key, since a source of it other than the nodes has changed."""
         self._columns.pop(key, None)
 
     def label_column(self, key: str) -> Column:
@@ -305,7 +300,7 @@ class Snapshot:
             self.reorder(fork.order)
 
     def commit(self) -> None:
-        """Keep what was done since the last fork; an outer fork can still undo it."""
+        """Keep the changes since the last fork; an outer fork can still undo them."""
         fork = self._forks.pop()
         if self._forks:
             outer = self._forks[-1]

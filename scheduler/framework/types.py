@@ -1,4 +1,4 @@
-"""Hold pods and nodes as the scheduler sees them: the object, and what is derived from it once.
+"""Hold pods and nodes as the scheduler sees them: the object, and values derived from it once.
 
 Source: kube-scheduler 1.36, framework types. Amounts are integers: cpu in milli-units, the rest in units.
 """
@@ -37,7 +37,7 @@ DEFAULT_OPTIONS: Final = ResourceOptions()
 
 
 class PodInfo:
-    """A pod and what is derived from it, computed at first use and then kept.
+    """A pod and the values derived from it, computed at first use and then kept.
 
     Immutable like the message it wraps; a changed pod gets a new PodInfo. Everything after `options` is lazy.
     """
@@ -348,7 +348,7 @@ class NodeInfo:
         self.set_node(node)
 
     def set_node(self, node: core.Node | None) -> None:
-        """Take over what the node object says; None: the node is gone, its pods may stay."""
+        """Take over the node object; None: the node is gone, its pods may stay."""
         self.node = node
         self.allocatable = [0, 0, 0]
         self.allowed_pods = 0

@@ -13,10 +13,10 @@ from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.deferred_resize import Tracking, is_deferred_resize
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
@@ -66,7 +66,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         self.attempts = 0  # calls of PostFilter; for the metric
 
     def decide(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> Decision:
-        """Return what `post_filter` would do, without beginning it (for explanations and tests)."""
+        """Return the decision of `post_filter`, without beginning it (for explanations and tests)."""
         return decide(
             self._handle, state, pod, statuses, percentage=self._percentage, absolute=self._absolute
         )
@@ -116,8 +116,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         if not self._asynchronous:
             return ()  # PreEnqueue never rejects then
-        deleted = ClusterEvent(EventResource.Pod, ActionType.Delete)
-        return (ClusterEventWithHint(deleted, self._after_pod_deleted),)
+        return (on(EventResource.Pod, ActionType.Delete, self._after_pod_deleted),)
 
     def _after_pod_deleted(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
         """Return Skip: the plugins whose rejections preemption resolves decide when to try again."""

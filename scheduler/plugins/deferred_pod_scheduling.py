@@ -20,11 +20,11 @@ from nominee.scheduler.framework.deferred_resize import (
 )
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
@@ -72,7 +72,7 @@ class DeferredPodScheduling(PreFilterPlugin, FilterPlugin, PermitPlugin, Enqueue
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return tuple(
-            ClusterEventWithHint(ClusterEvent(EventResource.Node, action), self._after_node_change)
+            on(EventResource.Node, action, self._after_node_change)
             for action in (ActionType.UpdateNodePreemptionPolicy, ActionType.Add)
         )
 

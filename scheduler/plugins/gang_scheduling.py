@@ -17,11 +17,11 @@ from nominee.scheduler.attempts.group import group_to_try
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
@@ -84,9 +84,6 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, EnqueueExtensions):
         return None, 0.0
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        def on(resource: EventResource, action: ActionType, hint: Any) -> ClusterEventWithHint:
-            return ClusterEventWithHint(ClusterEvent(resource, action), hint)
-
         return (
             on(EventResource.UnscheduledPod, ActionType.Add, _after_pod_added),
             on(EventResource.AssignedPod, ActionType.Add, _after_pod_added),

@@ -1,4 +1,4 @@
-"""NodeAffinity: nodeSelector, required and preferred node affinity, and what the profile adds to all pods.
+"""NodeAffinity: nodeSelector, required and preferred node affinity, and the profile's addedAffinity.
 
 Source: kube-scheduler 1.36.
 """
@@ -26,11 +26,11 @@ from nominee.machinery.wire import codec
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
@@ -190,8 +190,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
     # Queueing
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        node = ClusterEvent(EventResource.Node, ActionType.Add | ActionType.UpdateNodeLabel)
-        return (ClusterEventWithHint(node, self._after_node_change),)
+        return (on(EventResource.Node, ActionType.Add | ActionType.UpdateNodeLabel, self._after_node_change),)
 
     def _after_node_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
         old, new = expect(core.Node, old, new)

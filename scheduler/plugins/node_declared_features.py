@@ -17,11 +17,11 @@ from nominee.machinery.api.pb import core
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
@@ -72,7 +72,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
     name = "NodeDeclaredFeatures"
     looks_at_pods = False
-    _mismatch = Status(
+    only_rejection = Status(
         Code.UnschedulableAndUnresolvable, ("node(s) didn't match Pod's required features",), name
     )
 
@@ -90,7 +90,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         needed: frozenset[str] = state.read(_NEEDED)
-        return None if needed <= _declared(node) else self._mismatch
+        return None if needed <= _declared(node) else self.only_rejection
 
     def filter_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
@@ -98,20 +98,18 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         needed: frozenset[str] = state.read(_NEEDED)
         return snapshot.column("declared features", _declared).mask(needed.issubset, rows)
 
-    def explain_all(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
-    ) -> tuple[Sequence[Status], NDArray[np.intp]]:
-        return (self._mismatch,), np.zeros(len(rows), dtype=np.intp)
-
     # Queueing
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         if not self._enabled:
             return ()
-        node = ClusterEvent(EventResource.Node, ActionType.Add | ActionType.UpdateNodeDeclaredFeature)
         return (
-            ClusterEventWithHint(node, self._after_node_change),
-            ClusterEventWithHint(ClusterEvent(EventResource.Pod, ActionType.Update), self._after_pod_update),
+            on(
+                EventResource.Node,
+                ActionType.Add | ActionType.UpdateNodeDeclaredFeature,
+                self._after_node_change,
+            ),
+            on(EventResource.Pod, ActionType.Update, self._after_pod_update),
         )
 
     def _after_node_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:

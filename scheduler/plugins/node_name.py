@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     FilterPlugin,
-    Handle,
     Rows,
     Status,
 )
@@ -34,16 +33,13 @@ class NodeName(FilterPlugin, EnqueueExtensions):
 
     name = "NodeName"
     looks_at_pods = False
-    _mismatch = Status(
+    only_rejection = Status(
         Code.UnschedulableAndUnresolvable, ("node(s) didn't match the requested node name",), "NodeName"
     )
 
-    def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
-        pass
-
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         wanted = pod.pod.spec.nodeName
-        return self._mismatch if wanted and wanted != node.name else None
+        return self.only_rejection if wanted and wanted != node.name else None
 
     def filter_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
@@ -57,10 +53,5 @@ class NodeName(FilterPlugin, EnqueueExtensions):
             mask[row] = True
         return mask[rows]
 
-    def explain_all(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
-    ) -> tuple[Sequence[Status], NDArray[np.intp]]:
-        return (self._mismatch,), np.zeros(len(rows), dtype=np.intp)
-
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        return (ClusterEventWithHint(ClusterEvent(EventResource.Node, ActionType.Add)),)
+        return (on(EventResource.Node, ActionType.Add),)

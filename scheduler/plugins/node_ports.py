@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from google.protobuf.message import Message
@@ -13,17 +12,16 @@ from nominee.machinery.api.pb import core
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
     FilterPlugin,
-    Handle,
     PreFilterPlugin,
     PreFilterResult,
     Rows,
@@ -37,10 +35,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Rejects nodes where a host port of the pod is taken."""
 
     name = "NodePorts"
-    _taken = Status(Code.Unschedulable, ("node(s) didn't have free ports for the requested pod ports",), name)
-
-    def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
-        pass
+    only_rejection = Status(
+        Code.Unschedulable, ("node(s) didn't have free ports for the requested pod ports",), name
+    )
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
@@ -48,7 +45,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return None, None if pod.host_ports else Status(Code.Skip)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        return self._taken if ports_conflict(node.used_ports, pod.host_ports) else None
+        return self.only_rejection if ports_conflict(node.used_ports, pod.host_ports) else None
 
     def filter_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
@@ -58,16 +55,10 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         column = snapshot.column("ports", lambda info: info.used_ports, follows_pods=True)
         return column.mask(lambda used: not ports_conflict(used, pod.host_ports), rows)
 
-    def explain_all(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
-    ) -> tuple[Sequence[Status], NDArray[np.intp]]:
-        return (self._taken,), np.zeros(len(rows), dtype=np.intp)
-
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        deleted = ClusterEvent(EventResource.Pod, ActionType.Delete)
         return (
-            ClusterEventWithHint(deleted, self._after_pod_deleted),
-            ClusterEventWithHint(ClusterEvent(EventResource.Node, ActionType.Add)),
+            on(EventResource.Pod, ActionType.Delete, self._after_pod_deleted),
+            on(EventResource.Node, ActionType.Add),
         )
 
     def _after_pod_deleted(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:

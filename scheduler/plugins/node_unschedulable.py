@@ -13,11 +13,11 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.scheduling.taints import tolerates
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
@@ -41,7 +41,7 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
 
     name = "NodeUnschedulable"
     looks_at_pods = False
-    _cordoned = Status(
+    only_rejection = Status(
         Code.UnschedulableAndUnresolvable, ("node(s) were unschedulable",), "NodeUnschedulable"
     )
 
@@ -58,7 +58,7 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         if not node.unschedulable or self._tolerated(pod.pod):
             return None
-        return self._cordoned
+        return self.only_rejection
 
     def filter_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
@@ -67,17 +67,11 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
             return None
         return ~snapshot.unschedulable[rows]
 
-    def explain_all(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
-    ) -> tuple[Sequence[Status], NDArray[np.intp]]:
-        return (self._cordoned,), np.zeros(len(rows), dtype=np.intp)
-
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        node = ClusterEvent(EventResource.Node, ActionType.Add | ActionType.UpdateNodeTaint)
-        toleration = ClusterEvent(EventResource.Pod, ActionType.UpdatePodToleration)
+        node_changes = ActionType.Add | ActionType.UpdateNodeTaint
         return (
-            ClusterEventWithHint(node, self._after_node_change),
-            ClusterEventWithHint(toleration, self._after_toleration_change),
+            on(EventResource.Node, node_changes, self._after_node_change),
+            on(EventResource.Pod, ActionType.UpdatePodToleration, self._after_toleration_change),
         )
 
     def _after_node_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:

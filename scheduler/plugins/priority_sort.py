@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nominee.scheduler.framework.interface import (
-    Handle,
     QueueSortPlugin,
 )
 
@@ -18,9 +16,6 @@ class PrioritySort(QueueSortPlugin):
     """Higher priority first, then the pod that has been in the queue for longer."""
 
     name = "PrioritySort"
-
-    def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
-        pass
 
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
         if a.pod_info.priority != b.pod_info.priority:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import Message
 
 from nominee.machinery.api.pb import core
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
-    Handle,
     PreEnqueuePlugin,
     Status,
 )
@@ -33,9 +32,6 @@ class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
 
     name = "SchedulingGates"
 
-    def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
-        pass
-
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         gates = pod.pod.spec.schedulingGates
         if not gates:
@@ -46,8 +42,11 @@ class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
         )
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        event = ClusterEvent(EventResource.Pod, ActionType.UpdatePodSchedulingGatesEliminated)
-        return (ClusterEventWithHint(event, self._after_gates_eliminated),)
+        return (
+            on(
+                EventResource.Pod, ActionType.UpdatePodSchedulingGatesEliminated, self._after_gates_eliminated
+            ),
+        )
 
     def _after_gates_eliminated(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
         _, new = expect(core.Pod, old, new)

@@ -15,11 +15,11 @@ from nominee.scheduler.framework.columns import Column
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
@@ -47,7 +47,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
 
     name = "TaintToleration"
     looks_at_pods = False
-    _untolerated = Status(
+    only_rejection = Status(
         Code.UnschedulableAndUnresolvable, ("node(s) had untolerated taint(s)",), "TaintToleration"
     )
 
@@ -67,7 +67,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         if not node.taints or self._allows(pod.pod.spec.tolerations, node.taints):
             return None
-        return self._untolerated
+        return self.only_rejection
 
     def filter_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
@@ -76,11 +76,6 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
             return None
         tolerations = pod.pod.spec.tolerations
         return _taint_column(snapshot).mask(lambda taints: self._allows(tolerations, taints), rows)
-
-    def explain_all(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
-    ) -> tuple[Sequence[Status], NDArray[np.intp]]:
-        return (self._untolerated,), np.zeros(len(rows), dtype=np.intp)
 
     # Score: fewer untolerated PreferNoSchedule taints are better
 
@@ -117,11 +112,10 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
     # Queueing
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        node = ClusterEvent(EventResource.Node, ActionType.Add | ActionType.UpdateNodeTaint)
-        toleration = ClusterEvent(EventResource.Pod, ActionType.UpdatePodToleration)
+        node_changes = ActionType.Add | ActionType.UpdateNodeTaint
         return (
-            ClusterEventWithHint(node, self._after_node_change),
-            ClusterEventWithHint(toleration, self._after_toleration_change),
+            on(EventResource.Node, node_changes, self._after_node_change),
+            on(EventResource.Pod, ActionType.UpdatePodToleration, self._after_toleration_change),
         )
 
     def _allows_node(self, pod: PodInfo, node: core.Node) -> bool:

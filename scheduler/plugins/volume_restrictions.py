@@ -19,11 +19,11 @@ from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.events import (
     UNEXPECTED_AFTER,
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
@@ -142,12 +142,10 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     # Queueing
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        deleted = ClusterEvent(EventResource.Pod, ActionType.Delete)
-        claim_added = ClusterEvent(EventResource.PVC, ActionType.Add)
         return (
-            ClusterEventWithHint(deleted, self._after_pod_deleted),
-            ClusterEventWithHint(ClusterEvent(EventResource.Node, ActionType.Add)),
-            ClusterEventWithHint(claim_added, self._after_claim_added),
+            on(EventResource.Pod, ActionType.Delete, self._after_pod_deleted),
+            on(EventResource.Node, ActionType.Add),
+            on(EventResource.PVC, ActionType.Add, self._after_claim_added),
         )
 
     def _after_claim_added(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:

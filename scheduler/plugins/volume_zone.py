@@ -20,11 +20,11 @@ from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.events import (
     UNEXPECTED_AFTER,
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
@@ -68,7 +68,7 @@ class Place:
 
 
 def places_of(volume: core.PersistentVolume) -> list[Place]:
-    """Return what the volume's labels require of nodes; a label that cannot be parsed requires nothing."""
+    """Return the nodes' labels that the volume requires; a label that cannot be parsed requires nothing."""
     places = []
     for key in _TOPOLOGY_LABELS:
         if key in volume.metadata.labels:
@@ -83,7 +83,9 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
     name = "VolumeZone"
     looks_at_pods = False
-    _elsewhere = Status(Code.UnschedulableAndUnresolvable, ("node(s) had no available volume zone",), name)
+    only_rejection = Status(
+        Code.UnschedulableAndUnresolvable, ("node(s) had no available volume zone",), name
+    )
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
         self._handle = handle
@@ -102,7 +104,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return None, None
 
     def _places(self, pod: PodInfo) -> tuple[Place, ...] | str:
-        """Return where the pod's bound volumes are, or what is wrong with its claims."""
+        """Return where the pod's bound volumes are, or the problem with its claims."""
         found: list[Place] = []
         for name in pod.direct_claims:
             if not name:
@@ -138,7 +140,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         places: tuple[Place, ...] = state.read(_STATE)
         if not any(key in node.labels for key in _TOPOLOGY_LABELS):
             return None  # a cluster of one zone may not label its nodes
-        return None if all(place.admits(node.labels) for place in places) else self._elsewhere
+        return None if all(place.admits(node.labels) for place in places) else self.only_rejection
 
     def filter_all(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Mask | None:
         places: tuple[Place, ...] = state.read(_STATE)
@@ -154,17 +156,9 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             admitted &= mask
         return admitted | unlabelled
 
-    def explain_all(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
-    ) -> tuple[Sequence[Status], NDArray[np.intp]]:
-        return (self._elsewhere,), np.zeros(len(rows), dtype=np.intp)
-
     # Queueing
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        def on(resource: EventResource, action: ActionType, hint: Any = None) -> ClusterEventWithHint:
-            return ClusterEventWithHint(ClusterEvent(resource, action), hint)
-
         changed = ActionType.Add | ActionType.Update
         return (
             on(EventResource.StorageClass, ActionType.Add, self._after_class_added),

@@ -68,7 +68,7 @@ def violations(victims: Iterable[Victim], budgets: Sequence[Budget], *, first_on
 
 
 def _violates(pod: PodInfo, budgets: Sequence[Budget], left: list[int], first_only: bool) -> bool:
-    """Take the pod from what is left of the budgets that cover it."""
+    """Take the pod from the remaining disruptions of the budgets that cover it."""
     violates = False
     for index, budget in enumerate(budgets):
         if budget.covers(pod):

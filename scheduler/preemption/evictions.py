@@ -18,7 +18,14 @@ from nominee.machinery.patch.strategic_diff import diff_strategic
 from nominee.machinery.runtime.clock import to_time
 from nominee.machinery.wire import codec
 from nominee.scheduler.framework.interface import Candidate, Handle, Status
-from nominee.scheduler.framework.io_steps import Concurrently, Delete, Failpoint, IoSteps, Patch
+from nominee.scheduler.framework.io_steps import (
+    ClearNomination,
+    Concurrently,
+    Delete,
+    Failpoint,
+    IoSteps,
+    Patch,
+)
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 
@@ -66,12 +73,12 @@ class Evictions:
         failed = False
         try:
             yield Failpoint(BEFORE, _labels(pod, node=candidate.node))
-            failed = not (yield from self._clear_lower_nominations(candidate, pod))
+            yield from self._clear_lower_nominations(candidate, pod)
             error = yield from self._evict_all(candidate, pod, victims[:-1])
             if error is None and victims:
                 self._preempting[pod.uid] = victims[-1].key
                 error = yield from self._evict_all(candidate, pod, victims[-1:])
-            failed = failed or error is not None
+            failed = error is not None
         except _FAILURES:
             failed = True
         finally:
@@ -158,32 +165,18 @@ class Evictions:
             condition.observedGeneration = victim.pod.metadata.generation
         if not set_condition(status.conditions, condition, to_time(self._handle.clock.now())):
             return {}
-        return _status_patch(victim.pod.status, status)
+        return diff_strategic(
+            core.Pod.DESCRIPTOR.full_name,
+            {"status": codec.to_json(victim.pod.status)},
+            {"status": codec.to_json(status)},
+        )
 
-    def _clear_lower_nominations(self, candidate: Candidate, pod: PodInfo) -> IoSteps[bool]:
-        """Clear the nominations of lower priority to the node; return whether all writes succeeded."""
-        done = True
+    def _clear_lower_nominations(self, candidate: Candidate, pod: PodInfo) -> IoSteps[None]:
+        """Clear the nominations of lower priority to the node, so that those pods look for another one."""
         for other in self._handle.nominator.pods_on(candidate.node):
-            if other.priority >= pod.priority or not other.pod.status.nominatedNodeName:
-                continue
-            status = core.PodStatus()
-            status.CopyFrom(other.pod.status)
-            status.ClearField("nominatedNodeName")
-            patch = _status_patch(other.pod.status, status)
-            try:
-                yield Patch(kinds.POD, other.name, other.namespace, patch, "status")
-            except StatusError:
-                done = False
-        return done
+            if other.priority < pod.priority:
+                yield ClearNomination(other.pod)
 
 
 def _labels(pod: PodInfo, **more: str) -> dict[str, str]:
     return {"pod": str(pod.key), **more}
-
-
-def _status_patch(old: core.PodStatus, new: core.PodStatus) -> dict[str, Any]:
-    return diff_strategic(
-        core.Pod.DESCRIPTOR.full_name,
-        {"status": codec.to_json(old)},
-        {"status": codec.to_json(new)},
-    )

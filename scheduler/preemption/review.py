@@ -36,7 +36,7 @@ class CandidateReview:
         return self._is_answered
 
     def ask(self, candidates: Sequence[Candidate], statuses: Mapping[str, Status]) -> None:
-        """Set what preemption found; `statuses`: why other nodes are no candidates."""
+        """Set the candidates of the dry run; `statuses`: why other nodes are no candidates."""
         self.candidates = tuple(candidates)
         self.statuses = statuses
 
@@ -45,6 +45,6 @@ class CandidateReview:
         self.failure = status
 
     def answer(self, candidates: Sequence[Candidate]) -> None:
-        """Set what is left of the candidates."""
+        """Set the candidates that are left."""
         self.candidates = tuple(candidates)
         self._is_answered = True

@@ -62,7 +62,7 @@ AskHint = Callable[[Registration, ClusterEvent, "PodInfo", Message | None, Messa
 def ask(
     registration: Registration, event: ClusterEvent, pod: PodInfo, old: Message | None, new: Message | None
 ) -> QueueingHint:
-    """Return what a registration's hint says."""
+    """Return the answer of a registration's hint."""
     assert registration.hint is not None
     return registration.hint(pod, old, new)
 
@@ -88,11 +88,11 @@ class HintMap:
         return found
 
     def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
-        """Return what a plugin registered."""
+        """Return the registrations of a plugin."""
         return self._events.get(plugin, ())
 
     def actions_by_resource(self) -> dict[EventResource, ActionType]:
-        """Return the registered actions by resource: what must be watched."""
+        """Return the registered actions by resource, which must be watched."""
         union: dict[EventResource, ActionType] = {}
         for registration in self.registrations:
             event = registration.event
@@ -172,7 +172,7 @@ def build_hint_map(
     wildcard: Sequence[str] = (),
     asks: AskHint = ask,
 ) -> HintMap:
-    """Return the hint map of what a profile's plugins `registered`; None there: every event.
+    """Return the hint map of the plugins' registrations (`registered`); None there: every event.
 
     `wildcard` names get every event too. Without SchedulerQueueingHints every matching event queues.
     """

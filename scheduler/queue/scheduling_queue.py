@@ -63,10 +63,6 @@ class QueueProfile:
     hints: HintMap = field(default_factory=lambda: HintMap(()))
 
 
-def _nothing() -> None:
-    return None
-
-
 class PrioritySchedulingQueue:
     """The pending pods of all profiles. Not for several threads; no method awaits.
 
@@ -84,7 +80,7 @@ class PrioritySchedulingQueue:
         backoff: Backoff = Backoff(),  # noqa: B008  # frozen
         max_unschedulable_seconds: float = 300.0,
         hints_enabled: bool = True,
-        wake: Callable[[], None] = _nothing,
+        wake: Callable[[], None] = lambda: None,
         report: Callable[[PodInfo, Status], None] = lambda pod, status: None,
     ) -> None:
         self.nominator = nominator
@@ -144,7 +140,7 @@ class PrioritySchedulingQueue:
         return found
 
     def kept_events(self) -> Counter[str]:
-        """Count what the in-flight log keeps: events by label, and the pods in flight."""
+        """Count the entries of the in-flight log: events by label, and the pods in flight."""
         found = Counter(event_label(e) for e in self.in_flight.log() if isinstance(e, ClusterEvent))
         found[POD_POPPED] = len(self.in_flight)
         return found
@@ -152,9 +148,6 @@ class PrioritySchedulingQueue:
     def get(self, key: ObjectKey) -> QueuedPodInfo | None:
         """Return a pod that is in some queue (not one in flight)."""
         return self._active.get(key) or self._backoff.get(key) or self._unschedulable.get(key)
-
-    def backoff_expiry(self, info: QueuedPodInfo) -> float | None:
-        return self._backoff.backoff.expiry(info)
 
     def validate(self) -> None:
         """Raise AssertionError when a pod is in two places, or in the wrong one. For tests."""

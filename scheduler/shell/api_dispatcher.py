@@ -76,6 +76,10 @@ class APIDispatcher:
         """Forget a pod that was deleted."""
         self._carry_out(self._calls.forget(pod.metadata.uid))
 
+    def clear_nomination(self, pod: core.Pod) -> None:
+        """Clear a pod's nomination: it does not count from now on, and is written later."""
+        self._carry_out(self._calls.clear_nomination(pod))
+
     async def _perform(self, call: PodStatusPatch) -> None:
         outcome = Outcome(call, Trigger.FAILED)
         try:
@@ -105,7 +109,7 @@ class APIDispatcher:
         return Outcome(call, Trigger.WRITTEN, written)
 
     async def _write(self, call: PodStatusPatch) -> core.Pod:
-        """Write what differs and return the pod as it is then."""
+        """Write the difference and return the pod as it is then."""
         request = self._calls.request(call, self._clock.now())
         patch = request.patch
         if patch is None:
@@ -138,5 +142,7 @@ def _warn(call: PodStatusPatch, error: Exception | None) -> None:
         _log.warning(
             "Could not write a nomination", pod=call.key, node=call.node_name, step="nominate", error=error
         )
+    elif call.purpose is Purpose.CLEAR:
+        _log.warning("Could not clear a nomination", pod=call.key, step="preempt", error=error)
     else:
         _log.warning("Could not write a pod's status", pod=call.key, step="status", error=error)

@@ -1,4 +1,4 @@
-"""One attempt to schedule a pod: what its steps share."""
+"""Keep the state that the steps of one attempt to schedule a pod share."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from nominee.machinery.client.api_client import retry_unavailable
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.failpoints import FailpointError
 from nominee.scheduler.attempts.pod import Scheduled, failed_by
-from nominee.scheduler.attempts.states import BindingPlan, Effect, Event, State, next_event
+from nominee.scheduler.attempts.states import AttemptState, BindingPlan, Effect, Event, next_event
 from nominee.scheduler.dispatch.api_calls import nomination
 from nominee.scheduler.event_handlers import ASSIGNED_POD_DELETE, assigned_copy
 from nominee.scheduler.extenders.wire import ExtenderError
@@ -96,7 +96,7 @@ class BindingCycles:
             self.binding.pop(uid, None)
         if status is None or status.is_success:
             return
-        if attempt.progress.state is State.BOUND:
+        if attempt.progress.state is AttemptState.BOUND:
             # Nothing that happens to a bound pod here can unbind it.
             _log.warning("Failed after the binding", pod=attempt.pod.key, error=status.message())
             return
@@ -109,7 +109,7 @@ class BindingCycles:
                 status = await self._performers[effect](attempt)
                 if status is not None and not status.is_success:
                     return status
-            if attempt.progress.state is State.BOUND:
+            if attempt.progress.state is AttemptState.BOUND:
                 return None
             assert attempt.plan is not None, "PreBindPreFlight makes the plan"
             event = next_event(attempt.progress.state, attempt.plan)
@@ -205,7 +205,6 @@ class BindingCycles:
             status = await self._run_bind(attempt)
         if status is not None and await self._is_bound_after_all(attempt, status):
             status = None
-        self._deps.cache.finish_binding(attempt.pod)
         if status is not None and status.is_skip:
             return Status(Code.Error, ("no Bind plugin took the pod",))
         return status

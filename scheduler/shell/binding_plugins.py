@@ -44,7 +44,7 @@ class BindingPlugins:
     async def after_unreserve(
         self, framework: Framework, state: CycleState, pod: PodInfo, node_name: str
     ) -> None:
-        """Take back what PreBind plugins have written, in reverse order."""
+        """Take back the writes of PreBind plugins, in reverse order."""
         for plugin in reversed(framework.reserve_plugins):
             try:
                 await self._performer.run(plugin.after_unreserve(state, pod, node_name))

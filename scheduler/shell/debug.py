@@ -33,16 +33,14 @@ _log = logs.get()
 
 def serve(serving: Serving, parts: Parts) -> None:
     """Add the routes to the process's port."""
+    # As in machinery/process/serving.py: a check of the options ends without it.
+    from starlette.responses import JSONResponse
 
     async def show_queue(request: Any) -> Any:
-        from starlette.responses import JSONResponse
-
         return JSONResponse(queues(parts.scheduler))
 
     async def show_explanation(request: Any) -> Any:
         """Answer `?pod=NS/NAME[&nodes=N]`."""
-        from starlette.responses import JSONResponse
-
         namespace, _, name = request.query_params.get("pod", "").partition("/")
         nodes = request.query_params.get("nodes", str(EXPLAINED_NODES))
         if not namespace or not name or not nodes.isdecimal() or len(nodes) > DIGITS_MAX:
@@ -83,7 +81,7 @@ def queues(scheduler: Scheduler) -> dict[str, Any]:
 def explain(
     scheduler: Scheduler, key: ObjectKey, pod: PodInfo | None, *, nodes_max: int
 ) -> output.LivePodExplanation:
-    """Return the pod's state, its last attempts, and what a scheduling cycle would decide now.
+    """Return the pod's state, its last attempts, and the decision of a scheduling cycle now.
 
     `pod` is the pod as the watch shows it, None if it does not exist. Lists of more than `nodes_max` nodes
     are shortened.

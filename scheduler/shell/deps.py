@@ -1,4 +1,4 @@
-"""What the scheduling loop and the binding cycles work with, built by `wiring` in this order."""
+"""Hold the parts that the scheduling loop and the binding cycles use; `wiring` builds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make room for a pod: perform what PostFilter asks for, in the background or before going on (KEP-4832)."""
+"""Make room for a pod: perform PostFilter's follow-up, in the background or before going on (KEP-4832)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Evictions:
     async def make_room(
         self, attempt: Attempt, failed: Failed, result: PostFilterResult, group: anyio.abc.TaskGroup
     ) -> Failed:
-        """Start or do what PostFilter asks for; return the failure, reworded if that did not work."""
+        """Start or do PostFilter's follow-up; return the failure, reworded if that did not work."""
         if result.follow_up is None:
             return failed
         if result.candidate is not None:

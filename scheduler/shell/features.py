@@ -1,4 +1,4 @@
-"""What gates and the emulated version turn on in the scheduler."""
+"""Read the scheduler's features from the gates and the emulated version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch what the scheduler needs, and pass each change to the event handlers."""
+"""Watch the objects that the scheduler needs, and pass each change to the event handlers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LISTED_KINDS: Final[tuple[Kind[Any], ...]] = (
 
 
 class Informers:
-    """All informers of the scheduler; `listers` is what plugins see."""
+    """All informers of the scheduler; plugins see `listers`."""
 
     def __init__(
         self, client: Client, clock: Clock, rng: random.Random | None = None, *, groups_pods: bool = False

@@ -39,23 +39,19 @@ class MeasuredQueue:
         self._seconds = seconds
         self._monotonic = clock.monotonic
 
-    def _note(self, event: ClusterEvent, began: float) -> None:
+    def _timed(self, event: ClusterEvent, call: Callable[[], None]) -> None:
+        began = self._monotonic()
+        call()
         self._seconds.of(event_label(event)).observe(self._monotonic() - began)
 
     def add(self, pod: PodInfo, now: float) -> None:
-        began = self._monotonic()
-        self._queue.add(pod, now)
-        self._note(UNSCHEDULED_ADD, began)
+        self._timed(UNSCHEDULED_ADD, lambda: self._queue.add(pod, now))
 
     def update(self, old: core.Pod, new: PodInfo, now: float) -> None:
-        began = self._monotonic()
-        self._queue.update(old, new, now)
-        self._note(UNSCHEDULED_UPDATE, began)
+        self._timed(UNSCHEDULED_UPDATE, lambda: self._queue.update(old, new, now))
 
     def delete(self, pod: core.Pod) -> None:
-        began = self._monotonic()
-        self._queue.delete(pod)
-        self._note(UNSCHEDULED_DELETE, began)
+        self._timed(UNSCHEDULED_DELETE, lambda: self._queue.delete(pod))
 
     def move_all(
         self,
@@ -65,9 +61,7 @@ class MeasuredQueue:
         now: float,
         only: Callable[[PodInfo], bool] | None = None,
     ) -> None:
-        began = self._monotonic()
-        self._queue.move_all(event, old, new, now, only)
-        self._note(event, began)
+        self._timed(event, lambda: self._queue.move_all(event, old, new, now, only))
 
 
 def timed_ask(seconds: Durations, clock: Clock) -> AskHint:

@@ -322,7 +322,7 @@ class Metrics:
         self.pod_attempts.observe(attempts)
 
     def read(self, sources: Mapping[Read, Callable[[], Values]]) -> None:
-        """Report these metrics with what their sources return when they are asked for."""
+        """Report these metrics with the values of their sources at the scrape."""
         self.registry.register(_Sources(sources))
 
 

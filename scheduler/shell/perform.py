@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client, retry_unavailable
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import Clock
@@ -21,9 +22,10 @@ _log = logs.get()
 class Performer:
     """Performs steps with one client. Plugins from outside may return awaitables instead of steps."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, clear_nomination: Callable[[core.Pod], None]) -> None:
         self._client = client
         self._clock = clock
+        self._clear_nomination = clear_nomination
 
     async def run(self, work: object) -> Any:
         """Do steps or await an awaitable, and return the result; None is nothing to do."""
@@ -36,7 +38,7 @@ class Performer:
         raise TypeError(f"expected a generator of steps or an awaitable, got {type(work).__name__}")
 
     async def perform(self, work: IoSteps[R]) -> R:
-        """Do what the generator yields until it returns."""
+        """Do the generator's steps until it returns."""
         try:
             step = next(work)
             while True:
@@ -52,6 +54,8 @@ class Performer:
 
     async def _do(self, step: IoStep) -> Any:
         match step:
+            case io_steps.ClearNomination(pod):
+                return self._clear_nomination(pod)
             case io_steps.Sleep(seconds):
                 return await self._clock.sleep(seconds)
             case io_steps.Failpoint(name, labels):

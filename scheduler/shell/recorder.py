@@ -9,7 +9,7 @@ from nominee.scheduler.pod_status import note as cut
 
 
 class ProfileRecorder:
-    """Events of one profile; see `scheduler.framework.interface.EventRecorder`."""
+    """Events of one profile; see `scheduler.framework.interface.PluginEventRecorder`."""
 
     def __init__(self, recorder: BufferedRecorder) -> None:
         self._recorder = recorder

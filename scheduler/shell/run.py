@@ -28,7 +28,7 @@ LAST_EVENTS_SECONDS_MAX = 1.0  # for events that are not written yet when the pr
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SchedulerOptions:
     """The command line. `plugins`: `module:Class` each."""
 
     config_path: str = ""
@@ -39,9 +39,9 @@ class Settings:
 
 
 def read_settings(
-    process: Process, settings: Settings
+    process: Process, settings: SchedulerOptions
 ) -> tuple[SchedulerConfig, dict[str, type[Plugin]], list[Profile]]:
-    """Read what the command line names: configuration, plugin classes and profiles.
+    """Read the files of the command line: configuration, plugin classes and profiles.
 
     Raises:
         BadConfiguration: one of them cannot be used.
@@ -53,7 +53,7 @@ def read_settings(
     return config, *read_profiles(config, settings.plugins, defaults)
 
 
-async def run_scheduler(process: Process, settings: Settings) -> None:
+async def run_scheduler(process: Process, settings: SchedulerOptions) -> None:
     """Run until the process is stopped."""
     config, classes, profiles = read_settings(process, settings)
     client = await process.client(user_agent="kube-scheduler")

@@ -21,7 +21,7 @@ from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.wire.scalars import format_duration
 from nominee.scheduler.framework.columns import Rows
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.instrumentation import PluginObserver, Verdicts
+from nominee.scheduler.framework.instrumentation import Verdicts
 from nominee.scheduler.framework.interface import NodeStatuses, PostFilterResult, PreFilterResult, Status
 from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.snapshot import Snapshot
@@ -57,13 +57,13 @@ class _Own:
 
 
 def results_of(state: CycleState) -> Results | None:
-    """Return what was recorded in the attempt; None in a dry run."""
+    """Return the results recorded in the attempt; None in a dry run."""
     own = state.get(STATE_KEY)
     return None if own is None else cast("_Own", own).results
 
 
-class ResultRecorder(PluginObserver):
-    """Records the answers of one framework's plugins in the attempt's state."""
+class ResultRecorder:
+    """Records the answers of one framework's plugins in the attempt's state; see `PluginHooks`."""
 
     def __init__(self, framework: Framework) -> None:
         self._framework = framework
@@ -76,6 +76,7 @@ class ResultRecorder(PluginObserver):
         status: Status | None,
         seconds: float,
     ) -> None:
+        """Record a PreFilter, which is an attempt's first plugin."""
         if state.get(STATE_KEY) is None:
             state.write(STATE_KEY, _Own())
         results = results_of(state)
@@ -115,6 +116,7 @@ class ResultRecorder(PluginObserver):
                 results.filter[node.name] = texts
 
     def node_filtered(self, state: CycleState, node: NodeInfo, status: Status | None) -> None:
+        """Record for one node the plugins up to the first one that rejects it."""
         results = results_of(state)
         if results is None:
             return
@@ -174,6 +176,7 @@ class ResultRecorder(PluginObserver):
         rows: NDArray[np.intp],
         scores: dict[str, NDArray[np.int64]],
     ) -> None:
+        """Record the weighted scores of all plugins."""
         results = results_of(state)
         if results is None:
             return

@@ -8,25 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nominee.scheduler.framework.columns import Rows
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.instrumentation import PluginObserver, PointHook, PointHooks
-from nominee.scheduler.framework.interface import (
-    Code,
-    FilterPlugin,
-    NodeStatuses,
-    PostFilterResult,
-    PreFilterResult,
-    Status,
-)
+from nominee.scheduler.framework.instrumentation import PointHook, PointHooks, status_of
+from nominee.scheduler.framework.interface import Code, FilterPlugin, Status
 from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.snapshot import Snapshot
-from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.shell.durations import Durations, Series
 
 SUCCESS: Final = Code.Success.name
@@ -107,21 +100,33 @@ class PointTimer:
             self._seconds.of("PreBind", SUCCESS, self._profile).observe(0.0)
 
 
-class PluginTimer(PluginObserver):
-    """Durations of each plugin; `series` gives the one of a plugin, extension point and status."""
+class PluginTimer:
+    """Durations of each plugin; `series` gives the one of a plugin, extension point and status.
+
+    Its attributes are hooks; see `PluginHooks`.
+    """
 
     def __init__(self, series: Callable[[str, str, str], Series]) -> None:
         self._series = series
+        self.pre_filter = self._timer("PreFilter")
+        self.filter_node = self._timer("Filter")
+        self.post_filter = self._timer("PostFilter")
+        self.pre_score = self._timer("PreScore")
+        self.normalize = self._timer("ScoreExtensionNormalize")
+        self.reserve = self._timer("Reserve")
+        self.unreserve = self._timer("Unreserve")
+        self.permit = self._timer("Permit")
+        self.pre_bind_pre_flight = self._timer("PreBindPreFlight")
+        self.pre_bind = self._timer("PreBind")
+        self.bind = self._timer("Bind")
+        self.post_bind = self._timer("PostBind")
 
-    def pre_filter(
-        self,
-        state: CycleState,
-        plugin: str,
-        result: PreFilterResult | None,
-        status: Status | None,
-        seconds: float,
-    ) -> None:
-        self._series(plugin, "PreFilter", _code_name(status)).observe(seconds)
+    def _timer(self, point: str) -> Callable[..., None]:
+        def observe(state: CycleState, plugin: str, *answer: Any) -> None:
+            status, seconds = status_of(answer), answer[-1]
+            self._series(plugin, point, _code_name(status)).observe(seconds)
+
+        return observe
 
     def pre_filter_extension(
         self, state: CycleState, plugin: str, point: str, status: Status | None, seconds: float
@@ -138,6 +143,7 @@ class PluginTimer(PluginObserver):
         mask: NDArray[np.bool_] | None,
         seconds: float,
     ) -> None:
+        """Observe the mean of a Filter of many nodes for each of them."""
         size = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         each = seconds / max(size, 1)
         passed = size if mask is None else int(np.count_nonzero(mask))
@@ -150,25 +156,6 @@ class PluginTimer(PluginObserver):
             for status, count in zip(statuses, counts, strict=True):
                 self._series(plugin.name, "Filter", status.code.name).observe(each, count)
 
-    def filter_node(
-        self, state: CycleState, plugin: str, node: NodeInfo, status: Status | None, seconds: float
-    ) -> None:
-        self._series(plugin, "Filter", _code_name(status)).observe(seconds)
-
-    def post_filter(
-        self,
-        state: CycleState,
-        plugin: str,
-        statuses: NodeStatuses,
-        result: PostFilterResult | None,
-        status: Status | None,
-        seconds: float,
-    ) -> None:
-        self._series(plugin, "PostFilter", _code_name(status)).observe(seconds)
-
-    def pre_score(self, state: CycleState, plugin: str, status: Status | None, seconds: float) -> None:
-        self._series(plugin, "PreScore", _code_name(status)).observe(seconds)
-
     def score(
         self,
         state: CycleState,
@@ -179,38 +166,3 @@ class PluginTimer(PluginObserver):
         seconds: float,
     ) -> None:
         self._series(plugin, "Score", SUCCESS).observe(seconds / max(len(rows), 1), len(rows))
-
-    def normalize(self, state: CycleState, plugin: str, seconds: float) -> None:
-        self._series(plugin, "ScoreExtensionNormalize", SUCCESS).observe(seconds)
-
-    def reserve(
-        self, state: CycleState, plugin: str, node_name: str, status: Status | None, seconds: float
-    ) -> None:
-        self._series(plugin, "Reserve", _code_name(status)).observe(seconds)
-
-    def unreserve(self, state: CycleState, plugin: str, seconds: float) -> None:
-        self._series(plugin, "Unreserve", SUCCESS).observe(seconds)
-
-    def permit(
-        self,
-        state: CycleState,
-        plugin: str,
-        status: Status | None,
-        timeout_seconds: float,
-        seconds: float,
-    ) -> None:
-        self._series(plugin, "Permit", _code_name(status)).observe(seconds)
-
-    def pre_bind_pre_flight(
-        self, state: CycleState, plugin: str, status: Status | None, seconds: float
-    ) -> None:
-        self._series(plugin, "PreBindPreFlight", _code_name(status)).observe(seconds)
-
-    def pre_bind(self, state: CycleState, plugin: str, status: Status | None, seconds: float) -> None:
-        self._series(plugin, "PreBind", _code_name(status)).observe(seconds)
-
-    def bind(self, state: CycleState, plugin: str, status: Status | None, seconds: float) -> None:
-        self._series(plugin, "Bind", _code_name(status)).observe(seconds)
-
-    def post_bind(self, state: CycleState, plugin: str, seconds: float) -> None:
-        self._series(plugin, "PostBind", SUCCESS).observe(seconds)

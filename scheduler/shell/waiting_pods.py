@@ -35,22 +35,14 @@ class WaitingPod:
         preemptors: frozenset[str] = frozenset(),
     ) -> None:
         now = clock.monotonic()
-        self._pod = pod
-        self._node_name = node_name
+        self.pod = pod
+        self.node_name = node_name
         self._clock = clock
         self._preemptors = preemptors - timeouts.keys()
         self._timeouts = dict(timeouts)
         self._deadlines = {plugin: now + seconds for plugin, seconds in timeouts.items()}
         self._status: Status | None = None
         self._decided = anyio.Event()
-
-    @property
-    def pod(self) -> PodInfo:
-        return self._pod
-
-    @property
-    def node_name(self) -> str:
-        return self._node_name
 
     def pending_plugins(self) -> Iterable[str]:
         """Return the plugins that have not allowed the pod yet."""
@@ -101,16 +93,8 @@ class PreBinding:
     def __init__(self, pod: PodInfo, node_name: str) -> None:
         self.scope = anyio.CancelScope()
         self.message = ""
-        self._pod = pod
-        self._node_name = node_name
-
-    @property
-    def pod(self) -> PodInfo:
-        return self._pod
-
-    @property
-    def node_name(self) -> str:
-        return self._node_name
+        self.pod = pod
+        self.node_name = node_name
 
     def pending_plugins(self) -> Iterable[str]:
         """Return nothing: Permit is over."""
@@ -120,7 +104,7 @@ class PreBinding:
         """Do nothing: Permit is over."""
 
     def reject(self, plugin: str, message: str) -> bool:
-        """Stop the binding; `message` is what the plugin does to it (preempted)."""
+        """Stop the binding; `message` is the plugin's action (preempted)."""
         if not self.message:
             self.message = f"{message} by {plugin}"
             self.scope.cancel()

@@ -200,7 +200,7 @@ def build(
     )
     deps = SchedulerDeps(
         client=client,
-        performer=Performer(client, clock),
+        performer=Performer(client, clock, dispatcher.clear_nomination),
         clock=clock,
         queue_now=base.now,
         rng=process.rng,

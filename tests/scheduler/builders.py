@@ -13,6 +13,7 @@ from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import codec
 from nominee.scheduler.framework.cache import Cache
 from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.environment import Environment
 from nominee.scheduler.framework.interface import (
     BindPlugin,
     ClusterEventWithHint,
@@ -28,7 +29,7 @@ from nominee.scheduler.framework.interface import (
 )
 from nominee.scheduler.framework.nominator import Nominator
 from nominee.scheduler.framework.profile import Enabled, Profile, expand_multi_point
-from nominee.scheduler.framework.runtime import Environment, Framework
+from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins import registry
@@ -132,7 +133,7 @@ class Desk:
 
     def add_nodes(self, *nodes: core.Node) -> None:
         for each in nodes:
-            self.cache.add_node(each)
+            self.cache.put_node(each)
 
 
 def desk(

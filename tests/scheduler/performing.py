@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
+from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
 from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.shell.binding_plugins import BindingPlugins
 from nominee.scheduler.shell.perform import Performer
 
 
-def performer(framework: Framework) -> Performer:
-    return Performer(cast("Client", framework.environment.client), framework.clock)
+def _not_cleared(pod: core.Pod) -> None:
+    raise AssertionError(f"{pod.metadata.name}: no nomination is to be cleared")
+
+
+def performer(framework: Framework, clear_nomination: Callable[[core.Pod], None] = _not_cleared) -> Performer:
+    return Performer(cast("Client", framework.environment.client), framework.clock, clear_nomination)
 
 
 def binding_plugins(framework: Framework) -> BindingPlugins:

@@ -96,7 +96,7 @@ def test_calls_on_the_queue(case: dict[str, Any]) -> None:
     elif old is None:
         handlers.node_added(new, 0.0)
     elif new is None:
-        cache.add_node(old)
+        cache.put_node(old)
         handlers.node_deleted(old, stale, 0.0)
     else:
         handlers.node_updated(old, new, 0.0)

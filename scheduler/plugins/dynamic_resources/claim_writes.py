@@ -1,4 +1,4 @@
-"""Return the writes of DynamicResources as data: what is written when a pod is bound or sent back.
+"""Return the writes of DynamicResources as data, for a pod that is bound or sent back.
 
 Source: kube-scheduler 1.36, DynamicResources.bindClaim. Every write is repeated while the API server cannot
 be reached, and a few times on a conflict with another writer's.
@@ -84,7 +84,7 @@ class ClaimWriter:
         return (yield from _update(claim, "status", what))
 
     def create(self, claim: Claim) -> IoSteps[Claim]:
-        """Create the claim for extended resources, without what is set in this process only."""
+        """Create the claim for extended resources, without the parts that only this process has."""
         new = _copy(claim)
         new.ClearField("status")
         new.metadata.ClearField("name")
@@ -160,7 +160,7 @@ def _unless_conflict(claim: Claim, once: Callable[[Claim], IoSteps[Claim]]) -> I
 
 
 def _update(claim: Claim, subresource: str, what: str) -> IoSteps[Claim]:
-    """Replace the claim; the error of a refused write says what it was for.
+    """Replace the claim; the error of a refused write names its purpose.
 
     Shielded: of a write whose answer is not awaited it would not be known whether the devices are in use.
     """

@@ -72,7 +72,7 @@ def existing_claim(pod: core.Pod, claims: Iterable[Claim]) -> Claim | None:
 
 
 def claim_for_node(template: Claim, asked: Iterable[Asked], allocatable: Iterable[str]) -> Claim | None:
-    """Return the claim with what the node lacks a device plugin for; None when it lacks nothing."""
+    """Return the claim for resources that no device plugin of the node has; None: it lacks nothing."""
     plugged = set(allocatable)
     wanted = [one for one in asked if one.resource not in plugged]
     if not wanted:

@@ -1,4 +1,4 @@
-"""PreFilter and Filter of DynamicResources: what the claims need, and whether one node has it."""
+"""PreFilter and Filter of DynamicResources: the needs of the claims, and whether one node has them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TIMEOUT_IS_ERROR = Version(1, 36)  # to be tried again after backoff: no event 
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ClaimOptions:
     """Gates and arguments. Times are seconds; a filter time-out of 0 means no limit."""
 
     features: Features
@@ -59,7 +59,7 @@ def failed(text: str) -> Status:
 class Filtering:
     """The PreFilter and Filter of DynamicResources."""
 
-    def __init__(self, handle: Handle, manager: DeviceManager, settings: Settings) -> None:
+    def __init__(self, handle: Handle, manager: DeviceManager, settings: ClaimOptions) -> None:
         self._handle = handle
         self._manager = manager
         self._settings = settings

@@ -10,11 +10,11 @@ from google.protobuf.message import Message
 from nominee.machinery.api.pb import core, devices
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.dynamic_resources.pod_claims import ClaimError, claims_of, is_allocated
@@ -23,7 +23,7 @@ from nominee.scheduler.plugins.dynamic_resources.tracker import ClaimTracker
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """What matters of a claim's change. `freed`: its devices are free again."""
+    """The relevant part of a claim's change. `freed`: its devices are free again."""
 
     old: Message | None = None
     new: Message | None = None
@@ -63,13 +63,12 @@ class Hints:
         """Return the events that may make a pod with claims schedulable."""
         changed = ActionType.Add | ActionType.Update
         on_node = ActionType.Add | ActionType.UpdateNodeAllocatable | ActionType.UpdateNodeLabel
-        claim_made = ClusterEvent(EventResource.Pod, ActionType.UpdatePodGeneratedResourceClaim)
         return (
-            ClusterEventWithHint(ClusterEvent(EventResource.Node, on_node)),
-            ClusterEventWithHint(ClusterEvent(EventResource.ResourceClaim, changed), self.after_claim_change),
-            ClusterEventWithHint(claim_made, self.after_claim_made),
-            ClusterEventWithHint(ClusterEvent(EventResource.DeviceClass, changed)),
-            ClusterEventWithHint(ClusterEvent(EventResource.ResourceSlice, changed)),
+            on(EventResource.Node, on_node),
+            on(EventResource.ResourceClaim, changed, self.after_claim_change),
+            on(EventResource.Pod, ActionType.UpdatePodGeneratedResourceClaim, self.after_claim_made),
+            on(EventResource.DeviceClass, changed),
+            on(EventResource.ResourceSlice, changed),
         )
 
     def after_claim_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:

@@ -45,8 +45,8 @@ from nominee.scheduler.plugins.dynamic_resources.claim_writes import ClaimWriter
 from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import Features
 from nominee.scheduler.plugins.dynamic_resources.filtering import (
     NAME,
+    ClaimOptions,
     Filtering,
-    Settings,
     failed,
     unschedulable,
 )
@@ -96,7 +96,7 @@ class DynamicResources(
         self._enabled = gates.enabled("DynamicResourceAllocation")
         ready = gates.enabled("DRADeviceBindingConditions") and gates.enabled("DRAResourceClaimDeviceStatus")
         timeouts = arguments.read(args, gates)
-        self._settings = Settings(
+        self._settings = ClaimOptions(
             Features(
                 admin_access=gates.enabled("DRAAdminAccess"),
                 prioritized_list=gates.enabled("DRAPrioritizedList"),
@@ -255,7 +255,7 @@ class DynamicResources(
                 self._claims.restore(claim.metadata.name, claim.metadata.namespace)
 
     def after_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> IoSteps[None]:
-        """Take back what PreBind has written; what fails is tried again when the pod is scheduled again."""
+        """Take back the writes of PreBind; one that fails is tried again when the pod is scheduled again."""
         known = self._known(state)
         if known is None:
             return
@@ -361,7 +361,7 @@ class DynamicResources(
         return found is not None and found.status.allocation.devices == claim.status.allocation.devices
 
     def _newest(self, claim: Claim) -> Claim:
-        """Return the claim without what only its gang assumes of it; with it, if that is written."""
+        """Return the claim without the assumptions of its gang; with them, once they are written."""
         name, namespace = claim.metadata.name, claim.metadata.namespace
         found = self._claims.get(name, namespace)
         if found is None or found.metadata.uid != claim.metadata.uid:

@@ -34,7 +34,7 @@ class OnNode:
 
 @dataclass(slots=True)
 class ClaimsState:
-    """Shared by clones of the cycle's state: no pod on any node changes what is true of claims."""
+    """The claims of a cycle, shared by clones of its state: no pod on any node changes them."""
 
     claims: list[Claim] = field(default_factory=list)  # the one for extended resources comes last
     has_extended: bool = False

@@ -39,7 +39,7 @@ _ZERO = Quantity()
 
 @dataclass(frozen=True, slots=True)
 class _Usage:
-    """What one claim has: whole devices, and shares of devices with the capacity taken."""
+    """The devices of one claim: whole ones, and shares of devices with the capacity taken."""
 
     whole: tuple[DeviceId, ...] = ()
     shares: tuple[tuple[DeviceId, Amounts], ...] = ()
@@ -74,7 +74,7 @@ class _Flight:
 
 
 class Usage:
-    """The sum of what claims have, kept up by adding and taking away."""
+    """The sum of the claims' devices, kept up by adding and taking away."""
 
     def __init__(self) -> None:
         self._counts: dict[DeviceId, int] = {}  # more than one claim after a mistake of another writer
@@ -133,7 +133,7 @@ class ClaimTracker:
         return [self._over(claim) for claim in found] if self._assumed else found
 
     def allocated(self) -> AllocatedState:
-        """Return what is in use now; it changes with the tracker, so no cycle may outlast a change."""
+        """Return the devices in use now; it changes with the tracker, so no cycle may outlast a change."""
         if not self._is_notified:
             self._read_all()
         return self._usage.state
@@ -191,7 +191,7 @@ class ClaimTracker:
         self._believe(key_of(claim), claim)
 
     def restore(self, name: str, namespace: str) -> None:
-        """Use what the watch shows again; harmless when nothing was assumed."""
+        """Use the watched claim again; harmless when nothing was assumed."""
         key = ObjectKey(namespace, name)
         if self._assumed.pop(key, None) is None:
             return
@@ -227,7 +227,7 @@ class ClaimTracker:
             self._usage.add(new)
 
     def _read_all(self) -> None:
-        """Read again what has changed, for listers that report no changes."""
+        """Read the changed claims again, for listers that report no changes."""
         now = getattr(self._lister, "changes", None)
         if now is not None and now == self._read_at:
             return

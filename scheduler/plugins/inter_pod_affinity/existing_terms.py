@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from nominee.scheduler.framework.affinity_terms import AffinityTerm, PodTerms
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.inter_pod_affinity.change_follower import ChangeFollower
 from nominee.scheduler.plugins.inter_pod_affinity.node_counts import NodeCounts
 
 HARD: Final = 0  # in place of the weight of a required affinity term, which the profile's arguments give
@@ -72,36 +73,17 @@ def _places_of(term: AffinityTerm) -> Iterator[_Place | None]:
         yield namespace, term.one_label
 
 
-class ExistingTerms:
+class ExistingTerms(ChangeFollower):
     """A companion of a snapshot; `follow` it before use.
 
     `anti` has the required anti-affinity terms, `scored` the ones that count in scores, by weight: `HARD`, or
     the weight, negative for anti-affinity.
     """
 
-    def __init__(self) -> None:
-        self._reset()
-
     def _reset(self) -> None:
         self.anti: _Group[None] = _Group()
         self.scored: _Group[int] = _Group()
         self._seen: dict[str, _Seen] = {}  # by node: terms that have been counted, by the pod's uid
-        self._position = -1
-
-    def follow(self, snapshot: Snapshot) -> None:
-        """Take in what has changed since the last time."""
-        position = snapshot.changes.position
-        if self._position == position:
-            return
-        changed = None if self._position < 0 else snapshot.changes.since(self._position)
-        if changed is None:
-            self._reset()
-            for node in snapshot.nodes:
-                self._follow_node(snapshot, node.name, node)
-        else:
-            for name in changed:
-                self._follow_node(snapshot, name, snapshot.get(name))
-        self._position = position
 
     def _follow_node(self, snapshot: Snapshot, name: str, node: NodeInfo | None) -> None:
         present: _Seen = {}

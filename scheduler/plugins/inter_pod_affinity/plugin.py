@@ -17,7 +17,12 @@ from nominee.machinery.api import kinds
 from nominee.machinery.features.gates import Version
 from nominee.scheduler.framework.affinity_terms import AffinityTerm, PodTerms
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from nominee.scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    on,
+)
 from nominee.scheduler.framework.interface import (
     MAX_NODE_SCORE,
     Code,
@@ -55,7 +60,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(slots=True)
 class _FilterState:
-    """What Filter needs. Counts are of pods, or for `existing` of terms, by topology domain."""
+    """The state of Filter. Counts are of pods, or for `existing` of terms, by topology domain."""
 
     snapshot: Snapshot
     pod: PodInfo
@@ -307,8 +312,8 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         pods = ActionType.Add | ActionType.UpdatePodLabel | ActionType.Delete
         nodes = ActionType.Add | ActionType.UpdateNodeLabel
         return (
-            ClusterEventWithHint(ClusterEvent(EventResource.Pod, pods), self._after_pod_change),
-            ClusterEventWithHint(ClusterEvent(EventResource.Node, nodes), self._after_node_change),
+            on(EventResource.Pod, pods, self._after_pod_change),
+            on(EventResource.Node, nodes, self._after_node_change),
         )
 
     _after_pod_change = staticmethod(after_pod_change)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.inter_pod_affinity.change_follower import ChangeFollower
 
 _Label = tuple[str, str]
 _Labels = frozenset[_Label]
@@ -24,38 +25,21 @@ class PodGroup:
         self.by_node: dict[str, int] = {}
 
 
-class PodGroups:
+class PodGroups(ChangeFollower):
     """A companion of a snapshot; `follow` it before use."""
-
-    def __init__(self) -> None:
-        self._reset()
 
     def _reset(self) -> None:
         self._namespaces: set[str] = set()
         # All groups of a namespace (None), and those with a label: small ones are found without the others.
         self._with: dict[tuple[str, _Label | None], dict[_Labels, PodGroup]] = {}
         self._seen: dict[str, dict[str, PodInfo]] = {}  # by node: pods that have been counted, by uid
-        self._position = -1
 
     def within(self, namespaces: Iterable[str] | None, label: _Label | None) -> Iterator[PodGroup]:
         """Yield the groups of some namespaces (None: of all) that have a label."""
         for namespace in self._namespaces if namespaces is None else namespaces:
             yield from self._with.get((namespace, label), {}).values()
 
-    def follow(self, snapshot: Snapshot) -> None:
-        """Take in what has changed since the last time."""
-        position = snapshot.changes.position
-        if self._position == position:
-            return
-        changed = None if self._position < 0 else snapshot.changes.since(self._position)
-        if changed is None:
-            self._reset()
-            changed = set(snapshot.row_of)
-        for name in changed:
-            self._follow_node(name, snapshot.get(name))
-        self._position = position
-
-    def _follow_node(self, name: str, node: NodeInfo | None) -> None:
+    def _follow_node(self, snapshot: Snapshot, name: str, node: NodeInfo | None) -> None:
         present = {} if node is None else node.pods.copy()
         former = self._seen.get(name, {})
         for uid, pod in former.items():

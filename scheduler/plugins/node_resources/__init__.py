@@ -1,4 +1,4 @@
-"""NodeResourcesFit and NodeResourcesBalancedAllocation: compare requests with what nodes have.
+"""NodeResourcesFit and NodeResourcesBalancedAllocation: compare requests with nodes' resources.
 
 Start at `plugin.py`: the extension points. `arguments.py` reads the plugins' arguments, `scoring.py` has the
 scoring strategies.

@@ -16,11 +16,11 @@ from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.deferred_resize import Fit, ResizePreemption, is_deferred_resize
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
@@ -223,15 +223,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             on_pod |= ActionType.UpdatePodScaleDown
         on_node = ActionType.Add | ActionType.UpdateNodeAllocatable
         found = [
-            ClusterEventWithHint(ClusterEvent(EventResource.Pod, on_pod), self._after_pod_event),
-            ClusterEventWithHint(ClusterEvent(EventResource.Node, on_node), self._after_node_change),
+            on(EventResource.Pod, on_pod, self._after_pod_event),
+            on(EventResource.Node, on_node, self._after_node_change),
         ]
         if self._resizes is not None:
-            event = ClusterEvent(EventResource.Pod, ActionType.UpdatePodScaleUp)
-            found.append(ClusterEventWithHint(event, self._after_pod_event))
+            found.append(on(EventResource.Pod, ActionType.UpdatePodScaleUp, self._after_pod_event))
         if self._devices is not None:
-            event = ClusterEvent(EventResource.DeviceClass, ActionType.Add | ActionType.Update)
-            found.append(ClusterEventWithHint(event, self._after_class_change))
+            changed = ActionType.Add | ActionType.Update
+            found.append(on(EventResource.DeviceClass, changed, self._after_class_change))
         return found
 
     def _after_class_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
@@ -276,7 +275,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return any(was.get(column, 0) != now.get(column, 0) for column, _ in pod.requests)
 
     def _scale_down_helps(self, pod: PodInfo, old: core.Pod, new: core.Pod) -> bool:
-        """Return whether the pod itself requests less, or a running one less of what the pod requests."""
+        """Return whether the pod itself requests less, or a running one less of the same resources."""
         if new.metadata.uid == pod.uid:
             return True
         if not new.spec.nodeName:
@@ -303,7 +302,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
 
 def _desired_of_others(pod: PodInfo, node: NodeInfo) -> dict[int, int]:
-    """Return by column what the node's requests have only because other pods desire it."""
+    """Return by column the node's requests that exist only because other pods desire them."""
     freed: dict[int, int] = {}
     for uid, other in node.pods.items():
         if uid == pod.uid or other.is_plain:

@@ -25,11 +25,11 @@ from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.events import (
     UNEXPECTED_AFTER,
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
@@ -177,9 +177,6 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     # Queueing
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        def on(resource: EventResource, action: ActionType, hint: Any = None) -> ClusterEventWithHint:
-            return ClusterEventWithHint(ClusterEvent(resource, action), hint)
-
         return (
             on(EventResource.CSINode, ActionType.Add),
             on(EventResource.CSINode, ActionType.Update, self._after_csi_node_updated),
@@ -229,7 +226,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
 
 class _Cycle:
-    """What was looked up during one cycle; shared by its simulations, since objects do not change in it."""
+    """The objects looked up in one cycle; shared by its simulations, since they do not change in it."""
 
     __slots__ = ("_attachments", "_handle", "_resolved")
 
@@ -288,7 +285,7 @@ class _Cycle:
                 yield found
 
     def _of_claim(self, claim: core.PersistentVolumeClaim) -> Attachable | None:
-        """Return the claim's volume, or what its class will provision; None if no CSI driver attaches it."""
+        """Return the claim's volume, or that of its class; None if no CSI driver attaches it."""
         volume = None
         if claim.spec.volumeName:
             volume = self._handle.lister(kinds.PERSISTENT_VOLUME).get(claim.spec.volumeName)
@@ -313,7 +310,7 @@ class _Cycle:
         return Attachable(provisioner, handle)
 
     def attachments(self, node_name: str) -> set[Attachable]:
-        """Return what is attached to the node, by VolumeAttachments."""
+        """Return the volumes attached to the node, by VolumeAttachments."""
         return self._all_attachments().get(node_name, set())
 
     def attachment_count(self) -> int:

@@ -210,7 +210,7 @@ class HardState:
 
 @dataclass(frozen=True, slots=True)
 class SoftDomains:
-    """One soft constraint: what a node's domain costs, by the value of its label.
+    """One soft constraint: the cost of a node's domain, by the value of its label.
 
     For host names the pods are counted node by node, whatever the label says.
     """

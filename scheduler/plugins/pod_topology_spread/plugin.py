@@ -15,11 +15,11 @@ from nominee.machinery.api.selectors import SelectorError
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     MAX_NODE_SCORE,
@@ -207,8 +207,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             ActionType.Add | ActionType.Delete | ActionType.UpdateNodeLabel | ActionType.UpdateNodeTaint
         )
         return (
-            ClusterEventWithHint(ClusterEvent(EventResource.Pod, on_pods), self._after_pod_change),
-            ClusterEventWithHint(ClusterEvent(EventResource.Node, on_nodes), self._after_node_change),
+            on(EventResource.Pod, on_pods, self._after_pod_change),
+            on(EventResource.Node, on_nodes, self._after_node_change),
         )
 
     def _after_pod_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:

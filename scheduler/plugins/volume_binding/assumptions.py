@@ -1,4 +1,4 @@
-"""Keep claims and volumes as the watch shows them, overlaid by what the scheduler has assumed.
+"""Keep claims and volumes as the watch shows them, overlaid by the scheduler's assumptions.
 
 Source: kube-scheduler 1.36, assume cache.
 """
@@ -41,7 +41,7 @@ class Assumptions(Generic[M]):
         return [self._over(obj) for obj in found] if self._assumed else found
 
     def assume(self, obj: M) -> None:
-        """Assume `obj`, a changed copy of what the watch shows, with its resourceVersion."""
+        """Assume `obj`, a changed copy of the watched object, with its resourceVersion."""
         self._assumed[key_of(obj)] = obj
 
     def restore(self, name: str, namespace: str = "") -> None:

@@ -55,8 +55,8 @@ class VolumeError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class PodClaims:
-    """A pod's claims by what has to be done for them."""
+class PodVolumeClaims:
+    """A pod's claims by the way in which they are bound."""
 
     bound: tuple[Claim, ...] = ()
     delayed: tuple[Claim, ...] = ()  # wait for the pod's node
@@ -104,7 +104,7 @@ class VolumeBinder:
                 return f"PVC {pod.namespace}/{name} was not created for pod {pod.key} (pod is not owner)"
         return ""
 
-    def claims_of(self, pod: PodInfo) -> PodClaims:
+    def claims_of(self, pod: PodInfo) -> PodVolumeClaims:
         """Return the pod's claims by how they are bound.
 
         Raises:
@@ -121,7 +121,7 @@ class VolumeBinder:
                 delayed.append(claim)
             else:
                 immediate.append(claim)
-        return PodClaims(tuple(bound), tuple(delayed), tuple(immediate))
+        return PodVolumeClaims(tuple(bound), tuple(delayed), tuple(immediate))
 
     def _delays(self, claim: Claim) -> bool:
         return delays_binding(self._handle.lister(kinds.STORAGE_CLASS).get(class_of(claim)))
@@ -145,8 +145,8 @@ class VolumeBinder:
             key = f"{claim.metadata.namespace}/{claim.metadata.name}"
             raise VolumeError(f"error creating internal label selector for claim: {key}: {error}") from None
 
-    def find(self, claims: PodClaims, node: NodeInfo) -> tuple[NodeVolumes, list[str]]:
-        """Return what to bind and provision on the node, or the reasons why it is rejected.
+    def find(self, claims: PodVolumeClaims, node: NodeInfo) -> tuple[NodeVolumes, list[str]]:
+        """Return the volumes to bind and provision on the node, or the reasons why it is rejected.
 
         Raises:
             VolumeError: a claim cannot be checked.

@@ -20,11 +20,11 @@ from nominee.machinery.scheduling.volume_matching import SELECTED_NODE, class_of
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.events import (
     ActionType,
-    ClusterEvent,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     expect,
+    on,
 )
 from nominee.scheduler.framework.interface import (
     Code,
@@ -46,7 +46,7 @@ from nominee.scheduler.plugins.node_affinity import row_count, selector_mask
 from nominee.scheduler.plugins.volume_binding.binder import (
     Claim,
     NodeVolumes,
-    PodClaims,
+    PodVolumeClaims,
     Volume,
     VolumeBinder,
     VolumeError,
@@ -66,7 +66,7 @@ class _State:
 
     __slots__ = ("all_bound", "claims", "volumes")
 
-    def __init__(self, claims: PodClaims | None) -> None:
+    def __init__(self, claims: PodVolumeClaims | None) -> None:
         self.claims = claims  # None: the pod has none
         self.all_bound = claims is None
         self.volumes: NodeVolumes | None = None  # assumed at Reserve
@@ -107,7 +107,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
         state.write(_STATE, _State(claims))
         return None, None
 
-    def _claims(self, state: CycleState, pod: PodInfo) -> PodClaims:
+    def _claims(self, state: CycleState, pod: PodInfo) -> PodVolumeClaims:
         known: _State | None = state.get(_STATE)
         claims = None if known is None else known.claims
         return self.binder.claims_of(pod) if claims is None else claims
@@ -248,9 +248,6 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
     # Queueing
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        def on(resource: EventResource, action: ActionType, hint: Any = None) -> ClusterEventWithHint:
-            return ClusterEventWithHint(ClusterEvent(resource, action), hint)
-
         changed = ActionType.Add | ActionType.Update
         return (
             on(EventResource.StorageClass, changed, self._after_class_change),

@@ -10,11 +10,11 @@ import pytest
 from nominee.machinery.runtime.state_table import InvalidTransitionError
 from nominee.scheduler.attempts.states import (
     TRANSITIONS,
+    AttemptState,
     BindingPlan,
     Effect,
     Event,
     Progress,
-    State,
     next_event,
 )
 
@@ -26,22 +26,22 @@ def test_the_document_shows_the_table() -> None:
 
 
 def test_every_state_event_and_effect_is_in_the_table_and_can_be_reached() -> None:
-    assert set(TRANSITIONS) == set(State)
+    assert set(TRANSITIONS) == set(AttemptState)
     transitions = [(event, each) for row in TRANSITIONS.values() for event, each in row.items()]
     assert {event for event, _ in transitions} == set(Event)
     assert {effect for _, each in transitions for effect in each.effects} == set(Effect)
-    reached = {State.SCHEDULING}
-    for _ in State:
+    reached = {AttemptState.SCHEDULING}
+    for _ in AttemptState:
         reached |= {each.to for state in reached for each in TRANSITIONS[state].values()}
-    assert reached == set(State)
+    assert reached == set(AttemptState)
 
 
-def path(plan: BindingPlan) -> tuple[list[State], list[Effect]]:
+def path(plan: BindingPlan) -> tuple[list[AttemptState], list[Effect]]:
     """Drive a binding cycle in which every effect succeeds."""
     progress = Progress("default/p", 0.0)
     effects = [*progress.apply(Event.SCHEDULED, 0.0)]
     states = [progress.state]
-    while progress.state is not State.BOUND:
+    while progress.state is not AttemptState.BOUND:
         effects += progress.apply(next_event(progress.state, plan), 0.0)
         states.append(progress.state)
     return states, effects
@@ -50,26 +50,26 @@ def path(plan: BindingPlan) -> tuple[list[State], list[Effect]]:
 @pytest.mark.parametrize(("nominates", "waits", "has_work"), list(itertools.product((False, True), repeat=3)))
 def test_the_path_of_a_binding_cycle(nominates: bool, waits: bool, has_work: bool) -> None:
     states, effects = path(BindingPlan(nominates, waits, has_work))
-    assert states[0] is State.RESERVED
-    assert states[-2:] == [State.BINDING, State.BOUND]
-    assert (State.NOMINATED in states) == (nominates and (waits or has_work))
-    assert (State.WAITING_ON_PERMIT in states) == waits
-    assert (State.PRE_BINDING in states) == has_work
+    assert states[0] is AttemptState.RESERVED
+    assert states[-2:] == [AttemptState.BINDING, AttemptState.BOUND]
+    assert (AttemptState.NOMINATED in states) == (nominates and (waits or has_work))
+    assert (AttemptState.WAITING_ON_PERMIT in states) == waits
+    assert (AttemptState.PRE_BINDING in states) == has_work
     assert effects.count(Effect.LEAVE_FLIGHT) == 1
     left = effects.index(Effect.LEAVE_FLIGHT)
     after_permit = effects.index(Effect.PRE_BIND if has_work else Effect.BIND)
     assert left == after_permit - 1
 
 
-@pytest.mark.parametrize("state", [s for s in State if Event.FAILED in TRANSITIONS[s]])
-def test_a_failure_requeues_and_undoes_a_reservation(state: State) -> None:
+@pytest.mark.parametrize("state", [s for s in AttemptState if Event.FAILED in TRANSITIONS[s]])
+def test_a_failure_requeues_and_undoes_a_reservation(state: AttemptState) -> None:
     failed = TRANSITIONS[state][Event.FAILED]
-    assert failed.to is State.REQUEUED
-    if state is State.SCHEDULING:
+    assert failed.to is AttemptState.REQUEUED
+    if state is AttemptState.SCHEDULING:
         assert failed.effects == (Effect.REQUEUE,)
         return
     rejected = TRANSITIONS[state][Event.REJECTED]
-    assert rejected.to is State.REQUEUED
+    assert rejected.to is AttemptState.REQUEUED
     assert failed.effects == (Effect.UNRESERVE, Effect.ANNOUNCE_ROOM, Effect.REQUEUE)
     assert rejected.effects == (Effect.UNRESERVE, Effect.REQUEUE, Effect.ANNOUNCE_ROOM)
 

@@ -20,7 +20,7 @@ from nominee.scheduler.dispatch.api_calls import (
     nomination,
 )
 from nominee.scheduler.dispatch.call_queue import UNDER_WAY_MAX, CallQueue
-from nominee.scheduler.dispatch.states import State, Trigger
+from nominee.scheduler.dispatch.states import CallState, Trigger
 from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
 from tests.scheduler.builders import pod
 
@@ -74,7 +74,7 @@ def test_one_call_is_under_way_and_the_later_ones_are_merged_into_one(stage: Sta
     stage.fails("2", "n2")
     stage.fails("3")  # leaves the nomination alone: it takes over the one of the call that waited
     assert stage.calls.take() == []
-    assert stage.calls.state("uid-p") is State.FOLLOWED
+    assert stage.calls.state("uid-p") is CallState.FOLLOWED
     assert stage.calls.finish([Outcome(first, Trigger.WRITTEN, shown(revision=2, nominated="n1"))]) == []
     second = stage.take()
     assert (second.message, second.node_name) == ("3", "n2")
@@ -153,6 +153,51 @@ def test_a_clearing_is_written_after_a_nomination_whose_response_was_lost(stage:
     stage.calls.finish([Outcome(second, Trigger.WRITTEN, shown(revision=3))])
     stage.fails("3", "")
     assert "nominatedNodeName" not in stage.patch(stage.take())
+
+
+@pytest.mark.parametrize("is_under_way", [False, True])
+def test_a_cleared_nomination_does_not_count_and_keeps_the_condition(
+    stage: Stage, is_under_way: bool
+) -> None:
+    """The failure of the pod is still written, by the call that waits or by the one that is made again."""
+    stage.fails("1", "n1")
+    first = stage.take() if is_under_way else None
+    [renominated] = stage.calls.clear_nomination(shown())
+    assert renominated == Renominated(shown(nominated="n1"), shown())
+    assert stage.calls.cached(key_of(shown())) == shown()
+    if first is not None:
+        assert stage.calls.finish([Outcome(first, Trigger.UNREACHABLE)]) == []
+    call = stage.take()
+    assert (call.purpose, call.message, call.node_name) == (Purpose.STATUS, "1", "")
+    assert call.number == 2
+    assert stage.patch(call)["conditions"]
+
+
+def test_a_clearing_alone_is_reported_if_it_is_lost(stage: Stage) -> None:
+    stage.show(shown(nominated="n1"))
+    stage.calls.clear_nomination(shown(nominated="n1"))
+    call = stage.take()
+    assert (call.purpose, stage.patch(call)) == (Purpose.CLEAR, {"nominatedNodeName": None})
+    outcome = Outcome(call, Trigger.FAILED)
+    again = Renominated(shown(), shown(nominated="n1"))
+    assert stage.calls.finish([outcome]) == [Lost(outcome), again, Released("uid-p")]
+
+
+def test_a_binding_does_not_write_the_condition_of_an_earlier_failure(stage: Stage) -> None:
+    stage.fails("1")
+    stage.calls.decide(nomination(shown(), "n1"))
+    assert stage.patch(stage.take()) == {"nominatedNodeName": "n1"}
+
+
+@pytest.mark.parametrize("is_recreated", [False, True])
+def test_no_nomination_of_a_deleted_pod_is_cleared(stage: Stage, is_recreated: bool) -> None:
+    stage.pods.clear()
+    if is_recreated:
+        other = shown()
+        other.metadata.uid = "uid-other"
+        stage.show(other)
+    assert stage.calls.clear_nomination(shown(nominated="n1")) == []
+    assert stage.calls.take() == []
 
 
 def test_a_call_is_compared_with_our_last_write_if_the_watch_is_behind(stage: Stage) -> None:

@@ -24,7 +24,7 @@ from nominee.scheduler.dispatch.api_calls import (
     Renominated,
 )
 from nominee.scheduler.dispatch.call_queue import CallQueue
-from nominee.scheduler.dispatch.states import State, Trigger
+from nominee.scheduler.dispatch.states import CallState, Trigger
 from nominee.scheduler.event_handlers import EventHandlers
 from nominee.scheduler.failure import requeue_failed
 from nominee.scheduler.framework.cache import Cache
@@ -206,6 +206,16 @@ class CallMachine(RuleBasedStateMachine):
             self.take()
 
     @rule(name=NAMES)
+    def clear(self, name: str) -> None:
+        """A preemption takes the pod's nominated node."""
+        found = self.watched.get(ObjectKey("default", name))
+        if found is None or not self.nominator.node_of(found.metadata.uid):
+            return
+        self.decisions += 1
+        self.decided[found.metadata.uid] = Decision("", self.decisions)
+        self.carry_out(self.calls.clear_nomination(found))
+
+    @rule(name=NAMES)
     def wait(self, name: str) -> None:
         """A binding waits for the pod's calls."""
         found = self.watched.get(ObjectKey("default", name))
@@ -263,7 +273,7 @@ class CallMachine(RuleBasedStateMachine):
         for sent, result in ended:
             self.sent.remove(sent)
             uid, call = sent.call.uid, sent.call
-            is_last = self.calls.state(uid) is State.UNDER_WAY
+            is_last = self.calls.state(uid) is CallState.UNDER_WAY
             if result is Trigger.UNREACHABLE and not (is_last and uid in self.awaited):
                 continue
             decision = self.decided.get(uid)
@@ -300,7 +310,7 @@ class CallMachine(RuleBasedStateMachine):
 
     @invariant()
     def who_waits_has_something_to_wait_for(self) -> None:
-        assert all(self.calls.state(uid) is not State.NONE for uid in self.awaited)
+        assert all(self.calls.state(uid) is not CallState.NONE for uid in self.awaited)
 
     @invariant()
     def a_decision_counts_until_the_watch_shows_it_or_it_is_lost(self) -> None:

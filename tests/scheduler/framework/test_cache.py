@@ -26,11 +26,10 @@ def bound(info: PodInfo, to: str) -> PodInfo:
 
 def test_an_assumed_pod_counts_and_is_confirmed() -> None:
     cache = Cache()
-    cache.add_node(node("n1"))
+    cache.put_node(node("n1"))
     cache.assume_pod(pod("a"), "n1")
     assert requested(cache, "n1") == 1000
     assert cache.is_assumed("uid-a")
-    cache.finish_binding(pod("a"))
     cache.add_pod(bound(pod("a"), "n1"))
     assert requested(cache, "n1") == 1000
     assert not cache.is_assumed("uid-a")
@@ -38,7 +37,7 @@ def test_an_assumed_pod_counts_and_is_confirmed() -> None:
 
 def test_a_forgotten_pod_does_not_count() -> None:
     cache = Cache()
-    cache.add_node(node("n1"))
+    cache.put_node(node("n1"))
     cache.assume_pod(pod("a"), "n1")
     cache.forget_pod(pod("a"))
     cache.forget_pod(pod("a"))  # deleted meanwhile: nothing to do
@@ -47,8 +46,8 @@ def test_a_forgotten_pod_does_not_count() -> None:
 
 def test_a_pod_bound_elsewhere_than_assumed_moves() -> None:
     cache = Cache()
-    cache.add_node(node("n1"))
-    cache.add_node(node("n2"))
+    cache.put_node(node("n1"))
+    cache.put_node(node("n2"))
     cache.assume_pod(pod("a"), "n1")
     cache.add_pod(bound(pod("a"), "n2"))
     assert (requested(cache, "n1"), requested(cache, "n2")) == (0, 1000)
@@ -57,7 +56,7 @@ def test_a_pod_bound_elsewhere_than_assumed_moves() -> None:
 
 def test_what_does_not_fit_is_rejected() -> None:
     cache = Cache()
-    cache.add_node(node("n1"))
+    cache.put_node(node("n1"))
     cache.add_pod(pod("a", on="n1"))
     with pytest.raises(CacheError, match="already in added state"):
         cache.add_pod(pod("a", on="n1"))
@@ -79,7 +78,7 @@ def test_a_node_of_which_only_pods_are_known_is_not_offered() -> None:
     cache.update_snapshot(snapshot)
     assert len(snapshot) == 0
     assert cache.get_node("ghost") is None
-    cache.add_node(node("ghost"))
+    cache.put_node(node("ghost"))
     cache.update_snapshot(snapshot)
     assert requested(cache, "ghost") == 1000
     cache.remove_node("ghost")
@@ -93,7 +92,7 @@ def test_a_node_of_which_only_pods_are_known_is_not_offered() -> None:
 def test_a_snapshot_costs_by_what_changed() -> None:
     cache, snapshot = Cache(), Snapshot()
     for i in range(50):
-        cache.add_node(node(f"n{i}"))
+        cache.put_node(node(f"n{i}"))
     cache.update_snapshot(snapshot)
     untouched = [snapshot.get(f"n{i}") for i in range(50) if i != 7]
     cache.assume_pod(pod("a"), "n7")
@@ -109,7 +108,7 @@ def test_an_image_is_counted_over_all_nodes() -> None:
     for name in ("n1", "n2"):
         with_image = node(name)
         with_image.status.images.add(names=["web:1", "web@sha256:x"], sizeBytes=100)
-        cache.add_node(with_image)
+        cache.put_node(with_image)
     first = cache.get_node("n1")
     assert first is not None
     assert first.images["web:1"].nodes == {"n1", "n2"}

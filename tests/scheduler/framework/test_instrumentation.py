@@ -12,7 +12,7 @@ import pytest
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.scheduler.framework.algorithm import find_feasible, prioritize
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.instrumentation import FAILED, PluginObserver, PointHooks, hooks_of
+from nominee.scheduler.framework.instrumentation import FAILED, PointHooks, hooks_of
 from nominee.scheduler.framework.interface import Code, FilterError, FilterPlugin, PostBindPlugin, Status
 from nominee.scheduler.framework.plugin_hooks import PluginHooks
 from nominee.scheduler.framework.runtime import Framework
@@ -78,7 +78,7 @@ async def test_without_hooks_the_clock_is_not_read() -> None:
     await attempt(ready(NoClock()).framework, CycleState())
 
 
-class Calls(PluginObserver):
+class Calls:
     """Counts the calls of each method and keeps the last arguments of one."""
 
     counts: Counter[str]
@@ -120,7 +120,7 @@ async def test_a_hook_sees_the_plugins_answer_and_duration() -> None:
             clock.set(clock.now() + 2.0)
             return super().permit(state, pod, node_name)
 
-    class Observer(PluginObserver):
+    class Observer:
         def permit(
             self,
             state: CycleState,

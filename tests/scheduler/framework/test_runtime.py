@@ -33,8 +33,9 @@ from nominee.scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
+from nominee.scheduler.framework.plugin_set import PluginConfigError
 from nominee.scheduler.framework.profile import Profile
-from nominee.scheduler.framework.runtime import Framework, PluginConfigError, ScoreError
+from nominee.scheduler.framework.runtime import Framework, ScoreError
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.registry import IN_TREE
 from tests.scheduler.builders import UNREAD, Desk, Scripted, desk, node, pod

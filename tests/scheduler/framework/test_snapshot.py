@@ -44,7 +44,7 @@ def picture(snapshot: Snapshot) -> dict[str, Any]:
         "allocatable": [snapshot.allocatable_of(r).tolist() for r in range(resources)],
         "requested": [snapshot.requested_of(r).tolist() for r in range(resources)],
         "free": [snapshot.free_of(r).tolist() for r in range(resources)],
-        "nonzero": snapshot.nonzero_requested.tolist(),
+        "nonzero": [snapshot.nonzero_of(r).tolist() for r in (0, 1)],
         "pods_free": snapshot.pods_free.tolist(),
         "unschedulable": snapshot.unschedulable.tolist(),
         "counts": (snapshot.unschedulable_count, snapshot.tainted_count, snapshot.image_count),
@@ -84,10 +84,7 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(data=st.data(), name=st.sampled_from(NODES))
     def set_node(self, data: st.DataObject, name: str) -> None:
         node = read_node(data.draw(node_documents(name)))
-        if name in self.nodes:
-            self.cache.update_node(node)
-        else:
-            self.cache.add_node(node)
+        self.cache.put_node(node)
         self.nodes[name] = node
 
     @precondition(lambda self: self.nodes)
@@ -136,7 +133,6 @@ class CacheMachine(RuleBasedStateMachine):
         bound.CopyFrom(pod.pod)
         bound.spec.nodeName = "n0" if elsewhere else node
         info = PodInfo(bound)
-        self.cache.finish_binding(pod)
         self.cache.add_pod(info)
         self.bound[info.uid] = info
 
@@ -232,6 +228,6 @@ def test_zones_take_turns() -> None:
         node = core.Node()
         node.metadata.name = name
         node.metadata.labels["topology.kubernetes.io/zone"] = zone
-        cache.add_node(node)
+        cache.put_node(node)
     cache.update_snapshot(snapshot)
     assert [node.name for node in snapshot.nodes] == ["a1", "b1", "c1", "a2", "b2"]

@@ -15,10 +15,11 @@ from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.scheduler.framework.cache import Cache
 from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.environment import Environment
 from nominee.scheduler.framework.interface import FilterPlugin
 from nominee.scheduler.framework.nominator import Nominator
 from nominee.scheduler.framework.profile import ExtensionPoint, Profile
-from nominee.scheduler.framework.runtime import Environment, Framework
+from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.registry import DEFAULT_PLUGINS, IN_TREE, default_profile
@@ -65,7 +66,7 @@ def framework_of(
 ) -> Framework:
     cache, snapshot = Cache(), Snapshot()
     for node in nodes:
-        cache.add_node(node)
+        cache.put_node(node)
     for pod in pods:
         cache.add_pod(PodInfo(pod))
     cache.update_snapshot(snapshot)

@@ -63,7 +63,7 @@ def test_a_device_plugin_that_has_it_is_used() -> None:
     stage = Stage(GPUS, S1)
     plugged = node("n2")
     plugged.status.allocatable["example.com/gpu"].string = "4"
-    stage.desk.cache.update_node(plugged)
+    stage.desk.cache.put_node(plugged)
     stage.desk.cache.update_snapshot(stage.framework.snapshot)
     who = asking()
     assert stage.feasible(who) == ["n1", "n2"]

@@ -18,10 +18,11 @@ from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import codec
 from nominee.scheduler.framework.cache import Cache
 from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.environment import Environment
 from nominee.scheduler.framework.interface import Status
 from nominee.scheduler.framework.nominator import Nominator
 from nominee.scheduler.framework.profile import ArgumentError, Profile
-from nominee.scheduler.framework.runtime import Environment, Framework
+from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.inter_pod_affinity import InterPodAffinity
@@ -133,7 +134,7 @@ class ChangingCluster(RuleBasedStateMachine):
 
     @rule(data=st.data(), name=st.sampled_from(NODES))
     def set_node(self, data: st.DataObject, name: str) -> None:
-        self.cache.add_node(data.draw(affinity_model.nodes(name)))
+        self.cache.put_node(data.draw(affinity_model.nodes(name)))
         self.nodes.add(name)
 
     @rule(data=st.data())
@@ -193,7 +194,7 @@ def test_pods_that_come_and_go_in_a_simulation(data: st.DataObject) -> None:
     cache, snapshot = Cache(), Snapshot()
     placed = []
     for node in nodes:
-        cache.add_node(node)
+        cache.put_node(node)
     for index in range(data.draw(st.integers(1, 5))):
         on = data.draw(st.sampled_from(NODES[:4]))
         pod = PodInfo(data.draw(affinity_model.pods(f"p{index}", on)))
@@ -237,7 +238,7 @@ def test_forks_are_followed(data: st.DataObject) -> None:
     plugin = plugin_of(snapshot, {})
     cache = Cache()
     for name in NODES[:3]:
-        cache.add_node(data.draw(affinity_model.nodes(name)))
+        cache.put_node(data.draw(affinity_model.nodes(name)))
     cache.add_pod(PodInfo(data.draw(affinity_model.pods("p0", "n0"))))
     cache.update_snapshot(snapshot)
     pending = PodInfo(data.draw(affinity_model.pods("q")))

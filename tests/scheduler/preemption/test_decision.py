@@ -38,7 +38,7 @@ def test_victims_have_lower_priority_and_are_needed_and_enough(
     pending.spec.ClearField("nodeName")
     on = desk(without=())
     for node in nodes:
-        on.cache.add_node(node)
+        on.cache.put_node(node)
     for each in pods:
         on.cache.add_pod(PodInfo(each))
     framework, state, preemptor = on.framework, CycleState(), PodInfo(pending)

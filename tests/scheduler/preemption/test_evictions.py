@@ -16,7 +16,7 @@ from nominee.scheduler.framework.interface import Candidate, Code
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.default_preemption import DefaultPreemption
 from tests.scheduler.builders import Desk, desk, node, pod
-from tests.scheduler.performing import done
+from tests.scheduler.performing import performer
 from tests.support.fake_api import FakeApi, Request
 
 
@@ -40,6 +40,7 @@ class Stage:
         self.api.deletes_gracefully = True
         self.recorder = Recorder()
         self.activated: list[str] = []
+        self.cleared: list[tuple[str, int]] = []  # pod, requests before it
         self.desk: Desk = desk(
             without=(),
             environment={
@@ -56,7 +57,10 @@ class Stage:
         self.candidate = Candidate("n1", victims, 0)
 
     async def do(self, work: object) -> Any:
-        return await done(self.desk.framework, work)
+        return await performer(self.desk.framework, self._clear_nomination).run(work)
+
+    def _clear_nomination(self, pod: core.Pod) -> None:
+        self.cleared.append((pod.metadata.name, len(self.api.requests)))
 
     async def run(self) -> None:
         self.plugin.evictions.begin(self.preemptor)
@@ -97,14 +101,21 @@ async def test_a_terminating_victim_is_left_alone() -> None:
     assert stage.asked() == [("patch/status", "default/other"), ("delete", "default/other")]
 
 
-async def test_lower_nominations_are_cleared_first() -> None:
+@pytest.mark.parametrize(("background", "requests_before"), [(True, 0), (False, 2)])
+async def test_lower_nominations_are_cleared_by_the_dispatcher(
+    background: bool, requests_before: int
+) -> None:
+    """First in the background, last before requeueing; the evictions themselves write to the victim alone."""
     stage = Stage(pod("victim", on="n1"))
-    for name, priority in (("lower", 5), ("equal", 1000)):
-        stage.desk.nominator.add(pod(name, nominated="n1", priority=priority))
-    await stage.run()
-    assert stage.asked()[0] == ("patch/status", "default/lower")
-    assert stage.api.requests[0].body == {"status": {"nominatedNodeName": None}}
-    assert ("patch/status", "default/equal") not in stage.asked()
+    for name, priority, on in (("lower", 5, "n1"), ("equal", 1000, "n1"), ("elsewhere", 5, "n2")):
+        stage.desk.nominator.add(pod(name, nominated=on, priority=priority))
+    if background:
+        await stage.run()
+    else:
+        evictions = stage.plugin.evictions
+        assert await stage.do(evictions.before_requeueing(stage.candidate, stage.preemptor)) is None
+    assert stage.cleared == [("lower", requests_before)]
+    assert {key for _, key in stage.asked()} == {"default/victim"}
 
 
 async def test_the_last_victim_goes_last_and_its_deletion_ends_the_waiting() -> None:

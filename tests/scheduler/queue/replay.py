@@ -289,7 +289,7 @@ class World:
                 _name(info)
                 for info in sorted(
                     queue.error_backing_off(),
-                    key=lambda info: (queue.backoff_expiry(info) or 0, _name(info)),
+                    key=lambda info: (queue._backoff.backoff.expiry(info) or 0, _name(info)),
                 )
             ],
             "unschedulable": [_name(info) for info in resting],
@@ -297,7 +297,7 @@ class World:
             "gatedBy": {_name(info): info.gating_plugin for info in held},
             "rejectors": {_name(i): sorted(i.rejectors) for i in [*held, *resting] if i.rejectors},
             "backoffUntil": {
-                _name(info): -1 if (until := queue.backoff_expiry(info)) is None else until
+                _name(info): -1 if (until := queue._backoff.backoff.expiry(info)) is None else until
                 for info in waiting
             },
             "nominated": nominated,

@@ -10,6 +10,7 @@ import pytest
 
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.runtime.clock import SystemClock
+from nominee.scheduler.dispatch.api_calls import nomination
 from nominee.scheduler.dispatch.call_queue import UNDER_WAY_MAX
 from nominee.scheduler.shell.api_dispatcher import ATTEMPTS_MAX
 from nominee.scheduler.shell.scheduler import TURNS_MAX, turns_after
@@ -97,6 +98,27 @@ async def test_a_failure_is_written_when_the_server_is_back_without_another_atte
         await api.until(lambda: bool(api.pod("p").status.conditions))
         [record] = parts.deps.attempts.of(pod("p").key)
         assert api.pod("p").status.conditions[0].message == record.message
+
+
+async def test_a_cleared_nomination_is_written_after_the_failure_that_is_under_way() -> None:
+    """The nominator drops it at once, and the pods of the same priority may use the node."""
+    api = FakeApi()
+    api.put(node("n1", cpu="1"))
+    lower = pod("lower", cpu="3", nominated="n1").pod
+    api.put(lower)
+    held = api.hold["patch/status"] = anyio.Event()
+    async with running(api) as parts:
+        await api.until(lambda: parts.deps.calls.under_way == 1)
+        parts.nominator.add(pod("lower", cpu="3", nominated="n1"))
+        parts.deps.calls.decide(nomination(lower, "n1"))
+        parts.deps.dispatcher.clear_nomination(lower)
+        assert not parts.nominator.by_node
+        held.set()
+        await parts.deps.dispatcher.wait("uid-lower")
+        first, *later = [body["status"] for _, body in api.writes("lower")]
+        assert first["conditions"][0]["reason"] == "Unschedulable"
+        assert all(status.get("nominatedNodeName") is None for status in later)
+        assert not api.pod("lower").status.nominatedNodeName
 
 
 async def test_a_deleted_pod_leaves_no_write_behind() -> None:

@@ -16,6 +16,7 @@ from nominee.machinery.runtime.clock import FakeClock
 from nominee.scheduler.framework import io_steps
 from nominee.scheduler.framework.io_steps import (
     BindPod,
+    ClearNomination,
     Concurrently,
     Create,
     Delete,
@@ -40,6 +41,10 @@ class Api:
         self.failures = list(failures)
         self.held: anyio.Event | None = None
         self.arrived = anyio.Event()
+        self.cleared: list[core.Pod] = []
+
+    def clear_nomination(self, pod: core.Pod) -> None:
+        self.cleared.append(pod)
 
     def __getattr__(self, verb: str) -> Any:
         async def call(*args: Any, **options: Any) -> str:
@@ -55,7 +60,7 @@ class Api:
 
 
 def performer(api: Api, clock: FakeClock | None = None) -> Performer:
-    return Performer(cast("Client", api), clock or FakeClock())
+    return Performer(cast("Client", api), clock or FakeClock(), api.clear_nomination)
 
 
 POD = core.Pod()
@@ -70,6 +75,7 @@ async def test_each_step_is_done_and_its_result_sent_back() -> None:
             (yield Patch(kinds.POD, "p", "default", {})),
             (yield Delete(kinds.POD, "p", "default")),
             (yield BindPod("default", "p", "n1", "uid")),
+            (yield ClearNomination(POD)),
             (yield Sleep(0)),
             (yield Warn("a warning", {"pod": "p"})),
             (yield Failpoint("scheduler.volumes.written", {"pod": "p"})),
@@ -77,8 +83,9 @@ async def test_each_step_is_done_and_its_result_sent_back() -> None:
 
     api = Api()
     results = await performer(api).perform(work())
-    assert results == [*api.calls, None, None, None]
+    assert results == [*api.calls, None, None, None, None]
     assert api.calls == ["get", "create", "update", "patch", "delete", "bind"]
+    assert api.cleared == [POD]
 
 
 async def test_an_error_is_raised_where_the_step_was_yielded() -> None:

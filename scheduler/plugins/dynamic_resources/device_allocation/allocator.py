@@ -34,7 +34,7 @@ from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import 
     Node,
     NodeAllocationError,
     PoolId,
-    Request,
+    RequestView,
 )
 from nominee.scheduler.plugins.dynamic_resources.device_allocation.pools import Pool, SliceIndex
 from nominee.scheduler.plugins.dynamic_resources.device_allocation.results import Chosen, allocation_of
@@ -51,7 +51,7 @@ class Solution(Protocol):
     """The result of a search on one node."""
 
     def results(self) -> list[devices.AllocationResult]:
-        """Return what is to be written, an allocation per claim; built again with each call."""
+        """Return the allocations to write, one per claim; built again with each call."""
         ...
 
 
@@ -121,9 +121,9 @@ class _TooManyResults(Exception):
 
 @dataclass(slots=True)
 class _Asked:
-    """A request, or one of its alternatives, and what was found out about it."""
+    """A request, or one of its alternatives, with its candidate devices."""
 
-    request: Request
+    request: RequestView
     device_class: devices.DeviceClass
     count: int = 0
     all_devices: list[tuple[Pool, DeviceView]] = field(default_factory=list)
@@ -164,7 +164,7 @@ class _Search:
     def results(self) -> list[devices.AllocationResult]:
         found = []
         for index, claim in enumerate(self._claims):
-            picked: dict[str, Request] = {}
+            picked: dict[str, RequestView] = {}
             classes: dict[str, devices.DeviceClass] = {}
             for number, alternatives in enumerate(self._asked[index]):
                 asked = alternatives[self._picked.get((index, number), 0)]
@@ -209,14 +209,14 @@ class _Search:
             raise AllocationError(f"{where}: {text}")
         return read
 
-    def _requests(self, where: str, asked: devices.DeviceRequest) -> list[Request]:
+    def _requests(self, where: str, asked: devices.DeviceRequest) -> list[RequestView]:
         if not asked.firstAvailable:
-            requests = [Request.exact(asked)]
+            requests = [RequestView.exact(asked)]
         elif not self._features.prioritized_list:
             text = "has subrequests, but the DRAPrioritizedList feature is disabled"
             raise AllocationError(f"{where}, request {asked.name}: {text}")
         else:
-            requests = [Request.alternative(asked, one) for one in asked.firstAvailable]
+            requests = [RequestView.alternative(asked, one) for one in asked.firstAvailable]
         if not self._features.consumable_capacity:
             for request in requests:
                 if request.capacity is not None:
@@ -225,7 +225,7 @@ class _Search:
                     raise AllocationError(f"{where}, {what} {request.name}: {text}")
         return requests
 
-    def _validated(self, index: int, request: Request) -> _Asked:
+    def _validated(self, index: int, request: RequestView) -> _Asked:
         where = f"claim {_key(self._claims[index])}, request {request.name}"
         for position, selector in enumerate(request.selectors):
             if not selector.HasField("cel"):
@@ -355,19 +355,19 @@ class _Search:
 
     # One device
 
-    def _is_taken(self, index: int, request: Request, device: DeviceView) -> bool:
+    def _is_taken(self, index: int, request: RequestView, device: DeviceView) -> bool:
         if request.admin_access:
             return index in self._in_use.get(device.id, ())
         return device.id in self._state.devices or bool(self._in_use.get(device.id))
 
-    def _has_capacity(self, request: Request, device: DeviceView) -> bool:
+    def _has_capacity(self, request: RequestView, device: DeviceView) -> bool:
         if not self._features.consumable_capacity or (not device.amounts and not request.capacity):
             return True
         taken = self._state.capacity.get(device.id, {})
         return capacity.fits(request.capacity, device, taken, self._shared.get(device.id, {}))
 
     def _take(
-        self, index: int, request: Request, pool: Pool, device: DeviceView, must: bool
+        self, index: int, request: RequestView, pool: Pool, device: DeviceView, must: bool
     ) -> Callable[[], None] | None:
         """Take the device if everything allows it; return how to give it back, or None."""
         shareable = self._features.consumable_capacity and device.is_shareable
@@ -419,7 +419,7 @@ class _Search:
     def _is_shared(self, device: DeviceId) -> bool:
         return device in self._state.capacity or bool(self._shares.get(device))
 
-    def _add_to_constraints(self, index: int, request: Request, device: DeviceView) -> bool:
+    def _add_to_constraints(self, index: int, request: RequestView, device: DeviceView) -> bool:
         added: list[Constraint] = []
         for constraint in self._constraints[index]:
             if not constraint.add(request, device):

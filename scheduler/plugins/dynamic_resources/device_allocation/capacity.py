@@ -17,7 +17,7 @@ def _parse(quantity: object) -> Quantity:
 
 
 def consumed(asked: Amounts | None, device: DeviceView) -> Amounts:
-    """Return what the request takes of each of the device's capacities."""
+    """Return the amount that the request takes of each of the device's capacities."""
     return {
         name: _consumed((asked or {}).get(name), value, device.message.capacity[name])
         for name, value in device.amounts.items()
@@ -70,7 +70,7 @@ def _violates(amount: Quantity, capacity: devices.DeviceCapacity) -> bool:
 
 
 def fits(asked: Amounts | None, device: DeviceView, *taken: Mapping[str, Quantity]) -> bool:
-    """Return whether the device has room for the request beside what is taken, and its policy allows it."""
+    """Return whether the device has free capacity for the request, and its policy allows it."""
     if asked and any(name not in device.amounts for name in asked):
         return False
     for name, amount in consumed(asked, device).items():

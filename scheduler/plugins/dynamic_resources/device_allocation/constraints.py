@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from nominee.machinery.api.pb import devices
-from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import DeviceView, Request
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import DeviceView, RequestView
 
 Values = frozenset[tuple[str, object]]
 
@@ -18,11 +18,11 @@ Values = frozenset[tuple[str, object]]
 class Constraint(Protocol):
     """A constraint of one claim, and the devices added to it so far."""
 
-    def add(self, request: Request, device: DeviceView) -> bool:
+    def add(self, request: RequestView, device: DeviceView) -> bool:
         """Add the device if the constraint allows it; return whether it did."""
         ...
 
-    def remove(self, request: Request, device: DeviceView) -> None:
+    def remove(self, request: RequestView, device: DeviceView) -> None:
         """Take back the last device that was added with the same arguments."""
         ...
 
@@ -55,13 +55,13 @@ class _OnAttribute:
     lists: bool
     _stack: list[Values] = field(default_factory=list)
 
-    def _applies(self, request: Request) -> bool:
+    def _applies(self, request: RequestView) -> bool:
         return not self.requests or request.base_name in self.requests or request.full_name in self.requests
 
     def _with(self, values: Values) -> Values | None:
         raise NotImplementedError
 
-    def add(self, request: Request, device: DeviceView) -> bool:
+    def add(self, request: RequestView, device: DeviceView) -> bool:
         if not self._applies(request):
             return True
         attribute = attribute_of(device, self.attribute)
@@ -74,7 +74,7 @@ class _OnAttribute:
         self._stack.append(together)
         return True
 
-    def remove(self, request: Request, device: DeviceView) -> None:
+    def remove(self, request: RequestView, device: DeviceView) -> None:
         if self._applies(request):
             self._stack.pop()
 

@@ -1,4 +1,4 @@
-"""Count what devices of a pool share: partitions of one GPU take from the same counters (KEP-4815)."""
+"""Count the shared counters of a pool: partitions of one GPU take from the same ones (KEP-4815)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CounterSets = dict[str, Amounts]
 
 
 class Counters:
-    """The rest of each pool's counters beside allocated devices, and what the search has taken of it.
+    """The rest of each pool's counters beside allocated devices, and the search's part of it.
 
     `available` lives as long as the allocated devices stay the same; it is shared by all nodes' searches.
     """
@@ -28,7 +28,7 @@ class Counters:
         self._taken: dict[PoolId, CounterSets] = {}
 
     def take(self, pool: Pool, device: DeviceView) -> bool:
-        """Take what the device consumes; return false if there is not enough."""
+        """Take the device's counters; return false if there is not enough."""
         available = self._available_in(pool)
         taken = self._taken.setdefault(pool.id, {})
         for counter_set, amounts in device.consumes:
@@ -46,7 +46,7 @@ class Counters:
             subtract(taken[counter_set], amounts)
 
     def _available_in(self, pool: Pool) -> CounterSets:
-        """Return what is left of a pool; nothing of it when a counter is negative (the pool has shrunk)."""
+        """Return the rest of a pool; nothing of it when a counter is negative (the pool has shrunk)."""
         found = self._available.get(pool.id)
         if found is None:
             found = {name: dict(amounts) for name, amounts in pool.counters.items()}

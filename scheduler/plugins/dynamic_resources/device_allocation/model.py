@@ -1,4 +1,4 @@
-"""Hold the values of the allocator: devices with what is derived from them, requests, and what is in use."""
+"""Hold the values of the allocator: devices with their derived values, requests, and allocations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PoolId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The gates that change what is allocated (DRAAdminAccess and so on)."""
+    """The gates that change allocations (DRAAdminAccess and so on)."""
 
     admin_access: bool = True
     prioritized_list: bool = True
@@ -104,7 +104,7 @@ class NodeTarget:
 
 
 class DeviceView:
-    """One device of a slice. What CEL sees, and the amounts, are made when first asked for."""
+    """One device of a slice. The variables of CEL, and the amounts, are made when first asked for."""
 
     __slots__ = (
         "_amounts",
@@ -168,7 +168,7 @@ class DeviceView:
 
     @property
     def consumes(self) -> tuple[tuple[str, Amounts], ...]:
-        """Return what the device takes of shared counters: (counter set, amounts)."""
+        """Return the device's use of shared counters: (counter set, amounts)."""
         if self._counters is None:
             self._counters = tuple(
                 (c.counterSet, amounts_of({name: counter.value for name, counter in c.counters.items()}))
@@ -226,7 +226,7 @@ class SliceView:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RequestView:
     """A request of a claim, or one alternative of it (`parent` then names the request)."""
 
     name: str
@@ -241,7 +241,7 @@ class Request:
     capacity: Amounts | None  # None: asks for none
 
     @classmethod
-    def exact(cls, request: devices.DeviceRequest) -> Request:
+    def exact(cls, request: devices.DeviceRequest) -> RequestView:
         """Return a request without alternatives."""
         asked = request.exactly
         return cls(
@@ -251,7 +251,7 @@ class Request:
         )  # fmt: skip
 
     @classmethod
-    def alternative(cls, request: devices.DeviceRequest, asked: devices.DeviceSubRequest) -> Request:
+    def alternative(cls, request: devices.DeviceRequest, asked: devices.DeviceSubRequest) -> RequestView:
         return cls(
             asked.name, request.name, asked.deviceClassName, asked.allocationMode or EXACT_COUNT,
             _count(asked), False, False, asked.selectors, asked.tolerations, _capacity(asked),

@@ -12,7 +12,7 @@ from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import 
     DeviceView,
     Features,
     Node,
-    Request,
+    RequestView,
 )
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -21,9 +21,9 @@ _FROM_CLASS, _FROM_CLAIM = "FromClass", "FromClaim"
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One device for one request; `share_id` where the device is shared, with what is taken of it."""
+    """One device for one request; `share_id` and the capacity taken where the device is shared."""
 
-    request: Request
+    request: RequestView
     device: DeviceView
     share_id: str = ""
     consumed: Amounts | None = None
@@ -32,7 +32,7 @@ class Chosen:
 def allocation_of(
     claim: devices.ResourceClaim,
     chosen: Sequence[Chosen],
-    picked: Mapping[str, Request],
+    picked: Mapping[str, RequestView],
     classes: Mapping[str, devices.DeviceClass],
     node: Node,
     features: Features,
@@ -74,7 +74,7 @@ def allocation_of(
 def _add_class_config(
     allocation: devices.AllocationResult,
     claim: devices.ResourceClaim,
-    picked: Mapping[str, Request],
+    picked: Mapping[str, RequestView],
     classes: Mapping[str, devices.DeviceClass],
 ) -> None:
     """Add each class's configuration once, for all requests of the class."""
@@ -96,7 +96,7 @@ def _add_class_config(
 
 
 def _add_claim_config(
-    allocation: devices.AllocationResult, claim: devices.ResourceClaim, picked: Mapping[str, Request]
+    allocation: devices.AllocationResult, claim: devices.ResourceClaim, picked: Mapping[str, RequestView]
 ) -> None:
     """Add the claim's own configuration, where it is for a request (or alternative) that was taken."""
     for config in claim.spec.devices.config:
@@ -110,7 +110,7 @@ def _add_claim_config(
             )
 
 
-def _is_for(requests: Collection[str], taken: Request) -> bool:
+def _is_for(requests: Collection[str], taken: RequestView) -> bool:
     """Return whether they name the request, or the alternative that was taken."""
     return taken.base_name in requests or taken.full_name in requests
 
