@@ -68,8 +68,7 @@ class Simulation:
 
     def __init__(self, seed: int, *, delays: Delays | None = None, log_level: str = "warning") -> None:
         self.seed = seed
-        # The abstract methods are those of sockets and the like, which raise NotImplementedError.
-        self.loop = SimulatedLoop()  # type: ignore[abstract]
+        self.loop = SimulatedLoop()  # type: ignore[abstract]  # no sockets, threads, signals
         self.network = Network(self.loop, lambda link: self.rng(f"network/{link}"), delays)
         self.files = Files()
         self.store = Store()

@@ -180,6 +180,8 @@ def up(
     state = StateDirectory(directory)
     lock, plan = _claim(state, plan)
     _report(lines)
+    if remember and new_warnings:  # also of a start that is rejected, whose options are not kept
+        replace(before, warnings=(*before.warnings, *new_warnings)).write(directory)
     _make_credentials(directory, plan)
     try:
         check_options(options, plan)

@@ -18,7 +18,7 @@ from tests.simulation.contexts import context_of
 
 
 def make() -> SimulatedLoop:
-    return SimulatedLoop()  # type: ignore[abstract]
+    return SimulatedLoop()  # type: ignore[abstract]  # no sockets, threads, signals
 
 
 def owned(loop: SimulatedLoop, owner: Owner, ticks: list[float]) -> None:

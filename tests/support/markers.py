@@ -1,4 +1,4 @@
-"""The markers that tests get from what they use: `processes`, and `etcd`.
+"""The markers that tests get from their code and fixtures: `processes`, and `etcd`.
 
 A test gets a marker if its code, or that of a fixture that it uses, reaches a target through functions and
 classes of `tests`. Where only the tested code does, the file or the test says so:
@@ -100,6 +100,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Add the markers."""
     processes, etcd = Reach(_starts_processes), Reach(_starts_etcd)
     for item in items:
         functions = list(_functions(item)) if isinstance(item, pytest.Function) else []

@@ -1,4 +1,4 @@
-"""Tests get markers from what they use; a test without `processes` that starts a process fails."""
+"""Tests get markers from their code; a test without `processes` that starts a process fails."""
 
 from __future__ import annotations
 
