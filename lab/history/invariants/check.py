@@ -9,6 +9,7 @@ from nominee.lab.history.invariants.checker import Checker, Violation
 from nominee.lab.history.invariants.evidence import Evidence, Settings
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.revision import Revision
+from nominee.lab.reports.records import Record
 from nominee.machinery.api.kinds import AnyKind
 
 VIOLATIONS_MAX = 100
@@ -16,7 +17,7 @@ VIOLATIONS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Record):
     """The result of one invariant. `unchecked` is why it was not checked, or ""."""
 
     invariant: str
@@ -26,18 +27,6 @@ class Result:
     counts: Mapping[str, int]
     violations: tuple[Violation, ...]
     more_violations: int = 0
-
-    def as_json(self) -> dict[str, object]:
-        """Return the result as a JSON object."""
-        return {
-            "invariant": self.invariant,
-            "checked": self.checked,
-            "unchecked": self.unchecked,
-            "exceptions": dict(self.exceptions),
-            "counts": dict(self.counts),
-            "violations": [violation.as_json() for violation in self.violations],
-            "moreViolations": self.more_violations,
-        }
 
 
 @dataclass(slots=True)
