@@ -51,7 +51,7 @@ class _Setting:
     takes: str
     example: str
     read: _Read
-    write: Callable[[Any], object] = lambda value: value
+    write: Callable[..., object] = lambda value: value
 
     def refusal(self, key: str, value: object) -> str:
         return f"{value!r} is not {self.takes}; write for example `{key}: {self.example}`"

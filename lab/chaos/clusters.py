@@ -57,7 +57,7 @@ class Clusters(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop what runs."""
+        """Stop the clusters."""
         ...
 
 
@@ -243,7 +243,7 @@ class JobClusters:
         return str(target)
 
     def close(self) -> None:
-        """Do nothing: the executor has ended what ran."""
+        """Do nothing: the executor has ended the jobs."""
 
 
 def _case_seconds_max(scenario: Scenario) -> float:

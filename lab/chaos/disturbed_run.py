@@ -283,7 +283,7 @@ async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
 
 
 async def rest(cluster: ScenarioCluster, seconds_max: float = REST_SECONDS_MAX) -> str:
-    """Wait until the cluster is at rest for QUIET_SECONDS; return what is not after this time."""
+    """Wait until the cluster is at rest for QUIET_SECONDS; return the reasons if it is not in time."""
     deadline = cluster.clock.monotonic() + seconds_max
     since: float | None = None
     while True:
@@ -301,7 +301,7 @@ async def rest(cluster: ScenarioCluster, seconds_max: float = REST_SECONDS_MAX) 
 
 
 async def _unrest(cluster: ScenarioCluster) -> list[str]:
-    """Return what is not at rest, from the API server's own state; processes that are restarted first."""
+    """Return the reasons for unrest, from the API server's own state; processes that are restarted first."""
     restarting = [
         f"{process.name} is {process.state}"
         for process in await cluster.processes()

@@ -1,4 +1,4 @@
-"""What a job of an exploration does: run cases on one cluster, or one case in a simulation."""
+"""The jobs of an exploration: run cases on one cluster, or one case in a simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of a matrix does: its cells, each with a scenario that was checked."""
+"""The plan of a run of a matrix: its cells, each with a scenario that was checked."""
 
 from __future__ import annotations
 

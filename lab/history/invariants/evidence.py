@@ -1,4 +1,4 @@
-"""What a checker needs and etcd's history does not have."""
+"""The evidence that a checker needs and etcd's history does not have."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class CheckpointedPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The cluster when the history ends; None: not available, and what needs it is not checked.
+    """The cluster when the history ends; None: not available, and invariants that need it are not checked.
 
     `now` is in seconds since the epoch. `queued_pods` are those that the schedulers' `/debug/queue` shows in
     a queue, on Permit or in binding. `checkpoints` are the files of running kubelets: pods by uid, by node.

@@ -14,7 +14,7 @@ from nominee.machinery.api.pb import core
 
 @dataclass(slots=True)
 class _Pod:
-    """What is known of one pod (a uid)."""
+    """The history of one pod (a uid)."""
 
     seen: Revision
     scheduled: Revision | None = None

@@ -66,7 +66,7 @@ def settings_from(processes: Collection[Configured], *, records_acknowledged: bo
 
 
 def of_arguments(component: str, arguments: Sequence[str]) -> Configured | None:
-    """Return what a command line configures; None for one that is not Nominee's."""
+    """Return the settings of a command line; None for one that is not Nominee's."""
     try:
         version = parse_emulated_version(option_value(arguments, "--emulated-version", str(DEFAULT)))
         gates = Gates(component, version, parse_gates(option_value(arguments, "--feature-gates", "")))

@@ -65,14 +65,14 @@ class History:
         return cls(directory, Fold(), Coverage())
 
     def read_file(self, path: Path) -> Iterable[Revision]:
-        """Yield what the history file has. Raises: HistoryFileError, OSError."""
+        """Yield the revisions of the history file. Raises: HistoryFileError, OSError."""
         reader = HistoryReader(path)
         self.fold, self.coverage = reader.fold, reader.coverage
         yield from reader
         self.missing_rest = reader.missing_rest
 
     async def read_etcd(self, check: Check) -> int:
-        """Check what etcd has beyond what was read before; return the number of writes.
+        """Check the writes in etcd that were not read before; return their number.
 
         Raises: HistoryUnavailable.
         """

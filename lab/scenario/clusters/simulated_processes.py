@@ -104,7 +104,7 @@ class SimulatedProcesses:
     # Events.
 
     async def run(self) -> None:
-        """Look for processes that have become ready, and for what is due, until cancelled."""
+        """Look for processes that have become ready, and for due actions, until cancelled."""
         while True:
             core, changed = self._core, anyio.Event()
             self._changed = changed

@@ -23,7 +23,7 @@ from nominee.machinery.runtime.clock import SystemClock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of all scenarios of a command: where they run, and what is changed in them.
+    """The settings of all scenarios of a command: their places, and the changes to them.
 
     `base` is the directory below which each scenario has its own; `keep` keeps those of scenarios that held.
     """
