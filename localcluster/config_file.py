@@ -30,7 +30,7 @@ from nominee.localcluster.options import (
     target,
 )
 
-Settings = dict[str, Any]
+UpArguments = dict[str, Any]
 """Arguments of `UpOptions` by name."""
 Document = dict[str, Any]
 """The content of a file of options: values by key."""
@@ -57,7 +57,7 @@ class _Setting:
         return f"{value!r} is not {self.takes}; write for example `{key}: {self.example}`"
 
 
-def read_config(path: Path) -> Settings:
+def read_config(path: Path) -> UpArguments:
     """Return the settings of a file as arguments of `UpOptions`.
 
     Raises:
@@ -74,7 +74,7 @@ def read_config(path: Path) -> Settings:
     return settings_of(document, path)
 
 
-def settings_of(document: object, path: Path) -> Settings:
+def settings_of(document: object, path: Path) -> UpArguments:
     """Return the settings of a file's content as arguments of `UpOptions`.
 
     Raises:
@@ -95,7 +95,7 @@ def settings_of(document: object, path: Path) -> Settings:
     return settings
 
 
-def document_of(settings: Settings) -> Document:
+def document_of(settings: UpArguments) -> Document:
     """Return the content of a file with these settings: the inverse of `settings_of`.
 
     It can be written as JSON; paths are absolute.

@@ -36,7 +36,7 @@ class PlannedCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class MatrixPlan:
     """The cells of a run. `possible` counts those of the whole matrix, `left_out` cannot exist."""
 
     matrix: Matrix
@@ -47,7 +47,7 @@ class Plan:
     left_out: tuple[LeftOut, ...]
 
 
-def plan(matrix: Matrix, *, full: bool, only: str = "", simulate: Simulate | None = None) -> Plan:
+def plan(matrix: Matrix, *, full: bool, only: str = "", simulate: Simulate | None = None) -> MatrixPlan:
     """Return the cells of a matrix whose name matches the pattern `only`.
 
     The pattern is one of a shell; one without `*` and `?` matches names that contain it. `simulate` takes the
@@ -82,8 +82,8 @@ def _first_reason(row: Row, expansion: Expansion) -> str:
 
 def _plan(
     matrix: Matrix, full: bool, only: str, cells: tuple[PlannedCell, ...], expansion: Expansion
-) -> Plan:
-    return Plan(
+) -> MatrixPlan:
+    return MatrixPlan(
         matrix=matrix,
         full=full,
         only=only,

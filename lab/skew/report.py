@@ -9,7 +9,7 @@ from enum import Enum
 from nominee.lab.reports.records import Record
 from nominee.lab.scenario.result import Outcome, ScenarioResult
 from nominee.lab.skew.model import Answer, JsonObject, Row, holds, when_text
-from nominee.lab.skew.planning import Plan, PlannedCell
+from nominee.lab.skew.planning import MatrixPlan, PlannedCell
 from nominee.machinery.wire.scalars import Json
 
 NAME = "skew.json"
@@ -88,7 +88,7 @@ class JudgedAnswer(Record):
 class Report:
     """The results of a run: `cells` have ended, `unfinished` are the others."""
 
-    plan: Plan
+    plan: MatrixPlan
     cells: tuple[CellResult, ...]
     unfinished: tuple[PlannedCell, ...]
     answers: tuple[JudgedAnswer, ...]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from nominee.lab.history.invariants.checker import Checker, Violation
-from nominee.lab.history.invariants.evidence import Evidence, Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.revision import Revision
 from nominee.lab.reports.records import Record
@@ -49,7 +49,7 @@ class Check:
     `names` are the invariants to check, None for all.
     """
 
-    def __init__(self, settings: Settings, names: Collection[str] | None = None) -> None:
+    def __init__(self, settings: ComponentSettings, names: Collection[str] | None = None) -> None:
         self._running = [
             _Running(checker(settings))
             for checker in CHECKERS
@@ -97,7 +97,7 @@ class Check:
 
 def check(
     history: Iterable[Revision],
-    settings: Settings,
+    settings: ComponentSettings,
     evidence: Evidence,
     names: Collection[str] | None = None,
 ) -> list[Result]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from nominee.lab.history.invariants.evidence import Evidence, Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings, Evidence
 from nominee.lab.history.revision import Revision
 from nominee.lab.reports.records import Record
 from nominee.machinery.api.kinds import AnyKind
@@ -50,7 +50,7 @@ class Checker:
     kinds: ClassVar[frozenset[AnyKind] | None] = frozenset()
     """The kinds whose revisions `observe` gets; None: all keys, and the checker decodes nothing."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ComponentSettings) -> None:
         self.settings = settings
         self.checked = 0
         """How many cases were checked (`about.checks`)."""

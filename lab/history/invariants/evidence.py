@@ -10,7 +10,7 @@ from nominee.machinery.api.objects import ObjectKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ComponentSettings:
     """The cluster's configuration; None where it is unknown, or was not the same all the time."""
 
     clears_nominations: bool | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cachetools import LRUCache
 
 from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import Evidence, Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.pods import ended_pod, is_pending, is_terminal, same_pod_before
 from nominee.lab.history.invariants.preemptions import PODS_MAX, is_marked, preemptor_uid
 from nominee.lab.history.revision import Revision
@@ -66,7 +66,7 @@ class RedundantVictims(Checker):
     )
     kinds = frozenset({POD, NODE, EVENT})
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._allocatable: dict[str, Resources] = {}
         self._pods_on: dict[str, dict[str, core.Pod]] = {}

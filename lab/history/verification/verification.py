@@ -18,7 +18,7 @@ from nominee.lab.history.history_file import HistoryFileError, HistoryReader
 from nominee.lab.history.invariants.check import Check, Result
 from nominee.lab.history.invariants.checkpoints import Checkpoints
 from nominee.lab.history.invariants.deferred_resizes import DeferredResizes
-from nominee.lab.history.invariants.evidence import Acknowledged, Evidence, Settings
+from nominee.lab.history.invariants.evidence import Acknowledged, ComponentSettings, Evidence
 from nominee.lab.history.revision import Revision
 from nominee.lab.history.verification.evidence import collect
 from nominee.lab.history.verification.settings import settings_of
@@ -102,7 +102,7 @@ async def verify(
     clock: Clock,
     *,
     names: Collection[str] | None = None,
-    settings: Settings | None = None,
+    settings: ComponentSettings | None = None,
     acknowledged: Sequence[Acknowledged] | None = None,
     is_running: bool = True,
 ) -> Verification:
@@ -148,7 +148,7 @@ async def _verify(
     directory: Path,
     clock: Clock,
     names: Collection[str] | None,
-    settings: Settings,
+    settings: ComponentSettings,
     acknowledged: Sequence[Acknowledged] | None,
     *,
     is_running: bool,

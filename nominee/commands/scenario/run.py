@@ -87,7 +87,7 @@ def run(
     """
     # 330 ms that --help and completion would pay.
     from nominee.lab.scenario.clusters.run_options import RunOptions
-    from nominee.lab.scenario.play.running import Settings, run_apart, run_shared, used_directory
+    from nominee.lab.scenario.play.running import RunSettings, run_apart, run_shared, used_directory
 
     scenarios = _choose(_read(files), chosen)
     try:
@@ -98,7 +98,7 @@ def run(
         raise click.UsageError(f"--dir: {used} has files; remove it, or give another directory")
     end_as_by_ctrl_c()
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-scenario-"))
-    settings = Settings(base=base, keep=keep, options=run_options, to_stderr=output != _FORMATS[0])
+    settings = RunSettings(base=base, keep=keep, options=run_options, to_stderr=output != _FORMATS[0])
     try:
         if simulation is not None:
             results = run_simulated(scenarios, simulation, settings)
