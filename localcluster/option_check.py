@@ -32,6 +32,7 @@ def check_failpoints(options: UpOptions) -> None:
     """
     if not options.failpoints:
         return
+    # For --failpoints only.
     from nominee.machinery.runtime import failpoints
 
     for key, texts in options.failpoints.items():

@@ -69,20 +69,6 @@ def plan(matrix: Matrix, *, full: bool, only: str = "", simulate: Simulate | Non
         raise InvalidScenarioError(empty)
     chosen = [cell for cell in expansion.cells if _matches(cell.name, only)]
     cells = tuple(_planned(matrix, chosen, _simulated(expansion.cells, simulate)))
-    return _plan(matrix, full, only, cells, expansion)
-
-
-def _problem(matrix: Matrix, row: Row, message: str) -> Problem:
-    return Problem(matrix.file, row.line, f"row {row.name}", message)
-
-
-def _first_reason(row: Row, expansion: Expansion) -> str:
-    return next(left.reason for left in expansion.left_out if left.row == row.name)
-
-
-def _plan(
-    matrix: Matrix, full: bool, only: str, cells: tuple[PlannedCell, ...], expansion: Expansion
-) -> MatrixPlan:
     return MatrixPlan(
         matrix=matrix,
         full=full,
@@ -91,6 +77,14 @@ def _plan(
         possible=expansion.possible,
         left_out=expansion.left_out,
     )
+
+
+def _problem(matrix: Matrix, row: Row, message: str) -> Problem:
+    return Problem(matrix.file, row.line, f"row {row.name}", message)
+
+
+def _first_reason(row: Row, expansion: Expansion) -> str:
+    return next(left.reason for left in expansion.left_out if left.row == row.name)
 
 
 def _matches(name: str, pattern: str) -> bool:

@@ -19,8 +19,6 @@ class ComponentSettings:
     """--allow-nominated-node-name-of-deferred-resizes of the API server (KEP-5836, Option 3)."""
     preempts_for_resizes: bool | None = None
     """InPlacePodVerticalScalingSchedulerPreemption of the scheduler."""
-    reports_allocations: bool | None = None
-    """InPlacePodVerticalScaling of the kubelets: containerStatuses have allocatedResources."""
     protects_nominated_nodes: bool | None = None
     """--compat=fixed of the autoscaler."""
     records_acknowledged: bool = False

@@ -58,6 +58,7 @@ class MetricCondition(Condition):
         return f"{self.component}'s {name} {described(self.value)}"
 
     async def probe(self, cluster: ScenarioCluster) -> Observed:
+        # 100 ms that reading a file would pay.
         from prometheus_client.parser import text_string_to_metric_families
 
         total = 0.0
