@@ -53,7 +53,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 test: setup
 	$(PYTEST) -n 4 --dist loadfile -m "not slow and not chaos"
 
-# The tests that start no process (tests/support/processes.py).
+# The tests that start no process (tests/support/markers.py).
 test-fast: setup
 	$(PYTEST) -n 2 --dist loadfile -m "not processes and not slow and not chaos"
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from nominee.localcluster.config_file import Document, Settings, document_of, settings_of
+from nominee.localcluster.config_file import Document, UpArguments, document_of, settings_of
 from nominee.localcluster.options import OptionError
 from nominee.localcluster.supervisor.directory import write_atomically
 
@@ -78,7 +78,7 @@ class KeptOptions:
             if key not in command_line and key not in (config or {})
         )
 
-    def settings(self, directory: Path, chosen: Settings) -> Settings:
+    def settings(self, directory: Path, chosen: UpArguments) -> UpArguments:
         """Return the arguments of `UpOptions`; options of the command line override the file's.
 
         `chosen` are those of this command line, which need not be read again.
@@ -101,7 +101,7 @@ class KeptOptions:
             ) from None
 
 
-def _merged(config: Settings, command_line: Settings) -> Settings:
+def _merged(config: UpArguments, command_line: UpArguments) -> UpArguments:
     """Return the settings of a --config file with those of the command line, which come later."""
     merged = {**config, **command_line}
     for name in ("replicas", "versions"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from nominee.localcluster import declared_failpoints as declared
 from nominee.localcluster.components import BY_NAME
 from nominee.localcluster.options import OptionError
-from nominee.localcluster.plan import Plan, UpOptions
+from nominee.localcluster.plan import ClusterPlan, UpOptions
 from nominee.localcluster.supervisor.clock import monotonic, wait_until
 from nominee.localcluster.supervisor.one_shot import CHECK_OPTION, CHECK_SECONDS_MAX, OneShot, Outcome
 from nominee.localcluster.supervisor.spec import ProcessSpec
@@ -32,6 +32,7 @@ def check_failpoints(options: UpOptions) -> None:
     """
     if not options.failpoints:
         return
+    # For --failpoints only.
     from nominee.machinery.runtime import failpoints
 
     for key, texts in options.failpoints.items():
@@ -47,7 +48,7 @@ def check_failpoints(options: UpOptions) -> None:
             raise OptionError("--failpoints", f"{key}: {error}") from None
 
 
-def check_options(options: UpOptions, plan: Plan) -> None:
+def check_options(options: UpOptions, plan: ClusterPlan) -> None:
     """Let the components check the options that the user gave them, all at once.
 
     Call it from the main thread of a process that has not used gRPC: it starts processes.
@@ -86,7 +87,7 @@ def rejection(name: str, output: str) -> str:
     return f"{name}: {message}" if mark else f"{name} rejects these options:\n{output}"
 
 
-def _to_check(options: UpOptions, plan: Plan) -> Iterator[ProcessSpec]:
+def _to_check(options: UpOptions, plan: ClusterPlan) -> Iterator[ProcessSpec]:
     """Yield the processes with options of the user's; of equal replicas the first."""
     checked = set()
     for process in plan.spec.processes:

@@ -74,7 +74,7 @@ class UpOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ClusterPlan:
     """The processes, and warnings for the user."""
 
     spec: ClusterSpec
@@ -83,7 +83,7 @@ class Plan:
     secure: bool = False
 
 
-def build(options: UpOptions) -> Plan:
+def build(options: UpOptions) -> ClusterPlan:
     """Return the plan.
 
     Raises:
@@ -125,7 +125,7 @@ def build(options: UpOptions) -> Plan:
     )
     _check_nodes(spec)
     secure = options.secure and bool({"apiserver", "etcd"}.intersection(options.components))
-    return Plan(
+    return ClusterPlan(
         spec, (*warnings, *version_skew.problems(emulated), *_unread(options), *_lacks(options)), secure
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import anyio
 import anyio.lowlevel
 
-from nominee.simulation.owner import Owner, State
+from nominee.simulation.owner import Owner, OwnerState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,7 @@ class SimulatedHost:
 
     def is_alive(self, pid: int) -> bool:
         owner = self._processes.get(pid)
-        return owner is not None and owner.state is not State.DEAD
+        return owner is not None and owner.state is not OwnerState.DEAD
 
     def read(self, path: Path) -> bytes:
         try:

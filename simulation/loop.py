@@ -19,7 +19,7 @@ from types import CoroutineType
 from typing import Final, TypeGuard, TypeVar, TypeVarTuple, Unpack
 
 from nominee.machinery.runtime.runtime import RUNTIME
-from nominee.simulation.owner import Owner, State
+from nominee.simulation.owner import Owner, OwnerState
 from nominee.simulation.runtime import SimulatedRuntime, current_owner, owner_of
 
 T = TypeVar("T")
@@ -223,7 +223,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         while timers and timers[0][0] <= now:
             ready.append(heapq.heappop(timers)[2])
         started = self.callbacks
-        running = State.RUNNING
+        running = OwnerState.RUNNING
         for _ in range(len(ready)):
             handle = ready.popleft()
             callback = handle._callback
@@ -314,7 +314,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def resume(self, owner: Owner) -> None:
         """Let a frozen process go on with the callbacks that became ready meanwhile."""
-        owner.state = State.RUNNING
+        owner.state = OwnerState.RUNNING
         self._ready.extend(self._held.pop(owner, ()))
 
     def is_running(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 
-class State(enum.Enum):
+class OwnerState(enum.Enum):
     """Name the state of a process: its callbacks run, wait (FROZEN: SIGSTOP) or never run again (DEAD)."""
 
     RUNNING = enum.auto()
@@ -25,7 +25,7 @@ class Owner:
     def __init__(self, name: str, pid: int) -> None:
         self.name = name
         self.pid = pid
-        self.state = State.RUNNING
+        self.state = OwnerState.RUNNING
 
     def __repr__(self) -> str:
         return f"<{self.name} pid={self.pid} {self.state.name.lower()}>"

@@ -14,7 +14,6 @@ class ProcessPoints(Registry):
     """The failpoints of one process, made when they are first passed or armed."""
 
     def point(self, name: str) -> Point:
-        """Return the point of a name."""
         return self._points.get(name) or self.declare(name)
 
     def states(self) -> list[PointState]:

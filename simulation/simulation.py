@@ -26,7 +26,7 @@ from nominee.simulation.host import Files, SimulatedHost
 from nominee.simulation.loop import SimulatedLoop, SimulationError
 from nominee.simulation.network.delays import Delays
 from nominee.simulation.network.network import Network
-from nominee.simulation.owner import Owner, State
+from nominee.simulation.owner import Owner, OwnerState
 from nominee.simulation.per_process import ProcessPoints
 from nominee.simulation.process import SimulatedProcess
 from nominee.simulation.runtime import SimulatedRuntime
@@ -68,8 +68,7 @@ class Simulation:
 
     def __init__(self, seed: int, *, delays: Delays | None = None, log_level: str = "warning") -> None:
         self.seed = seed
-        # The abstract methods are those of sockets and the like, which raise NotImplementedError.
-        self.loop = SimulatedLoop()  # type: ignore[abstract]
+        self.loop = SimulatedLoop()  # type: ignore[abstract]  # no sockets, threads, signals
         self.network = Network(self.loop, lambda link: self.rng(f"network/{link}"), delays)
         self.files = Files()
         self.store = Store()
@@ -203,9 +202,9 @@ class Simulation:
     def _die(self, started: Started, status: int) -> None:
         """End a process; `status` is its exit status, negative for a signal."""
         owner = started.owner
-        if owner.state is State.DEAD:
+        if owner.state is OwnerState.DEAD:
             return
-        owner.state = State.DEAD
+        owner.state = OwnerState.DEAD
         self.network.died(owner)
         # Kept until the end, so that no `finally` runs because a task is freed.
         self._dead.append(self.loop.tasks_of(owner))
@@ -226,14 +225,14 @@ class Simulation:
     def freeze(self, name: str) -> None:
         """Stop a process for a while, as SIGSTOP does."""
         owner = self.processes[name].owner
-        if owner.state is State.RUNNING:
-            owner.state = State.FROZEN
+        if owner.state is OwnerState.RUNNING:
+            owner.state = OwnerState.FROZEN
             self.network.froze(owner)
 
     def resume(self, name: str) -> None:
         """Let a frozen process continue."""
         owner = self.processes[name].owner
-        if owner.state is State.FROZEN:
+        if owner.state is OwnerState.FROZEN:
             self.loop.resume(owner)
 
     def _bury(self) -> None:

@@ -12,7 +12,7 @@ from nominee.machinery.process.component import Process
 from nominee.machinery.runtime.call_faults import Faults
 from nominee.simulation import asgi
 from nominee.simulation.clock import SimulatedClock
-from nominee.simulation.owner import Owner, State
+from nominee.simulation.owner import Owner, OwnerState
 from nominee.simulation.per_process import ProcessPoints
 from nominee.simulation.process import SimulatedProcess
 
@@ -48,7 +48,7 @@ class Started:
     @property
     def running(self) -> bool:
         """Whether the process exists; it may be frozen."""
-        return self.owner.state is not State.DEAD
+        return self.owner.state is not OwnerState.DEAD
 
     @property
     def ready(self) -> bool:

@@ -24,6 +24,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 pytest_plugins = [
     "tests.support.etcd",
     "tests.support.etcd_trio",
+    "tests.support.markers",
     "tests.support.processes",
     "tests.support.scheduling",
     "tests.support.shared_cluster",

@@ -59,7 +59,7 @@ _ALGORITHM = "scheduler_scheduling_algorithm_duration_seconds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class SchedulingSettings:
     """Settings of a run: a workload at a size."""
 
     workload: str
@@ -69,7 +69,7 @@ class Settings:
     concurrency: int
 
 
-def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[str, object]:
+def run(directory: Path, settings: SchedulingSettings, up_options: Sequence[str]) -> dict[str, object]:
     """Run one benchmark on a new cluster in `directory`; return the report.
 
     Raises:
@@ -103,7 +103,9 @@ def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[
         return anyio.run(_measure, directory, settings, by_name, backend_options={"use_uvloop": True})
 
 
-async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Creator]) -> dict[str, object]:
+async def _measure(
+    directory: Path, settings: SchedulingSettings, by_name: Mapping[str, Creator]
+) -> dict[str, object]:
     clock = SystemClock()
     bound = BoundPods(clock)
     measured = by_name[MEASURED]
@@ -156,7 +158,7 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
     }
 
 
-def _reference(settings: Settings) -> Mapping[str, float] | None:
+def _reference(settings: SchedulingSettings) -> Mapping[str, float] | None:
     """Return pods/s of kube-scheduler 1.36.2 at this size on two cores; None if it was not measured."""
     size = (settings.nodes, settings.init_pods, settings.pods)
     found = WORKLOADS[settings.workload].reference.get(size)
@@ -240,7 +242,7 @@ def _memory(directory: Path) -> dict[str, object]:
     return {"pssMiB": mebibytes, "sumMiB": round(sum(sizes.values()) / 2**20, 1)}
 
 
-async def _check(directory: Path, settings: Settings) -> dict[str, int]:
+async def _check(directory: Path, settings: SchedulingSettings) -> dict[str, int]:
     """Check the pods against the workload; return how many pods of each kind there are.
 
     Raises:

@@ -53,7 +53,7 @@ _LISTS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class WatchSettings:
     """Settings of a run: how many pods, watchers and changes."""
 
     watchers: int
@@ -63,7 +63,7 @@ class Settings:
     slow: int
 
 
-def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[str, object]:
+def run(directory: Path, settings: WatchSettings, up_options: Sequence[str]) -> dict[str, object]:
     """Run the benchmark on a new cluster in `directory`; return the report.
 
     Raises:
@@ -93,7 +93,7 @@ def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[
 class _Bench:
     """The steps of one run."""
 
-    def __init__(self, directory: Path, settings: Settings) -> None:
+    def __init__(self, directory: Path, settings: WatchSettings) -> None:
         self._directory = directory
         self._settings = settings
         self.clock: Clock = SystemClock()

@@ -26,7 +26,7 @@ _TEXT = re.compile(
 
 
 class CaseError(ValueError):
-    """A text that is not the identifier of a case; the message says what was expected."""
+    """A text that is not the identifier of a case; the message names the expected form."""
 
 
 class Action(Enum):
@@ -93,7 +93,7 @@ class AtFailpoint:
 
 @dataclass(frozen=True, slots=True, order=True)
 class OfWatch:
-    """A change of what a process sees of a kind, from a step of the scenario on (1 is the first)."""
+    """A change of the watch of a process for one kind, from a step of the scenario on (1 is the first)."""
 
     component: str
     kind: str

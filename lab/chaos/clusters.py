@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nominee.lab.chaos.case import Case
-from nominee.lab.chaos.messages import Answer, Request
+from nominee.lab.chaos.messages import CaseAnswer, CaseRequest
 from nominee.lab.chaos.observations import Undisturbed
 from nominee.lab.chaos.worker import CLUSTER, simulated
 from nominee.lab.jobs.directory import JobDirectory
@@ -31,7 +31,7 @@ class Answered:
     """A case that was run, and how long it took."""
 
     case: Case
-    answer: Answer
+    answer: CaseAnswer
     seconds: float
 
 
@@ -57,7 +57,7 @@ class Clusters(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop what runs."""
+        """Stop the clusters."""
         ...
 
 
@@ -80,13 +80,13 @@ class RealClusters:
         for case in cases:
             began = clock.monotonic()
             try:
-                answer = self._run(Request(case=case, undisturbed=undisturbed))
+                answer = self._run(CaseRequest(case=case, undisturbed=undisturbed))
             except JobError as error:
                 logs = f"its logs are in {self._worker.directory}/logs" if self._worker else ""
-                answer = Answer(error=f"{error}; {logs}")
+                answer = CaseAnswer(error=f"{error}; {logs}")
             yield Answered(case, answer, clock.monotonic() - began)
 
-    def _run(self, request: Request) -> Answer:
+    def _run(self, request: CaseRequest) -> CaseAnswer:
         """Run a case. Raises: JobError."""
         worker = self._worker
         if worker is None or not worker.is_usable or worker.cases >= CASES_PER_CLUSTER_MAX:
@@ -131,7 +131,7 @@ class _Worker:
         self._checked(self._process.receive(START_SECONDS_MAX))
         self.is_usable = True
 
-    def run(self, request: Request, seconds_max: float) -> Answer:
+    def run(self, request: CaseRequest, seconds_max: float) -> CaseAnswer:
         """Run a case. Raises: JobError."""
         self.cases += 1
         self.is_usable = False
@@ -139,8 +139,8 @@ class _Worker:
         self.is_usable = answer.is_clean
         return answer
 
-    def _checked(self, value: Json) -> Answer:
-        answer = Answer.from_json(value)
+    def _checked(self, value: Json) -> CaseAnswer:
+        answer = CaseAnswer.from_json(value)
         if answer.error:
             raise JobError(answer.error)
         return answer
@@ -198,7 +198,7 @@ class JobClusters:
         Raises:
             ExecutorError: no case can be run.
         """
-        answers: dict[str, Answer] = {}
+        answers: dict[str, CaseAnswer] = {}
         running: dict[str, Case] = {}
 
         def jobs() -> Generator[Job, None, None]:
@@ -211,11 +211,11 @@ class JobClusters:
         with closing(self._executor.run(jobs())) as reports:
             for each in reports:
                 if isinstance(each, Line):
-                    answers[each.job.id] = Answer.from_json(each.value)
+                    answers[each.job.id] = CaseAnswer.from_json(each.value)
                 elif isinstance(each, Ended):
-                    answer = answers.pop(each.job.id, Answer(ready=True))
+                    answer = answers.pop(each.job.id, CaseAnswer(ready=True))
                     if not answer.error and answer.result is None:
-                        answer = Answer(error=each.problem or "the case left no result")
+                        answer = CaseAnswer(error=each.problem or "the case left no result")
                     self._ended = each.directory / CLUSTER
                     yield Answered(running.pop(each.job.id), answer, each.seconds)
 
@@ -224,7 +224,7 @@ class JobClusters:
         if self._simulate:
             arguments = (self._scenario, case, undisturbed, seed)
             return Job(id=name, function=_SIMULATE, arguments=arguments, noun="case", stop_seconds_max=0.0)
-        requests = [Request(case=case, undisturbed=undisturbed)]
+        requests = [CaseRequest(case=case, undisturbed=undisturbed)]
         return Job(
             id=name,
             function=_SERVE,
@@ -243,7 +243,7 @@ class JobClusters:
         return str(target)
 
     def close(self) -> None:
-        """Do nothing: the executor has ended what ran."""
+        """Do nothing: the executor has ended the jobs."""
 
 
 def _case_seconds_max(scenario: Scenario) -> float:

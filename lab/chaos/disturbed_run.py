@@ -35,7 +35,7 @@ from nominee.lab.scenario.result import Outcome, ScenarioResult
 from nominee.lab.scenario.steps.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.fault import InjectFault
 from nominee.localcluster.cluster import ClusterError, FailpointState
-from nominee.localcluster.supervisor.states import State
+from nominee.localcluster.supervisor.states import ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 
@@ -216,7 +216,7 @@ def _passed(before: Points, after: Points) -> dict[str, dict[str, int]]:
 async def _restarts(cluster: ScenarioCluster) -> dict[str, int]:
     """Return how often each process was restarted; one that has died and will be restarted counts as such."""
     return {
-        process.name: process.restarts + (process.state == State.BACKOFF)
+        process.name: process.restarts + (process.state == ChildState.BACKOFF)
         for process in await cluster.processes()
     }
 
@@ -283,7 +283,7 @@ async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
 
 
 async def rest(cluster: ScenarioCluster, seconds_max: float = REST_SECONDS_MAX) -> str:
-    """Wait until the cluster is at rest for QUIET_SECONDS; return what is not after this time."""
+    """Wait until the cluster is at rest for QUIET_SECONDS; return the reasons if it is not in time."""
     deadline = cluster.clock.monotonic() + seconds_max
     since: float | None = None
     while True:
@@ -301,11 +301,11 @@ async def rest(cluster: ScenarioCluster, seconds_max: float = REST_SECONDS_MAX) 
 
 
 async def _unrest(cluster: ScenarioCluster) -> list[str]:
-    """Return what is not at rest, from the API server's own state; processes that are restarted first."""
+    """Return the reasons for unrest, from the API server's own state; processes that are restarted first."""
     restarting = [
         f"{process.name} is {process.state}"
         for process in await cluster.processes()
-        if process.state in (State.STARTING, State.RESTARTING, State.BACKOFF)
+        if process.state in (ChildState.STARTING, ChildState.RESTARTING, ChildState.BACKOFF)
     ]
     if restarting:
         return restarting

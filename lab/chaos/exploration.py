@@ -23,7 +23,7 @@ ETCD = "etcd"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The cases of an exploration: what may be broken.
+    """The cases of an exploration: the allowed perturbations.
 
     `only`: patterns as of a shell, of which an identifier of a single perturbation must match one. `hits`: at
     how many hits of a failpoint an action is tried, the first and others drawn from the seed. `watched` names

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from nominee.lab.chaos.case import Case
 from nominee.lab.chaos.clusters import Answered, Clusters
 from nominee.lab.chaos.exploration import ETCD, Exploration, Scope, smallest_first
-from nominee.lab.chaos.messages import Answer
+from nominee.lab.chaos.messages import CaseAnswer
 from nominee.lab.chaos.observations import Undisturbed
 from nominee.lab.chaos.tolerance import changes, controlled, is_among
 from nominee.lab.chaos.verdict import CaseResult, Verdict, judge
@@ -31,7 +31,7 @@ WATCHED: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ExplorationSettings:
     """The settings of an exploration.
 
     `case` None runs all of them. `stops`: at the first case that breaks. `simulate`: with another seed for
@@ -74,7 +74,9 @@ Say = Callable[[str], None]
 class Explorer:
     """Runs the cases of one scenario."""
 
-    def __init__(self, scenario: Scenario, clusters: Clusters, settings: Settings, say: Say) -> None:
+    def __init__(
+        self, scenario: Scenario, clusters: Clusters, settings: ExplorationSettings, say: Say
+    ) -> None:
         self._scenario, self._clusters, self._settings, self._say = scenario, clusters, settings, say
         self._clock = SystemClock()
         self._undisturbed = Undisturbed()
@@ -187,7 +189,7 @@ class Explorer:
             served=[each for each in watched if not is_among(each, {API_SERVER, *restarted})],
         )
 
-    def _run(self, cases: Iterable[Case]) -> Generator[tuple[CaseResult, Answer | None], None, None]:
+    def _run(self, cases: Iterable[Case]) -> Generator[tuple[CaseResult, CaseAnswer | None], None, None]:
         """Run cases; one that could not be run is an error."""
         with closing(self._clusters.run(cases, self._undisturbed, self._seed)) as answers:
             for each in answers:

@@ -1,4 +1,4 @@
-"""Random load and faults, drawn from a seed: what happens when, as data. No I/O, no clock."""
+"""Random load and faults, drawn from a seed: a timetable, as data. No I/O, no clock."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from nominee.machinery.wire.scalars import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class CaseRequest:
     """A case that a worker runs."""
 
     case: Case
@@ -26,7 +26,7 @@ class Request:
         return json.dumps(document)
 
     @classmethod
-    def from_json(cls, text: str) -> Request:
+    def from_json(cls, text: str) -> CaseRequest:
         """Return the request that `to_json` wrote."""
         document = json.loads(text)
         needed = {int(number): float(seconds) for number, seconds in document["needed"].items()}
@@ -35,7 +35,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class CaseAnswer:
     """The answer of a worker: the result of a case, or in `error` why it could not be run.
 
     `ready` alone: the cluster runs.
@@ -55,7 +55,7 @@ class Answer:
         return asdict(self)
 
     @classmethod
-    def of(cls, ran: Ran) -> Answer:
+    def of(cls, ran: Ran) -> CaseAnswer:
         """Return the answer for a run."""
         return cls(
             result=ran.result.as_json(),
@@ -67,7 +67,7 @@ class Answer:
         )
 
     @classmethod
-    def from_json(cls, value: Json) -> Answer:
+    def from_json(cls, value: Json) -> CaseAnswer:
         """Return the answer that `as_json` made a JSON object."""
         return cls(**value)
 

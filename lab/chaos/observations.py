@@ -1,4 +1,4 @@
-"""What is known of a run when it has ended."""
+"""The observations of a run that has ended."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ _CLASSES = {"chaos-low": 10, "chaos-high": 1000}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of a run: what was done, what does not hold, and what had not come to rest."""
+    """The result of a run: the operations, the violations, and the reasons for unrest."""
 
     operations: Counter[str]
     refused: Counter[str]

@@ -35,7 +35,7 @@ def _document(report: Report) -> dict[str, object]:
 
 
 def as_markdown(reports: Sequence[Report]) -> str:
-    """Return what broke, smallest case first, and the counts of each exploration."""
+    """Return the broken cases, smallest first, and the counts of each exploration."""
     lines: list[str] = []
     for report in reports:
         lines += [f"## {report.scenario.title or report.scenario.name}", "", counts(report), ""]
@@ -59,7 +59,7 @@ _NAMED = (Verdict.INCONCLUSIVE, Verdict.ERROR)
 
 
 def as_text(report: Report) -> list[str]:
-    """Return the lines after an exploration: what broke and how to reproduce it, then counts."""
+    """Return the lines after an exploration: the broken cases, how to reproduce them, and counts."""
     lines = [""]
     for result in report.broken:
         lines += _broken(result)
@@ -81,7 +81,7 @@ def _broken(result: CaseResult) -> list[str]:
 
 
 def counts(report: Report) -> str:
-    """Return one line: how many cases were run, and with what result."""
+    """Return one line: the number of cases by verdict."""
     found = Counter(result.verdict for result in report.results)
     verdicts = ", ".join(f"{found[verdict]} {verdict.value}" for verdict in Verdict if found[verdict])
     left = f"; {report.left} single cases were not run" if report.left else ""

@@ -1,4 +1,4 @@
-"""Whether a cluster has come to rest: what its pods still wait for. No I/O."""
+"""Whether a cluster has come to rest: the next change that each pod waits for. No I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 def unrest(
     pods: Iterable[core.Pod], nodes: Iterable[core.Node], unschedulable: Container[str], now: float
 ) -> list[str]:
-    """Return for each pod that must still change what it waits for; `now` is in seconds since the epoch.
+    """Return for each pod that must still change the reason; `now` is in seconds since the epoch.
 
     At rest is a pod that runs or has ended on its node, one that the scheduler found unschedulable (by its
     condition, or by its queue: `unschedulable` has names as `default/p`), and one with scheduling gates. A

@@ -1,4 +1,4 @@
-"""What a scenario still promises when something is broken in it. No I/O.
+"""The promises of a scenario that still count when something is broken in it. No I/O.
 
 A restart takes seconds, and a restarted process has forgotten its counters and armed failpoints. So in a
 disturbed run
@@ -47,7 +47,7 @@ class Relaxed:
 
 
 def relaxed(scenario: Scenario, killed: Collection[str], needed: Mapping[int, float]) -> Relaxed:
-    """Return the scenario with what still counts in a disturbed run.
+    """Return the scenario with the steps and conditions that still count in a disturbed run.
 
     `killed` are the processes that lose their memory; `needed` is how long each step (1 is the first) took in
     the undisturbed run, in seconds.

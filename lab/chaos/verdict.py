@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from nominee.lab.chaos.case import Case
+from nominee.lab.reports.records import Record
 from nominee.lab.scenario.result import Outcome, ScenarioResult, Violation
 from nominee.machinery.wire.scalars import Json
 
@@ -25,7 +26,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
+class CaseResult(Record):
     """The result of one case: what was observed, and the command that reproduces it."""
 
     case: Case
@@ -38,15 +39,7 @@ class CaseResult:
 
     def as_json(self) -> dict[str, Json]:
         """Return the result as JSON."""
-        return {
-            "case": str(self.case),
-            "verdict": self.verdict.value,
-            "observation": self.observation,
-            "violations": [violation.as_json() for violation in self.violations],
-            "seconds": round(self.seconds, 3),
-            "directory": self.directory,
-            "reproduce": self.reproduce,
-        }
+        return {**Record.as_json(self), "case": str(self.case)}
 
 
 def judge(case: Case, result: ScenarioResult, *, reached: bool, unsettled: str = "") -> CaseResult:

@@ -1,4 +1,4 @@
-"""What a job of an exploration does: run cases on one cluster, or one case in a simulation."""
+"""The jobs of an exploration: run cases on one cluster, or one case in a simulation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 
 from nominee.lab.chaos.case import Case
-from nominee.lab.chaos.messages import Answer, Request
+from nominee.lab.chaos.messages import CaseAnswer, CaseRequest
 from nominee.lab.chaos.observations import Ran, Undisturbed
 from nominee.lab.jobs.job import Write
 from nominee.lab.scenario.format.model import Scenario
@@ -27,7 +27,7 @@ def serve(
     write: Write,
     scenario: Scenario,
     directory: Path | None,
-    requests: Sequence[Request],
+    requests: Sequence[CaseRequest],
     verbose: bool,
 ) -> None:
     """Start a cluster in a directory (None: the job's), and answer requests, then those of standard input.
@@ -45,10 +45,10 @@ def serve(
 
         remaining = _requests(requests)
         async with RealCluster.open(place, scenario.cluster) as cluster:
-            write(Answer(ready=True).as_json())
+            write(CaseAnswer(ready=True).as_json())
             while request := await anyio.to_thread.run_sync(next, remaining, None):
                 ran = await run_case(scenario, request.case, cluster, narrate, request.undisturbed)
-                write(Answer.of(ran).as_json())
+                write(CaseAnswer.of(ran).as_json())
                 if not ran.is_clean:
                     return
 
@@ -56,12 +56,12 @@ def serve(
         with logs.written_to(place / "logs" / "worker.log", "chaos"), started(scenario.cluster, place):
             anyio.run(answer_all, backend_options={"use_uvloop": True})
     except NotStartedError as error:
-        write(Answer(error=f"the cluster did not start: {error}").as_json())
+        write(CaseAnswer(error=f"the cluster did not start: {error}").as_json())
 
 
-def _requests(first: Sequence[Request]) -> Iterator[Request]:
+def _requests(first: Sequence[CaseRequest]) -> Iterator[CaseRequest]:
     yield from first
-    yield from map(Request.from_json, sys.stdin)
+    yield from map(CaseRequest.from_json, sys.stdin)
 
 
 def simulate(
@@ -73,7 +73,7 @@ def simulate(
 
 def simulated(
     scenario: Scenario, case: Case, undisturbed: Undisturbed, seed: int, *, verbose: bool
-) -> Answer:
+) -> CaseAnswer:
     """Run a case in a simulation of this seed."""
     # These import the components.
     from nominee.lab.chaos.disturbed_run import run_case
@@ -89,6 +89,6 @@ def simulated(
         return await run_case(scenario, case, cluster, narrate, undisturbed, clean_up=False)
 
     try:
-        return Answer.of(with_cluster(scenario.cluster, simulation, play))
+        return CaseAnswer.of(with_cluster(scenario.cluster, simulation, play))
     except ClusterError as error:
-        return Answer(error=str(error))
+        return CaseAnswer(error=str(error))

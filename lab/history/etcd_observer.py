@@ -75,7 +75,7 @@ class EtcdObserver:
         self._now = now
 
     async def read(self) -> AsyncGenerator[Sequence[Revision], None]:
-        """Yield what etcd has now, and end.
+        """Yield the present keys of etcd, and end.
 
         Raises: HistoryUnavailable.
         """
@@ -85,7 +85,7 @@ class EtcdObserver:
                 yield await _next(batches)
 
     async def follow(self) -> AsyncGenerator[Sequence[Revision], None]:
-        """Yield what etcd has and every write from then on; call it again after HistoryUnavailable.
+        """Yield the present keys of etcd and every later write; call it again after HistoryUnavailable.
 
         Raises: HistoryUnavailable.
         """

@@ -1,4 +1,4 @@
-"""Watches of all keys of etcd, and a faster reading of what is long past."""
+"""Watches of all keys of etcd, and a faster reading of the distant past."""
 
 from __future__ import annotations
 

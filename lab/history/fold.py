@@ -1,4 +1,4 @@
-"""Make revisions from changes of keys: each knows what its key had before. No I/O."""
+"""Make revisions from changes of keys: each has the former value of its key. No I/O."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class HistoryWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was appended to the file.
+        """Write the appended revisions to the file.
 
         Raises:
             OSError: the disk refuses; the member may be incomplete.
@@ -202,7 +202,7 @@ class HistoryReader:
 
 
 def recover(path: Path) -> HistoryReader:
-    """Read a history to its end, and cut off what a killed writer left incomplete.
+    """Read a history to its end, and cut off the incomplete rest of a killed writer.
 
     Raises:
         HistoryFileError: it is another file.

@@ -77,7 +77,7 @@ class Recorder:
             await channel.close()
 
     async def _read_rest(self) -> None:
-        """Record what etcd has when the recording ends."""
+        """Record the present state of etcd when the recording ends."""
         channel = await connect_to_etcd(self._directory)
         try:
             async with aclosing(self._observer(channel).read()) as batches:

@@ -1,4 +1,4 @@
-"""One write of one key in etcd: what was stored before, and what after."""
+"""One write of one key in etcd: the stored values before and after it."""
 
 from __future__ import annotations
 

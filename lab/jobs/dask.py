@@ -160,7 +160,7 @@ def _ended(waiting: Collection[Future]) -> list[Future]:
 
 
 def _unpacked(future: Future, job: Job) -> Generator[Report, None, None]:
-    """Yield what a worker has sent, with the files in a directory of this machine."""
+    """Yield the lines of a worker, with the files in a directory of this machine."""
     if future.status == "finished":
         packed: Packed = future.result()
     else:

@@ -1,4 +1,4 @@
-"""A job, and what executors report of it."""
+"""A job, and the reports of executors about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scenario needs from a cluster: real processes and a simulation in one process both offer it.
+"""The interface of a cluster for a scenario: real processes and a simulation in one process offer it.
 
 The runner has no other access to processes, files or time.
 """
@@ -189,5 +189,5 @@ class ScenarioCluster(Protocol):
     # The end.
 
     async def violations(self, exceptions: Sequence[InvariantException]) -> Sequence[Violation]:
-        """Check the invariants on the history of all objects so far; return what does not hold."""
+        """Check the invariants on the history of all objects so far; return the violations."""
         ...

@@ -1,4 +1,4 @@
-"""A cell as a job, and what is kept of it: scenario, steps, logs and history, but not etcd's data."""
+"""A cell as a job, and its files: scenario, steps, logs and history, but not etcd's data."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def play(directory: Path, write: Write, text: str, simulated: bool) -> None:
 
 
 def keep(planned: PlannedCell, results: Sequence[Json], ended: Ended, target: Path) -> None:
-    """Move what a reader needs to a directory, which then has RESULT."""
+    """Move a reader's files to a directory, which then has RESULT."""
     work, cluster = ended.directory, ended.directory / _CLUSTER
     result = _result(results, ended)
     shutil.rmtree(target, ignore_errors=True)

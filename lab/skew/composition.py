@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from nominee.lab.reports.records import Record
 from nominee.lab.scenario.format.model import TIMEOUT_SECONDS
 from nominee.lab.skew.model import VERSIONED, Case, Cell, Gates, JsonObject, Setting, Stage, holds
 from nominee.localcluster.components import find_process
@@ -25,17 +26,13 @@ class CompositionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(Record):
     """An observation by a user of the cell at a stage, if its checks hold."""
 
     stage: int
     label: str
     case: str
     see: str
-
-    def as_json(self) -> JsonObject:
-        """Return it as JSON."""
-        return {"stage": self.stage, "label": self.label, "case": self.case, "see": self.see}
 
 
 def slug(name: str) -> str:

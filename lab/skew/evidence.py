@@ -1,4 +1,4 @@
-"""What the page shows of a cell: the steps as they were printed, the logs and the history of its objects."""
+"""The evidence of a cell on the page: the printed steps, the logs and the history of its objects."""
 
 from __future__ import annotations
 

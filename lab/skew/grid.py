@@ -55,7 +55,7 @@ def mark(cell: JsonObject) -> str:
 
 
 def shown(cell: JsonObject) -> str:
-    """Return what a cell showed as the names of its cases: `kept → cleared`; only if it passed."""
+    """Return the names of the cases that a cell showed: `kept → cleared`; only if it passed."""
     if cell["outcome"] != "passed":
         return ""
     return " → ".join(distinct([each["case"] for each in cell["seen"]]))

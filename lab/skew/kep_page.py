@@ -1,4 +1,4 @@
-"""The page of a KEP: what a user sees by version and gate, and its answers confirmed or contradicted."""
+"""The page of a KEP: the cases that a user sees by version and gate, and its answers with verdicts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def kep_page(document: JsonObject, kep: int) -> str:
 
 
 def _extent(document: JsonObject, kep: int, cells: Sequence[JsonObject]) -> str:
-    """Return what ran, and what did not."""
+    """Return the extent of the run: the cells that ran, and the missing ones."""
     selection = "every combination" if document["selection"] == "all" else "a pairwise selection"
     only = f" (of it the cells that match `{document['only']}`)" if document["only"] else ""
     missing = sum(cell["kep"] == kep for cell in document["unfinished"])

@@ -33,7 +33,7 @@ def as_markdown(document: JsonObject) -> str:
 
 
 def row_lines(document: JsonObject, row: JsonObject) -> Iterator[str]:
-    """Yield the section of a row: what a user sees by condition, and the grid of its cells."""
+    """Yield the section of a row: the cases that a user sees by condition, and the grid of its cells."""
     cells = _cells(document, row)
     yield from (f"### {as_text(row['title'] or row['name'])}", "")
     section = as_text(row["section"])
@@ -78,7 +78,7 @@ def grid_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
 
 
 def _stage_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
-    """Yield what the cells of paths showed after each restart."""
+    """Yield the cases that the cells of paths showed after each restart."""
     found = [cell for cell in cells if cell["outcome"] == "passed" and len(cell["seen"]) > 1]
     for cell in found:
         seen = "; ".join(f"{each['label']}: {each['case']}" for each in cell["seen"])
@@ -88,7 +88,7 @@ def _stage_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
 
 
 def outside_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
-    """Yield the section of what ran outside the version skew policy."""
+    """Yield the section of the pairs outside the version skew policy."""
     counts: dict[str, int] = {}
     for cell in cells:
         for problem in cell["unsupported"]:

@@ -164,7 +164,7 @@ class Simulate(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A scenario and what varies in it.
+    """A scenario and its factors.
 
     `document` is the scenario, a JSON object of its file. `full`: all combinations run, not a selection.
     """
@@ -244,7 +244,7 @@ class Cell:
 
     @property
     def unsupported(self) -> tuple[str, ...]:
-        """Return what is outside Kubernetes' version skew policy, at any stage."""
+        """Return the pairs outside Kubernetes' version skew policy, at any stage."""
         absent = self.row.document["spec"].get("cluster", {}).get("without", ())
         components = [name for name in VERSIONED if name not in absent]
         found = (text for stage in self.stages for text in stage.setting.unsupported(components))

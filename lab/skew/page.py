@@ -25,7 +25,7 @@ _NO_EVIDENCE: Final[JsonObject] = {"steps": [], "logs": {}, "history": []}
 
 
 def page(document: JsonObject, evidence: Mapping[str, JsonObject]) -> str:
-    """Return the page of a report; `evidence` is what `evidence.read` found, by cell."""
+    """Return the page of a report; `evidence` is the result of `evidence.read`, by cell."""
     cells = {
         cell["id"]: {**cell, "evidence": evidence.get(cell["id"], _NO_EVIDENCE)} for cell in document["cells"]
     }
@@ -187,7 +187,7 @@ def _answer(answer: JsonObject, by_name: Mapping[str, JsonObject]) -> str:
 
 
 def _inline(text: str) -> str:
-    """Return text as HTML, with what is between backticks as code, and of a link its text only."""
+    """Return text as HTML, with the text between backticks as code, and of a link its text only."""
     plain = re.sub(r"\[([^\]]*)\]\([^)\s]*\)", r"\1", text)
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(plain))
 

@@ -1,4 +1,4 @@
-"""What a run of a matrix does: its cells, each with a scenario that was checked."""
+"""The plan of a run of a matrix: its cells, each with a scenario that was checked."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PlannedCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class MatrixPlan:
     """The cells of a run. `possible` counts those of the whole matrix, `left_out` cannot exist."""
 
     matrix: Matrix
@@ -47,7 +47,7 @@ class Plan:
     left_out: tuple[LeftOut, ...]
 
 
-def plan(matrix: Matrix, *, full: bool, only: str = "", simulate: Simulate | None = None) -> Plan:
+def plan(matrix: Matrix, *, full: bool, only: str = "", simulate: Simulate | None = None) -> MatrixPlan:
     """Return the cells of a matrix whose name matches the pattern `only`.
 
     The pattern is one of a shell; one without `*` and `?` matches names that contain it. `simulate` takes the
@@ -69,7 +69,14 @@ def plan(matrix: Matrix, *, full: bool, only: str = "", simulate: Simulate | Non
         raise InvalidScenarioError(empty)
     chosen = [cell for cell in expansion.cells if _matches(cell.name, only)]
     cells = tuple(_planned(matrix, chosen, _simulated(expansion.cells, simulate)))
-    return _plan(matrix, full, only, cells, expansion)
+    return MatrixPlan(
+        matrix=matrix,
+        full=full,
+        only=only,
+        cells=cells,
+        possible=expansion.possible,
+        left_out=expansion.left_out,
+    )
 
 
 def _problem(matrix: Matrix, row: Row, message: str) -> Problem:
@@ -78,19 +85,6 @@ def _problem(matrix: Matrix, row: Row, message: str) -> Problem:
 
 def _first_reason(row: Row, expansion: Expansion) -> str:
     return next(left.reason for left in expansion.left_out if left.row == row.name)
-
-
-def _plan(
-    matrix: Matrix, full: bool, only: str, cells: tuple[PlannedCell, ...], expansion: Expansion
-) -> Plan:
-    return Plan(
-        matrix=matrix,
-        full=full,
-        only=only,
-        cells=cells,
-        possible=expansion.possible,
-        left_out=expansion.left_out,
-    )
 
 
 def _matches(name: str, pattern: str) -> bool:

@@ -153,7 +153,7 @@ class _Reader:
     def _check_components(
         self, path: FieldPath, value: Mapping[str, Json], document: Mapping[str, Json]
     ) -> None:
-        """Check that the row's cluster has what varies, and that it is one of ours."""
+        """Check that the row's cluster has the components that vary, and that they are ours."""
         cluster = document["spec"].get("cluster", {})
         named = [(*path, key, name) for key in ("versions", "gates") for name in value.get(key, {})]
         for index, each in enumerate(value.get("paths", ())):

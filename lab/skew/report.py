@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from nominee.lab.reports.records import Record
 from nominee.lab.scenario.result import Outcome, ScenarioResult
-from nominee.lab.skew.expansion import LeftOut
 from nominee.lab.skew.model import Answer, JsonObject, Row, holds, when_text
-from nominee.lab.skew.planning import Plan, PlannedCell
+from nominee.lab.skew.planning import MatrixPlan, PlannedCell
 from nominee.machinery.wire.scalars import Json
 
 NAME = "skew.json"
@@ -63,7 +63,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedAnswer:
+class JudgedAnswer(Record):
     """An answer, the cells that decided, and those that contradict it with what was seen there.
 
     `outside` counts the cells outside the version skew policy; `shown` are the cases of those that confirm.
@@ -77,27 +77,18 @@ class JudgedAnswer:
     against: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
 
-    def as_json(self) -> JsonObject:
-        """Return the judged answer as JSON."""
-        return {
-            "kep": self.answer.kep,
-            "section": self.answer.section,
-            "answer": self.answer.answer,
-            "verdict": self.verdict.value,
-            "cells": list(self.cells),
-            "outside": self.outside,
-            "shown": list(self.shown),
-            "against": dict(self.against),
-            "reason": self.reason,
-            "note": self.answer.note,
-        }
+    def as_json(self) -> dict[str, Json]:
+        """Return the judged answer as JSON, with the KEP's text."""
+        answer = self.answer
+        texts = {"kep": answer.kep, "section": answer.section, "answer": answer.answer}
+        return {**Record.as_json(self), **texts, "note": answer.note}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The results of a run: `cells` have ended, `unfinished` are the others."""
 
-    plan: Plan
+    plan: MatrixPlan
     cells: tuple[CellResult, ...]
     unfinished: tuple[PlannedCell, ...]
     answers: tuple[JudgedAnswer, ...]
@@ -136,7 +127,7 @@ class Report:
             "selection": "all" if self.plan.full else "pairwise",
             "only": self.plan.only,
             "possible": self.plan.possible,
-            "leftOut": [_left_out(each) for each in self.plan.left_out],
+            "leftOut": [{"name": each.name, "reason": each.reason} for each in self.plan.left_out],
             "version": self.version,
             "commits": sorted({cell.commit for cell in self.cells if cell.commit}),
             "machine": dict(self.machine),
@@ -164,10 +155,6 @@ def _row(row: Row) -> JsonObject:
             for case in cases
         ],
     }
-
-
-def _left_out(each: LeftOut) -> JsonObject:
-    return {"name": each.name, "reason": each.reason}
 
 
 def judge(answers: Sequence[Answer], cells: Sequence[CellResult]) -> tuple[JudgedAnswer, ...]:

@@ -12,7 +12,7 @@ from nominee.lab.jobs.job import Ended, Executor, Line
 from nominee.lab.scenario.result import Outcome
 from nominee.lab.skew import cell_run, evidence, junit, kep_page, markdown, page
 from nominee.lab.skew import report as reports
-from nominee.lab.skew.planning import Plan
+from nominee.lab.skew.planning import MatrixPlan
 from nominee.lab.skew.report import CellResult, Report, judge
 from nominee.lab.skew.store import Store
 from nominee.localcluster.supervisor.directory import write_atomically
@@ -35,7 +35,7 @@ class Progress(Protocol):
         ...
 
 
-def run(plan: Plan, store: Store, executor: Executor, progress: Progress) -> None:
+def run(plan: MatrixPlan, store: Store, executor: Executor, progress: Progress) -> None:
     """Run the cells that have no result in the store, or that could not run.
 
     Raises:
@@ -65,7 +65,7 @@ def _is_missing(result: CellResult | None) -> bool:
     return result is None or result.result.outcome is Outcome.ERROR
 
 
-def collect(plan: Plan, store: Store, seconds: float) -> Report:
+def collect(plan: MatrixPlan, store: Store, seconds: float) -> Report:
     """Return the report of the cells that have a result."""
     found = [(planned, store.result(planned)) for planned in plan.cells]
     cells = tuple(result for _, result in found if result is not None)

@@ -19,7 +19,7 @@ _SERVER_ERROR = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A decision, when it was made (seconds since the trace began), and what the API server said to it."""
+    """A decision, its time (seconds since the trace began), and the answer of the API server."""
 
     at_seconds: float
     decision: Decision

@@ -1,4 +1,4 @@
-"""Read an emulated usage trace: what the containers of a workload use over time."""
+"""Read an emulated usage trace: the usage of the containers of a workload over time."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class Updater:
         return [self._decide(pod, usage, now) for pod in live]
 
     def resize_failed(self, decision: Decision, pod: core.Pod, error: str) -> Decision:
-        """Return what follows a resize that the API server refused: eviction, if the group allows it."""
+        """Return the decision after a resize that the API server refused: eviction, if it is allowed."""
         group = self._group_of(pod)
         if group is not None:
             group.resized -= 1

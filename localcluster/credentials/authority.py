@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
+# The functions import cryptography: 90 ms that commands without a new certificate would pay.
 CA_DAYS, CERTIFICATE_DAYS, RENEW_DAYS = 3650, 365, 7
 
 

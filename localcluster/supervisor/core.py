@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from nominee.localcluster.supervisor.states import (
     RUNNING,
+    ChildState,
     Effect,
-    State,
     Trigger,
     step,
 )
@@ -61,7 +61,7 @@ class ProcessState:
 
     name: str
     stop_stage: int
-    state: State = State.DOWN
+    state: ChildState = ChildState.DOWN
     restarts: int = 0  # after crashes and on request, since `up`
     failures: int = 0  # crashes in a row
     ever_ready: bool = False
@@ -118,7 +118,7 @@ class Supervision:
         """Stop all processes, stage by stage; with `at_once` kill those that are left."""
         self.closing = True
         for process in self.processes.values():  # no process may restart, whatever its stage
-            if process.state in (State.BACKOFF, State.RESTARTING):
+            if process.state in (ChildState.BACKOFF, ChildState.RESTARTING):
                 self._move(process, Trigger.STOP, now)
         if at_once:
             running = [p for p in self.processes.values() if p.state in RUNNING]
@@ -135,7 +135,7 @@ class Supervision:
     def became_ready(self, name: str, now: float) -> list[Action]:
         """Record that the process has announced itself and answers its health check."""
         process = self.processes[name]
-        if process.state is not State.STARTING:
+        if process.state is not ChildState.STARTING:
             return []
         process.ever_ready = True
         process.ready_since = now
@@ -145,8 +145,8 @@ class Supervision:
         """Record an exit. `code` is the exit code, negative for a signal; `reason` is its description."""
         process = self.processes[name]
         process.last_exit = reason
-        expected = process.state in (State.STOPPING, State.RESTARTING)
-        refused = code == EXIT_USAGE and process.state is State.STARTING
+        expected = process.state in (ChildState.STOPPING, ChildState.RESTARTING)
+        refused = code == EXIT_USAGE and process.state is ChildState.STARTING
         if not expected:
             if process.ready_since is not None and now - process.ready_since >= self.policy.stable_after:
                 process.failures = 0
@@ -174,11 +174,13 @@ class Supervision:
     @property
     def all_ready(self) -> bool:
         """Whether every process is ready (or was stopped by a command)."""
-        return all(p.state in (State.READY, State.DOWN, State.PAUSED) for p in self.processes.values())
+        return all(
+            p.state in (ChildState.READY, ChildState.DOWN, ChildState.PAUSED) for p in self.processes.values()
+        )
 
     def hopeless(self) -> list[ProcessState]:
         """Return the processes that crashed and will not be restarted."""
-        return [p for p in self.processes.values() if p.state is State.CRASHED]
+        return [p for p in self.processes.values() if p.state is ChildState.CRASHED]
 
     # -- internals
 
@@ -192,18 +194,18 @@ class Supervision:
         process.state = found.to
         if found.to is not came_from or found.effects:
             process.transition_log.append(f"{came_from} -> {found.to} ({trigger})")
-        if found.to is not State.READY:
-            process.ready_since = None if found.to is not State.PAUSED else process.ready_since
+        if found.to is not ChildState.READY:
+            process.ready_since = None if found.to is not ChildState.PAUSED else process.ready_since
         process.deadline = self._deadline(process, came_from, now)
-        if Effect.SPAWN in found.effects and came_from in (State.BACKOFF, State.RESTARTING):
+        if Effect.SPAWN in found.effects and came_from in (ChildState.BACKOFF, ChildState.RESTARTING):
             process.restarts += 1
         return [Action(process.name, effect) for effect in found.effects]
 
-    def _deadline(self, process: ProcessState, came_from: State, now: float) -> float | None:
-        if process.state is State.BACKOFF:
+    def _deadline(self, process: ProcessState, came_from: ChildState, now: float) -> float | None:
+        if process.state is ChildState.BACKOFF:
             return now + self.policy.delay(process.failures)
-        if process.state in (State.STOPPING, State.RESTARTING):
-            if came_from in (State.STOPPING, State.RESTARTING):
+        if process.state in (ChildState.STOPPING, ChildState.RESTARTING):
+            if came_from in (ChildState.STOPPING, ChildState.RESTARTING):
                 return process.deadline
             return now + self.policy.stop_grace
         return None

@@ -10,7 +10,7 @@ from nominee.localcluster.output import discard
 from nominee.localcluster.supervisor.core import ProcessState, Supervision
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory, read_json
 from nominee.localcluster.supervisor.spec import ClusterSpec
-from nominee.localcluster.supervisor.states import RUNNING, State
+from nominee.localcluster.supervisor.states import RUNNING, ChildState
 
 ANNOUNCED = (
     *("http", "grpc", "rest", "emulatedVersion", "version", "featureGates", "compat", "warning", "startTime"),
@@ -100,16 +100,16 @@ def failure_lines(
     return lines
 
 
-def event_line(process: ProcessState, came_from: State, now: float) -> str | None:
+def event_line(process: ProcessState, came_from: ChildState, now: float) -> str | None:
     """Return a line about a process that changed its state after the cluster was ready, or None."""
-    if process.state is State.BACKOFF:
+    if process.state is ChildState.BACKOFF:
         wait = max((process.deadline or now) - now, 0.0)
         return f"{process.name} died ({process.last_exit}); starts again in {wait:.1f} s"
-    if process.state is State.CRASHED:
+    if process.state is ChildState.CRASHED:
         return f"{process.name} died ({process.last_exit}) and is left down; `nominee start {process.name}`"
-    if process.state is State.READY and came_from is State.STARTING:
+    if process.state is ChildState.READY and came_from is ChildState.STARTING:
         return f"{process.name} is ready"
-    if process.state in (State.DOWN, State.PAUSED):
+    if process.state in (ChildState.DOWN, ChildState.PAUSED):
         return f"{process.name} is {process.state}"
     return None
 

@@ -32,7 +32,7 @@ from nominee.localcluster.supervisor.report import (
     ready_lines,
 )
 from nominee.localcluster.supervisor.spec import ClusterSpec, ProcessSpec
-from nominee.localcluster.supervisor.states import RUNNING, Effect, State, Trigger
+from nominee.localcluster.supervisor.states import RUNNING, ChildState, Effect, Trigger
 from nominee.machinery.runtime.state_table import InvalidTransitionError
 
 _IDLE_SECONDS_MAX = 5.0
@@ -60,7 +60,7 @@ class Supervisor:
         self._children: dict[str, Child] = {}
         self._probes: dict[str, Probe] = {}
         self._log_starts: dict[str, int] = {}
-        self._seen: dict[str, State] = {}
+        self._seen: dict[str, ChildState] = {}
         self._started = clock()
         self._ready_after: float | None = None
         self._failure: list[str] = []
@@ -137,9 +137,9 @@ class Supervisor:
             except OSError as error:
                 self._perform(self._core.exited(action.name, 1, f"cannot start: {error}", self._clock()))
         for name, process in self._core.processes.items():
-            if process.state is State.STARTING and not self._specs[name].ready_path:
+            if process.state is ChildState.STARTING and not self._specs[name].ready_path:
                 self._core.became_ready(name, self._clock())
-            elif process.state is State.STARTING and name not in self._probes and name in self._children:
+            elif process.state is ChildState.STARTING and name not in self._probes and name in self._children:
                 self._probes[name] = Probe(
                     name,
                     self._children[name].pid,
@@ -149,7 +149,7 @@ class Supervisor:
                     self._clock,
                     self._on_ready,
                 )
-            elif process.state is not State.STARTING and name in self._probes:
+            elif process.state is not ChildState.STARTING and name in self._probes:
                 self._probes.pop(name).close()
 
     def _spawn(self, spec: ProcessSpec) -> None:
@@ -206,7 +206,7 @@ class Supervisor:
             return
         changed = False
         for name, process in self._core.processes.items():
-            came_from = self._seen.get(name, State.DOWN)
+            came_from = self._seen.get(name, ChildState.DOWN)
             if process.state is not came_from:
                 self._seen[name] = process.state
                 changed = True
@@ -229,7 +229,7 @@ class Supervisor:
         late = not self._core.all_ready and now - self._started > self._spec.ready_seconds_max
         if hopeless or late:
             guilty = hopeless or [
-                p for p in self._core.processes.values() if p.state not in (State.READY, State.DOWN)
+                p for p in self._core.processes.values() if p.state not in (ChildState.READY, ChildState.DOWN)
             ]
             reason = "a component does not start" if hopeless else "not ready in time (--timeout)"
             self._failure = [
@@ -355,15 +355,15 @@ class Supervisor:
         if trigger in (Trigger.STOP, Trigger.KILL):
             done = not any(p.state in RUNNING for p in processes)
         elif trigger is Trigger.PAUSE:
-            if any(p.state is not State.PAUSED for p in processes):
+            if any(p.state is not ChildState.PAUSED for p in processes):
                 return {"ok": False, "error": f"{', '.join(names)} died before it was paused"}
             done = all(process_letter(self._children[name].pid) == "T" for name in names)
         else:
-            crashed = [p for p in processes if p.state is State.CRASHED]
+            crashed = [p for p in processes if p.state is ChildState.CRASHED]
             if crashed:
                 lines = failure_lines(crashed, self._directory, self._log_starts)
                 return {"ok": False, "error": "\n".join(lines)}
-            done = all(p.state is State.READY for p in processes)
+            done = all(p.state is ChildState.READY for p in processes)
         if not done:
             return None
         described = [c for c in self.describe()["components"] if c["name"] in names]

@@ -12,7 +12,7 @@ from enum import StrEnum
 from nominee.machinery.runtime.state_table import DiagramStyle, StateTable, Transition
 
 
-class State(StrEnum):
+class ChildState(StrEnum):
     """The state of a process."""
 
     DOWN = "down"  # not wanted
@@ -51,9 +51,9 @@ class Effect(StrEnum):
     CONT = "SIGCONT"
 
 
-_S, _T, _E = State, Trigger, Effect
+_S, _T, _E = ChildState, Trigger, Effect
 
-_ALIVE: Mapping[Trigger, Transition[State, Effect]] = {
+_ALIVE: Mapping[Trigger, Transition[ChildState, Effect]] = {
     _T.START: Transition(_S.STARTING),
     _T.STOP: Transition(_S.STOPPING, (_E.TERM,)),
     _T.KILL: Transition(_S.STOPPING, (_E.KILL,)),
@@ -63,7 +63,7 @@ _ALIVE: Mapping[Trigger, Transition[State, Effect]] = {
     _T.DIED: Transition(_S.BACKOFF),
     _T.DIED_FOR_GOOD: Transition(_S.CRASHED),
 }
-_NOT_RUNNING: Mapping[Trigger, Transition[State, Effect]] = {
+_NOT_RUNNING: Mapping[Trigger, Transition[ChildState, Effect]] = {
     _T.START: Transition(_S.STARTING, (_E.SPAWN,)),
     _T.RESTART: Transition(_S.STARTING, (_E.SPAWN,)),
     _T.RESTART_KILL: Transition(_S.STARTING, (_E.SPAWN,)),
@@ -72,7 +72,7 @@ _NOT_RUNNING: Mapping[Trigger, Transition[State, Effect]] = {
 }
 
 _STYLE = DiagramStyle(identifier=str, names=False, loops="with effects", effects=True, start_label="start")
-TRANSITIONS: StateTable[State, Trigger, Effect] = StateTable(
+TRANSITIONS: StateTable[ChildState, Trigger, Effect] = StateTable(
     {
         _S.DOWN: _NOT_RUNNING,
         _S.CRASHED: _NOT_RUNNING,
@@ -120,11 +120,13 @@ TRANSITIONS: StateTable[State, Trigger, Effect] = StateTable(
     style=DiagramStyle(identifier=str, names=False, loops="with effects", effects=True, start_label="start"),
 )
 
-RUNNING = frozenset({State.STARTING, State.READY, State.PAUSED, State.STOPPING, State.RESTARTING})
+RUNNING = frozenset(
+    {ChildState.STARTING, ChildState.READY, ChildState.PAUSED, ChildState.STOPPING, ChildState.RESTARTING}
+)
 """States in which a process exists."""
 
 
-def step(state: State, trigger: Trigger) -> Transition[State, Effect]:
+def step(state: ChildState, trigger: Trigger) -> Transition[ChildState, Effect]:
     """Return the transition.
 
     Raises:
@@ -133,7 +135,7 @@ def step(state: State, trigger: Trigger) -> Transition[State, Effect]:
     return TRANSITIONS.transition(state, trigger, lambda: _refusal(state, trigger))
 
 
-def _refusal(state: State, trigger: Trigger) -> str:
+def _refusal(state: ChildState, trigger: Trigger) -> str:
     possible = ", ".join(t for t in TRANSITIONS[state] if t in _ASKABLE)
     return f"cannot {trigger} what is {state}; possible now: {possible}"
 

@@ -205,15 +205,6 @@ class LabelSelector:
         """Whether it selects everything."""
         return not self.requirements and not self.selects_nothing
 
-    def required_value(self, key: str) -> str | None:
-        """Return the only value that a label may have, or None where the selector does not fix it."""
-        for requirement in self.requirements:
-            if requirement.key == key:
-                if requirement.operator in _ONE_OF and len(requirement.values) == 1:
-                    return requirement.values[0]
-                return None
-        return None
-
     def adding(self, *requirements: Requirement) -> LabelSelector:
         """Return this selector with more requirements; a selector that matches nothing stays one."""
         if self.selects_nothing:
@@ -414,13 +405,6 @@ class FieldSelector:
     @property
     def empty(self) -> bool:
         return not self.terms
-
-    def required_value(self, field: str) -> str | None:
-        """Return the only value a field may have (`spec.nodeName=n1`), or None."""
-        for term in self.terms:
-            if term.field == field and not term.negated:
-                return term.value
-        return None
 
     def transformed(self, convert: Callable[[str, str], tuple[str, str]]) -> FieldSelector:
         """Return the selector with each field and value converted.

@@ -65,7 +65,6 @@ class RecorderOptions(TypedDict, total=False):
     clock: Clock
     per_second: float
     burst: int
-    on_error: Callable[[StatusError], None]
 
 
 class BufferedRecorder(ABC):
@@ -84,7 +83,6 @@ class BufferedRecorder(ABC):
         self._clock = options.get("clock") or SystemClock()
         rate, burst = options.get("per_second", PER_SECOND), options.get("burst", BURST)
         self._bucket = TokenBucket(rate, burst, self._clock.monotonic())
-        self._on_error: Callable[[StatusError], None] | None = options.get("on_error")
         self._queue: deque[Recorded] = deque()
         self._wake = anyio.Event()
         self._last_micros = 0
@@ -173,8 +171,6 @@ class BufferedRecorder(ABC):
                     return True  # an earlier attempt succeeded, and its response was lost
                 if attempt == TRIES_MAX or not is_retryable(error):
                     self.failed += 1
-                    if self._on_error is not None:
-                        self._on_error(error)
                     return False
                 await self._clock.sleep(RETRY_SECONDS)
             else:

@@ -186,6 +186,7 @@ class Process:
         Raises:
             Fatal: there is no run file after DEPENDENCY_SECONDS_MAX.
         """
+        # 240 ms that components without the API server (etcd, cloud) would pay.
         from nominee.machinery.client.api_client import Client
         from nominee.machinery.client.credentials import NoCredential
 

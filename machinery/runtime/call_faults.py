@@ -361,6 +361,9 @@ def _near(name: str, names: Iterable[str]) -> str:
     return ", ".join(get_close_matches(name, names, n=3) or names[:20]) or "none"
 
 
+# The functions below import gRPC, 110 ms that a process without clients would pay.
+
+
 async def _ignoring_errors(sent: Awaitable[object]) -> None:
     """Await a call and drop its answer or error."""
     import grpc.aio

@@ -75,12 +75,12 @@ def scheduling(
     """
     # 160 ms that --help and completion would pay.
     from nominee.lab.bench.processes import BenchError
-    from nominee.lab.bench.scheduling import Settings, run
+    from nominee.lab.bench.scheduling import SchedulingSettings, run
     from nominee.lab.bench.workloads import WORKLOADS
     from nominee.localcluster.own_cluster import ClusterStartError
 
     chosen = WORKLOADS[workload]
-    settings = Settings(
+    settings = SchedulingSettings(
         workload=workload,
         nodes=chosen.nodes if nodes is None else nodes,
         init_pods=chosen.init_pods if init_pods is None else init_pods,
@@ -142,10 +142,10 @@ def watch(
     """
     # 160 ms that --help and completion would pay.
     from nominee.lab.bench.processes import BenchError
-    from nominee.lab.bench.watch import Settings, run
+    from nominee.lab.bench.watch import WatchSettings, run
     from nominee.localcluster.own_cluster import ClusterStartError
 
-    settings = Settings(watchers=watchers, rate=rate, pods=pods, seconds=seconds, slow=slow)
+    settings = WatchSettings(watchers=watchers, rate=rate, pods=pods, seconds=seconds, slow=slow)
     up_options = [
         *(["--insecure"] if insecure else []),
         *(word for text in arguments for word in ("--arg", text)),

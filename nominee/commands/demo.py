@@ -41,7 +41,7 @@ def demo(chosen: tuple[str, ...], keep: bool) -> None:
     # 430 ms that --help and completion would pay.
     from nominee.lab.scenario.format.reading import read_files
     from nominee.lab.scenario.play.report import summary
-    from nominee.lab.scenario.play.running import Settings, run_on_one_cluster
+    from nominee.lab.scenario.play.running import RunSettings, run_on_one_cluster
 
     end_as_by_ctrl_c()
     folder = Path(scenarios.__file__).parent
@@ -49,7 +49,7 @@ def demo(chosen: tuple[str, ...], keep: bool) -> None:
     directory = Path(tempfile.mkdtemp(prefix="nominee-demo-"))
     try:
         click.echo("etcd, API server, scheduler, controllers, kubelet, cloud and autoscaler are starting ...")
-        results = run_on_one_cluster(found, directory, Settings(base=directory, keep=keep))
+        results = run_on_one_cluster(found, directory, RunSettings(base=directory, keep=keep))
         if len(results) < len(found) and all(result.held for result in results):
             raise click.ClickException("the cluster could not be cleaned up after a story; see above")
     except KeyboardInterrupt:

@@ -18,7 +18,7 @@ from nominee.localcluster.output import INTERRUPTED
 
 if TYPE_CHECKING:
     from nominee.lab.jobs.job import Executor
-    from nominee.lab.skew.planning import Plan
+    from nominee.lab.skew.planning import MatrixPlan
     from nominee.lab.skew.report import Report
     from nominee.lab.skew.store import Store
 
@@ -100,7 +100,7 @@ def run(
         sys.exit(_run(plan, store, _executor(scheduler_address, jobs)))
 
 
-def _run(plan: Plan, store: Store, executor: Executor) -> int:
+def _run(plan: MatrixPlan, store: Store, executor: Executor) -> int:
     # 440 ms that --help and completion would pay.
     from nominee.lab.jobs.job import ExecutorError
     from nominee.lab.skew import run as running
@@ -141,7 +141,7 @@ def _executor(scheduler_address: str, jobs: int) -> Executor:
     return executor_of(scheduler_address, jobs)
 
 
-def _plan(matrix: Path, *, full: bool, only: str, real: bool, simulate: bool) -> Plan:
+def _plan(matrix: Path, *, full: bool, only: str, real: bool, simulate: bool) -> MatrixPlan:
     # 230 ms that --help and completion would pay.
     from nominee.lab.scenario.format.documents import InvalidScenarioError
     from nominee.lab.skew.model import Simulate
@@ -158,7 +158,7 @@ def _plan(matrix: Path, *, full: bool, only: str, real: bool, simulate: bool) ->
     return found
 
 
-def _print_plan(plan: Plan) -> None:
+def _print_plan(plan: MatrixPlan) -> None:
     for planned in plan.cells:
         outside = (
             f"  (outside the skew policy: {planned.cell.unsupported[0]})" if planned.cell.unsupported else ""

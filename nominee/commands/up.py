@@ -17,7 +17,7 @@ import click
 from nominee.commands.common import Seconds, directory_option, echo_json, output_option, version_options
 from nominee.completion.candidates import completing, component_list, failpoint_settings, replica_settings
 from nominee.localcluster.components import BY_NAME, COMPONENTS, is_installed
-from nominee.localcluster.config_file import Settings, document_of, read_config
+from nominee.localcluster.config_file import UpArguments, document_of, read_config
 from nominee.localcluster.credentials.identities import certificates, serving_names, tokens
 from nominee.localcluster.credentials.pki import Pki
 from nominee.localcluster.etcd.server import EtcdError
@@ -37,7 +37,7 @@ from nominee.localcluster.plan import (
     AUTHORIZATION_MODE,
     DEFAULT_KUBELETS,
     DEFAULT_NODES,
-    Plan,
+    ClusterPlan,
     UpOptions,
     build,
 )
@@ -180,6 +180,8 @@ def up(
     state = StateDirectory(directory)
     lock, plan = _claim(state, plan)
     _report(lines)
+    if remember and new_warnings:  # also of a start that is rejected, whose options are not kept
+        replace(before, warnings=(*before.warnings, *new_warnings)).write(directory)
     _make_credentials(directory, plan)
     try:
         check_options(options, plan)
@@ -210,7 +212,7 @@ def _report(lines: Iterable[str]) -> None:
         Printer(sys.stderr)(line)
 
 
-def _etcd_warnings(plan: Plan) -> list[str]:
+def _etcd_warnings(plan: ClusterPlan) -> list[str]:
     """Return warnings about the etcd that will run; if there is no etcd, its process reports that."""
     warnings = []
     for process in plan.spec.processes:
@@ -220,7 +222,7 @@ def _etcd_warnings(plan: Plan) -> list[str]:
     return list(dict.fromkeys(filter(None, warnings)))
 
 
-def _make_credentials(directory: Path, plan: Plan) -> None:
+def _make_credentials(directory: Path, plan: ClusterPlan) -> None:
     """Create the certificates and tokens in D/pki, if the API server is secure."""
     if not plan.secure:
         return
@@ -241,7 +243,7 @@ def _make_credentials(directory: Path, plan: Plan) -> None:
 
 
 def _options(
-    directory: Path, before: KeptOptions, given: Settings
+    directory: Path, before: KeptOptions, given: UpArguments
 ) -> tuple[UpOptions, KeptOptions, list[str]]:
     """Return the options, those that the directory keeps, and a line about those that it had.
 
@@ -262,7 +264,7 @@ def _options(
     return UpOptions(directory=directory, json_output=given["json_output"], **base), kept, lines
 
 
-def _chosen(given: Settings) -> Settings:
+def _chosen(given: UpArguments) -> UpArguments:
     """Return the options that the command line has, as arguments of `UpOptions`."""
     components = given["components"]
     chosen = {
@@ -292,7 +294,7 @@ def _chosen(given: Settings) -> Settings:
     return {name: value for name, value in chosen.items() if value is not None}
 
 
-def _default_components(base: Settings) -> tuple[str, ...]:
+def _default_components(base: UpArguments) -> tuple[str, ...]:
     """Return all installed components; kubelets only if there are nodes."""
     found = [component.name for component in COMPONENTS if is_installed(component)]
     if base.get("etcd_servers"):
@@ -301,7 +303,7 @@ def _default_components(base: Settings) -> tuple[str, ...]:
     return tuple(name for name in found if have.issuperset(BY_NAME[name].needs))
 
 
-def _print_plan(plan: Plan, output: str) -> None:
+def _print_plan(plan: ClusterPlan, output: str) -> None:
     if output == "json":
         echo_json(
             {
@@ -319,7 +321,7 @@ def _print_plan(plan: Plan, output: str) -> None:
         click.echo(shell_words([*process.argv, *process.first_start]))
 
 
-def _claim(state: StateDirectory, plan: Plan) -> tuple[int, Plan]:
+def _claim(state: StateDirectory, plan: ClusterPlan) -> tuple[int, ClusterPlan]:
     """Take the lock and remove the processes and files that a killed cluster left.
 
     Returns the lock's descriptor, and the plan with the nodes of earlier kubelets of the directory.
@@ -360,7 +362,7 @@ def _earlier_nodes(state: StateDirectory) -> tuple[NodeRange, ...]:
 
 
 def _detach(
-    command: Sequence[str], lock: int, state: StateDirectory, plan: Plan, *, wait: bool, output: str
+    command: Sequence[str], lock: int, state: StateDirectory, plan: ClusterPlan, *, wait: bool, output: str
 ) -> None:
     """Start the supervisor in a session of its own, and wait until all components are ready."""
     state.log_file("supervisor").unlink(missing_ok=True)
@@ -391,7 +393,7 @@ def _detach(
 
 
 def _wait(
-    supervisor: subprocess.Popen[bytes], state: StateDirectory, plan: Plan, *, ready: bool
+    supervisor: subprocess.Popen[bytes], state: StateDirectory, plan: ClusterPlan, *, ready: bool
 ) -> JsonObject:
     socket = state.run / "supervisor.sock"
     wait_until(lambda: socket.exists() or supervisor.poll() is not None, 10.0)

@@ -5,25 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import click
 
 from nominee.commands.common import directory_option, echo_json, end_as_by_ctrl_c, output_option
 from nominee.completion.candidates import completing
-from nominee.lab.history import history_file
-from nominee.lab.history.etcd_watch import HistoryUnavailable
-from nominee.lab.history.history_file import HistoryFileError
-from nominee.lab.history.invariants.table import CHECKERS
-from nominee.lab.history.verification import report
-from nominee.lab.history.verification.etcd_alone import EtcdAloneError, etcd_alone, has_data
-from nominee.lab.history.verification.verification import Verification
-from nominee.lab.history.verification.verification import verify as verify_history
 from nominee.localcluster.plan import directory_hint
 from nominee.localcluster.supervisor.directory import StateDirectory
-from nominee.machinery.runtime.clock import SystemClock
 
-_NAMES = [checker.about.name for checker in CHECKERS]
+if TYPE_CHECKING:
+    from nominee.lab.history.verification.verification import Verification
+
+# The history imports gRPC and the messages: 300 ms that --help and completion of other commands would pay.
+
+
+def _names() -> list[str]:
+    from nominee.lab.history.invariants.table import CHECKERS
+
+    return [checker.about.name for checker in CHECKERS]
+
+
+class _Invariant(click.ParamType["str"]):
+    """The name of an invariant."""
+
+    name = "invariant"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return click.Choice(_names()).convert(value, param, ctx)
 
 
 @click.command()
@@ -33,8 +43,8 @@ _NAMES = [checker.about.name for checker in CHECKERS]
     "names",
     multiple=True,
     metavar="NAME",
-    type=click.Choice(_NAMES),
-    shell_complete=completing(lambda _: _NAMES),
+    type=_Invariant(),
+    shell_complete=completing(lambda _: _names()),
     help="Check this invariant only; may be repeated.  [default: all]",
 )
 @click.option("--list", "lists", is_flag=True, help="List the invariants with their exceptions, and exit.")
@@ -46,6 +56,8 @@ def verify(directory: Path, names: tuple[str, ...], lists: bool, output: str) ->
     The etcd of a cluster that is down is started for the time of the check. The exit status is 1 if an
     invariant is violated, 2 if the history cannot be read, 130 after Ctrl-C.
     """
+    from nominee.lab.history.verification import report
+
     if lists:
         _print(report.list_json, lambda: list(report.list_lines()), output)
         return
@@ -71,6 +83,12 @@ class _Unreadable(click.ClickException):
 
 
 def _verify(directory: Path, names: tuple[str, ...]) -> Verification:
+    from nominee.lab.history import history_file
+    from nominee.lab.history.etcd_watch import HistoryUnavailable
+    from nominee.lab.history.verification.etcd_alone import EtcdAloneError, etcd_alone, has_data
+    from nominee.lab.history.verification.verification import verify as verify_history
+    from nominee.machinery.runtime.clock import SystemClock
+
     is_running = bool(StateDirectory(directory).live_run_files())
     source: AbstractContextManager[None] = nullcontext()
     if not is_running and has_data(directory):
@@ -85,7 +103,7 @@ def _verify(directory: Path, names: tuple[str, ...]) -> Verification:
     except HistoryUnavailable as error:
         hint = directory_hint(directory)
         raise _Unreadable(f"{error}; see `nominee status{hint}`, start it with `nominee up{hint}`") from None
-    except (EtcdAloneError, HistoryFileError) as error:
+    except (EtcdAloneError, history_file.HistoryFileError) as error:
         raise _Unreadable(str(error)) from None
     except OSError as error:
         raise _Unreadable(f"{directory / history_file.NAME} cannot be read: {error.strerror}") from None

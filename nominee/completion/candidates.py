@@ -9,6 +9,8 @@ import click
 from nominee.localcluster.components import BY_NAME, COMPONENTS, UnknownComponentError, find_process
 from nominee.localcluster.supervisor.directory import StateDirectory, read_json
 
+# The functions import gates (50 ms) and kinds (130 ms): every command imports this module for its options.
+
 ACTIONS = ("off", "crash", "error", "pause")
 """Actions of a failpoint that need no quotes (`nominee.machinery.runtime.failpoints` has all)."""
 

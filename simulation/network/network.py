@@ -11,7 +11,7 @@ import grpc.aio
 from nominee.simulation.network.call import RESET, Call, Exchange
 from nominee.simulation.network.channel import SimulatedChannel
 from nominee.simulation.network.server import SimulatedServer
-from nominee.simulation.owner import Owner, State
+from nominee.simulation.owner import Owner, OwnerState
 
 KEEPALIVE_SECONDS: Final = 22.5
 """After so much silence of a frozen server its clients give their connections up."""
@@ -61,7 +61,7 @@ class Network(Exchange):
         self.at(self.loop.time() + KEEPALIVE_SECONDS, self._give_up, owner, self.loop.time())
 
     def _give_up(self, owner: Owner, since: float) -> None:
-        if owner.state is not State.FROZEN:
+        if owner.state is not OwnerState.FROZEN:
             return
         for call in list(self.calls):
             if call.server is not None and call.server.owner is owner:

@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 
 from nominee.simulation.network.call import RESET, Call, Exchange, Metadata, Status, UnaryCall
-from nominee.simulation.owner import Owner, State
+from nominee.simulation.owner import Owner, OwnerState
 from nominee.simulation.runtime import current_owner
 
 _STOPPED = Status(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
@@ -127,7 +127,7 @@ class SimulatedServer:
 
     @property
     def serves(self) -> bool:
-        return not self._stopped and (self.owner is None or self.owner.state is not State.DEAD)
+        return not self._stopped and (self.owner is None or self.owner.state is not OwnerState.DEAD)
 
     # For calls.
 

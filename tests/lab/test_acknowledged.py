@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.evidence import Acknowledged, Settings
+from nominee.lab.history.invariants.evidence import Acknowledged, ComponentSettings
 from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
 from nominee.lab.history.verification.verification import Verification, verify
 from nominee.machinery.api import kinds
@@ -17,7 +17,7 @@ NAMES = {"acknowledged-writes-are-kept"}
 
 
 async def _verify(cluster: Cluster, writes: tuple[Acknowledged, ...]) -> Verification:
-    settings = Settings(records_acknowledged=True)
+    settings = ComponentSettings(records_acknowledged=True)
     return await verify(cluster.directory, SystemClock(), names=NAMES, settings=settings, acknowledged=writes)
 
 

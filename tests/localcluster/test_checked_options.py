@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from nominee.localcluster.kept_options import KeptOptions
 from tests.nominee.test_cli import nominee
 
 SCHEDULER = """
@@ -60,7 +62,7 @@ def test_a_rejected_option_starts_nothing(
     assert message in answer.stderr
     assert "Traceback" not in answer.stderr
     assert not (directory / "logs").exists()
-    assert not (directory / "up.json").exists()
+    assert replace(KeptOptions.read(directory), warnings=()) == KeptOptions()
 
 
 def test_data_of_another_number_of_members_are_found_before_the_start(directory: Path) -> None:
@@ -70,4 +72,4 @@ def test_data_of_another_number_of_members_are_found_before_the_start(directory:
     assert answer.returncode == 1
     assert "are of 1 etcd member, not of 3" in answer.stderr
     assert not (directory / "logs").exists()
-    assert not (directory / "up.json").exists()
+    assert replace(KeptOptions.read(directory), warnings=()) == KeptOptions()

@@ -161,8 +161,12 @@ def test_the_warning_about_etcd_comes_once_for_a_directory(
     )
     script.chmod(0o755)
     monkeypatch.setenv("NOMINEE_ETCD", str(script))
+    rejected = nominee("up", "--components", "etcd", "--arg", "etcd=--nonsense", directory=directory)
+    assert (rejected.returncode, rejected.stderr.count("may lose a committed write")) == (1, 1)
     first = nominee("up", "--detach", "--components", "etcd", directory=directory)
-    assert first.stderr.count("may lose a committed write") == 1
+    assert first.returncode == 0, first.stderr
+    assert "may lose" not in first.stderr
+    assert "nonsense" not in first.stderr
     status = json.loads(nominee("status", "-o", "json", directory=directory).stdout)
     assert f"etcd 3.5.1 ({script}) may lose a committed write" in status["components"][0]["warning"]
     nominee("down", directory=directory)

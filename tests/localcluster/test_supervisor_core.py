@@ -13,8 +13,8 @@ from nominee.localcluster.supervisor.core import Action, Policy, Supervision, Un
 from nominee.localcluster.supervisor.states import (
     RUNNING,
     TRANSITIONS,
+    ChildState,
     Effect,
-    State,
     Trigger,
     step,
 )
@@ -35,7 +35,7 @@ def ready(policy: Policy = POLICY) -> Supervision:
     return supervision
 
 
-def state(supervision: Supervision, name: str) -> State:
+def state(supervision: Supervision, name: str) -> ChildState:
     return supervision.processes[name].state
 
 
@@ -81,7 +81,7 @@ def test_a_process_that_was_ready_long_enough_starts_again_at_the_first_delay(
 def test_restart_never_leaves_it_down_until_asked() -> None:
     supervision = ready(Policy(restart=False))
     supervision.exited("scheduler", -9, "SIGKILL", 1.0)
-    assert state(supervision, "scheduler") is State.CRASHED
+    assert state(supervision, "scheduler") is ChildState.CRASHED
     assert supervision.next_deadline is None
     assert supervision.ask("scheduler", Trigger.START, 2.0) == [Action("scheduler", Effect.SPAWN)]
 
@@ -92,7 +92,7 @@ def test_refused_options_are_not_tried_again() -> None:
     supervision.exited("scheduler", 2, "exit code 2", 0.5)
     assert [p.name for p in supervision.hopeless()] == ["scheduler"]
     supervision.exited("apiserver", 1, "exit code 1", 0.5)
-    assert state(supervision, "apiserver") is State.BACKOFF
+    assert state(supervision, "apiserver") is ChildState.BACKOFF
 
 
 def test_options_refused_at_a_restart_are_not_tried_again() -> None:
@@ -101,9 +101,9 @@ def test_options_refused_at_a_restart_are_not_tried_again() -> None:
     supervision.became_ready("scheduler", 1.0)
     supervision.ask("scheduler", Trigger.RESTART, 2.0)
     supervision.exited("scheduler", 0, "exit code 0", 3.0)
-    assert state(supervision, "scheduler") is State.STARTING
+    assert state(supervision, "scheduler") is ChildState.STARTING
     supervision.exited("scheduler", 2, "exit code 2", 4.0)
-    assert state(supervision, "scheduler") is State.CRASHED
+    assert state(supervision, "scheduler") is ChildState.CRASHED
 
 
 def test_exit_code_2_of_a_process_that_was_ready_is_a_crash() -> None:
@@ -112,7 +112,7 @@ def test_exit_code_2_of_a_process_that_was_ready_is_a_crash() -> None:
     supervision.start_all(0.0)
     supervision.became_ready("etcd", 1.0)
     supervision.exited("etcd", 2, "exit code 2", 2.0)
-    assert state(supervision, "etcd") is State.BACKOFF
+    assert state(supervision, "etcd") is ChildState.BACKOFF
 
 
 def test_who_never_comes_up_is_given_up() -> None:
@@ -131,7 +131,7 @@ def test_stop_holds_and_start_brings_back() -> None:
     supervision = ready()
     assert supervision.ask("scheduler", Trigger.STOP, 1.0) == [Action("scheduler", Effect.TERM)]
     assert supervision.exited("scheduler", 0, "exit code 0", 1.5) == []
-    assert state(supervision, "scheduler") is State.DOWN
+    assert state(supervision, "scheduler") is ChildState.DOWN
     assert supervision.all_ready
     assert supervision.ask("scheduler", Trigger.START, 2.0) == [Action("scheduler", Effect.SPAWN)]
 
@@ -168,11 +168,11 @@ def test_resume_waits_for_readiness_again() -> None:
     supervision = ready()
     supervision.ask("kubelet-0", Trigger.PAUSE, 1.0)
     assert supervision.became_ready("kubelet-0", 1.5) == []
-    assert state(supervision, "kubelet-0") is State.PAUSED
+    assert state(supervision, "kubelet-0") is ChildState.PAUSED
     assert supervision.ask("kubelet-0", Trigger.RESUME, 2.0) == [Action("kubelet-0", Effect.CONT)]
-    assert state(supervision, "kubelet-0") is State.STARTING
+    assert state(supervision, "kubelet-0") is ChildState.STARTING
     supervision.became_ready("kubelet-0", 2.1)
-    assert state(supervision, "kubelet-0") is State.READY
+    assert state(supervision, "kubelet-0") is ChildState.READY
 
 
 def test_an_impossible_command_is_refused_with_the_transition_log() -> None:

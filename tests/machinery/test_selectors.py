@@ -96,8 +96,6 @@ def test_from_message() -> None:
     assert str(selector) == "app=web,tier notin (back)"
     assert selector.matches({"app": "web"})
     assert not selector.matches({"app": "web", "tier": "back"})
-    assert selector.required_value("app") == "web"
-    assert selector.required_value("tier") is None
     message.matchExpressions.add(key="x", operator="Near")
     with pytest.raises(SelectorError, match=r'^"Near" is not a valid label selector operator$'):
         LabelSelector.from_message(message)
@@ -185,5 +183,3 @@ def test_field_selector_conversion() -> None:
     selector = FieldSelector.parse("spec.host=n1,metadata.name!=p")
     converted = selector.transformed(lambda field, value: (field.replace("host", "nodeName"), value))
     assert str(converted) == "metadata.name!=p,spec.nodeName=n1"
-    assert converted.required_value("spec.nodeName") == "n1"
-    assert converted.required_value("metadata.name") is None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from nominee.command_group import nominee
 from nominee.localcluster.declared_failpoints import all_sentences
+from tests.support.patience import PATIENCE_SECONDS
 
 PREEMPTION = "InPlacePodVerticalScalingSchedulerPreemption"
 
@@ -128,3 +131,16 @@ def test_a_gate_without_effect_is_a_warning(tmp_path: Path) -> None:
     assert "no effect" not in planned.output
     found = run("up", "--dry-run", "--components", "etcd,apiserver", *gates, "--dir", str(tmp_path))
     assert "has no effect here: scheduler would read it" in found.output
+
+
+@pytest.mark.parametrize("words", [("--help",), ("scenario", "--help"), ("verify", "--help")])
+def test_help_imports_no_grpc_no_messages_and_no_history(words: tuple[str, ...]) -> None:
+    script = (
+        f"import sys; sys.argv[1:] = {words}\n"
+        "from nominee.cli import main\n"
+        "try: main()\n"
+        "finally: assert not {'grpc', 'nominee.pb', 'nominee.lab.history'} & set(sys.modules)"
+    )
+    subprocess.run(
+        [sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE_SECONDS
+    )

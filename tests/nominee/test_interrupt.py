@@ -20,6 +20,7 @@ from nominee.localcluster.supervisor.clock import wait_until
 from nominee.localcluster.supervisor.directory import StateDirectory, lock_holder
 from tests.localcluster.supervised import LIMIT_SECONDS, all_gone
 
+pytestmark = pytest.mark.etcd
 _ROOT = Path(__file__).resolve().parents[2]
 _ENDLESS = """\
 apiVersion: scenario.nominee.dev/v1alpha1

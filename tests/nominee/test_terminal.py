@@ -16,6 +16,7 @@ from nominee.localcluster.supervisor.clock import wait_until
 from nominee.localcluster.supervisor.directory import StateDirectory, is_alive, lock_holder
 from tests.support.patience import PATIENCE_SECONDS
 
+pytestmark = pytest.mark.etcd
 LIMIT_SECONDS = PATIENCE_SECONDS
 INTERRUPTED = 130
 

@@ -13,12 +13,12 @@ import pytest
 
 from nominee.simulation import interrupts
 from nominee.simulation.loop import SimulatedLoop, SimulationError
-from nominee.simulation.owner import Owner, State
+from nominee.simulation.owner import Owner, OwnerState
 from tests.simulation.contexts import context_of
 
 
 def make() -> SimulatedLoop:
-    return SimulatedLoop()  # type: ignore[abstract]
+    return SimulatedLoop()  # type: ignore[abstract]  # no sockets, threads, signals
 
 
 def owned(loop: SimulatedLoop, owner: Owner, ticks: list[float]) -> None:
@@ -85,7 +85,7 @@ def test_a_process_that_dies_before_its_task_began_leaves_no_coroutine() -> None
     async def process() -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(body)
-            owner.state = State.DEAD
+            owner.state = OwnerState.DEAD
 
     async def main() -> None:
         loop.create_task(process(), context=context)
@@ -214,7 +214,7 @@ def test_a_frozen_process_goes_on_where_it_was() -> None:
     async def main() -> None:
         owned(loop, owner, ticks)
         await anyio.sleep(1.5)
-        owner.state = State.FROZEN
+        owner.state = OwnerState.FROZEN
         await anyio.sleep(10.0)
         assert ticks == [1.0]
         loop.resume(owner)
@@ -230,12 +230,12 @@ def test_a_dead_process_runs_no_instruction() -> None:
     async def main() -> None:
         owned(loop, owner, ticks)
         await anyio.sleep(1.5)
-        owner.state = State.DEAD
+        owner.state = OwnerState.DEAD
         (kept,) = loop.tasks_of(owner)
         await anyio.sleep(10.0)
         assert ticks == [1.0]
         assert not kept.done()
-        owner.state = State.RUNNING
+        owner.state = OwnerState.RUNNING
         kept.cancel()
 
     loop.run_until_complete(main())

@@ -32,7 +32,7 @@ def _pass_step() -> None:
 
 
 def test_one_variable_gives_a_process_its_own_parts() -> None:
-    runtime = runtime_of(SimulatedLoop(), Owner("scheduler", 1))  # type: ignore[abstract]
+    runtime = runtime_of(SimulatedLoop(), Owner("scheduler", 1))  # type: ignore[abstract]  # no sockets
     context = Context()
     context.run(RUNTIME.set, runtime)
     assert len(context) == 1
@@ -49,7 +49,7 @@ def test_a_process_without_a_runtime_has_the_interpreters() -> None:
 @pytest.fixture
 def contexts() -> Iterator[tuple[Context, Context]]:
     """Return the contexts of two processes while a simulation runs."""
-    loop = SimulatedLoop()  # type: ignore[abstract]
+    loop = SimulatedLoop()  # type: ignore[abstract]  # no sockets, threads, signals
     made = Context(), Context()
     for pid, context in enumerate(made):
         context.run(RUNTIME.set, runtime_of(loop, Owner(f"kubelet-{pid}", pid)))

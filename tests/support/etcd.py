@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -17,7 +16,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
 import grpc
@@ -30,10 +28,7 @@ from tests.support.patience import PATIENCE_SECONDS
 
 START_SECONDS_MAX = PATIENCE_SECONDS
 STOP_SECONDS_MAX = PATIENCE_SECONDS
-_FIXTURES = frozenset({"_session_etcd", "own_etcd", "etcd_trio"})
-_UP = re.compile(r"""["'}] ?up["' ]""")
 _REPOSITORY = Path(__file__).resolve().parents[2]
-_COMMAND_TESTS = tuple(_REPOSITORY / "tests" / package for package in ("nominee", "localcluster", "lab"))
 
 
 @dataclass
@@ -140,24 +135,6 @@ def pytest_report_header() -> str:
     except nominee_etcd.EtcdError as error:
         return f"etcd: {error}"
     return f"etcd: {binary.version_text}, {binary.path}"
-
-
-@pytest.hookimpl(tryfirst=True)  # before -m selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start an etcd of their own, or run `nominee up`, for `make test-wheel-etcd`.
-
-    Those of components that see etcd only through an API server (`cluster`) are not among them.
-    """
-    for item in items:
-        if _FIXTURES.intersection(getattr(item, "fixturenames", ())) or _runs_up(item.path):
-            item.add_marker(pytest.mark.etcd)
-
-
-@lru_cache
-def _runs_up(path: Path) -> bool:
-    return any(map(path.is_relative_to, _COMMAND_TESTS)) and bool(
-        _UP.search(path.read_text(encoding="utf-8"))
-    )
 
 
 def up_warning() -> str:

@@ -15,7 +15,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from tests.support import processes
+from tests.support.markers import PROCESSES
 
 _SHARING: Final = tuple(f"tests/apiserver/rest/test_{name}" for name in ("client_", "component_", "kubectl"))
 _PROCESS_TEST_WEIGHT: Final = 100
@@ -51,6 +51,6 @@ def longest_first(items: list[pytest.Item]) -> list[pytest.Item]:
     """Return the tests in the order of the seconds that the tests of their file, or group, may take."""
     weights: dict[str, int] = defaultdict(int)
     for item in items:
-        is_process_test = item.get_closest_marker(processes.MARKER) is not None
+        is_process_test = item.get_closest_marker(PROCESSES) is not None
         weights[_scope(item.nodeid)] += _PROCESS_TEST_WEIGHT if is_process_test else 1
     return sorted(items, key=lambda item: -weights[_scope(item.nodeid)])

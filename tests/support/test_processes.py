@@ -1,10 +1,10 @@
-"""Tests that start processes get the marker; a test without it that starts one fails."""
+"""Tests get markers from their code; a test without `processes` that starts a process fails."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.support import processes
+from tests.support import markers, processes
 
 pytest_plugins = ["pytester"]
 _TESTS = """
@@ -39,7 +39,8 @@ def test_by_a_class(): Component().started
 def test_by_a_fixture(component): pass
 @pytest.mark.processes
 def test_by_the_tested_code(): eval("start()")
-def test_none(): pass
+def test_of_up(component): [start() for _ in ("up", "--detach")]
+def test_none(direction="up"): pass
 def test_unmarked(): eval("start()")
 def test_unmarked_and_caught():
     with suppress(RuntimeError):
@@ -52,14 +53,15 @@ _MARKED = [
     "test_by_a_class",
     "test_by_a_fixture",
     "test_by_the_tested_code",
+    "test_of_up",
 ]
 _OTHERS = ["test_none", "test_unmarked", "test_unmarked_and_caught"]
 
 
 def _run(pytester: pytest.Pytester, *words: str) -> pytest.RunResult:
-    pytester.makeini("[pytest]\nmarkers = processes: starts processes")
+    pytester.makeini("[pytest]\nmarkers =\n processes: starts processes\n etcd: starts etcd")
     pytester.makepyfile(_TESTS)
-    plugin = ["-p", "no:asyncio", "-p", "no:cacheprovider", "-p", processes.__name__]
+    plugin = ["-p", "no:asyncio", "-p", "no:cacheprovider", "-p", markers.__name__, "-p", processes.__name__]
     with processes.GUARD.on(False):  # these start processes
         return pytester.runpytest_inprocess("-v", *plugin, *words)
 
@@ -68,6 +70,12 @@ def test_tests_that_start_processes_get_the_marker(pytester: pytest.Pytester) ->
     result = _run(pytester, "-m", "processes")
     result.assert_outcomes(passed=len(_MARKED), deselected=len(_OTHERS))
     result.stdout.fnmatch_lines([f"*::{name} PASSED*" for name in _MARKED])
+
+
+def test_tests_that_run_up_get_the_marker_of_etcd(pytester: pytest.Pytester) -> None:
+    result = _run(pytester, "-m", "etcd")
+    result.assert_outcomes(passed=1, deselected=len(_MARKED) + len(_OTHERS) - 1)
+    result.stdout.fnmatch_lines(["*::test_of_up PASSED*"])
 
 
 def test_a_test_without_the_marker_fails_if_it_starts_a_process(pytester: pytest.Pytester) -> None:

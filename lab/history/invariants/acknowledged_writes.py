@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import Acknowledged, Evidence, Settings
+from nominee.lab.history.invariants.evidence import Acknowledged, ComponentSettings, Evidence
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import metadata_of
@@ -25,7 +25,7 @@ class AcknowledgedWrites(Checker):
     )
     kinds = None
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._writes: dict[str, _Writes] = {}
         self._begin: int | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import Evidence, Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.pods import ended_pod, is_terminal, same_pod_before
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import NODE, POD
@@ -32,7 +32,7 @@ OBJECTS_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What one pod has."""
+    """The resources of one pod."""
 
     subject: str
     resources: Resources
@@ -50,7 +50,7 @@ class _Excess:
 
 @dataclass(slots=True)
 class _Node:
-    """A node with what its kubelet has admitted, by pod."""
+    """A node with the pods that its kubelet has admitted."""
 
     allocatable: Resources = field(default_factory=dict)
     exists: bool = False
@@ -62,7 +62,7 @@ class _Node:
     excess: _Excess | None = None
 
     def set(self, uid: str, share: _Share | None) -> None:
-        """Replace what a pod has; None removes it."""
+        """Replace the resources of a pod; None removes it."""
         former = self.shares.pop(uid, None)
         if former is not None:
             self.total = subtract(self.total, former.resources)
@@ -71,7 +71,7 @@ class _Node:
             self.total = add(self.total, share.resources)
 
     def resize(self, allocatable: Resources, time: float) -> bool:
-        """Replace the allocatable resources, and return whether some shrank below what is allocated.
+        """Replace the allocatable resources, and return whether some shrank below the allocated ones.
 
         What is allocated may stay then.
         """
@@ -86,7 +86,7 @@ class _Node:
         return bool(shrunk)
 
     def follow_shrinking(self, time: float) -> None:
-        """Lower what may stay as pods end. Until it has settled it rises as well: writes may be late."""
+        """Lower the allowed excess as pods end. Until it has settled it rises as well: writes may be late."""
         for name, kept in list(self.shrunk.items()):
             total = self.total.get(name, 0)
             if total <= self.allocatable.get(name, 0):
@@ -124,7 +124,7 @@ class Allocations(Checker):
     )
     kinds = frozenset({POD, NODE})
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._nodes: dict[str, _Node] = {}
 
@@ -210,14 +210,14 @@ class Allocations(Checker):
         )
 
     def finish(self, evidence: Evidence) -> Iterator[Violation]:
-        """Report what is still in excess."""
+        """Report the excess that is left."""
         for name, node in self._nodes.items():
             if node.exists and node.excess is not None and node.exceeded():
                 yield from self._report(name, node, node.excess, evidence.now)
 
 
 def _allocated(pod: core.Pod, former: Resources | None) -> Resources | None:
-    """Return what a pod has been allocated; None for nothing. `former` is what it had before."""
+    """Return the allocated resources of a pod; None for nothing. `former` are those before."""
     if is_terminal(pod) or not _is_admitted(pod):
         return None
     statuses = [*pod.status.containerStatuses, *pod.status.initContainerStatuses]

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from nominee.lab.history.invariants.checker import Checker, Violation
-from nominee.lab.history.invariants.evidence import Evidence, Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.revision import Revision
+from nominee.lab.reports.records import Record
 from nominee.machinery.api.kinds import AnyKind
 
 VIOLATIONS_MAX = 100
@@ -16,7 +17,7 @@ VIOLATIONS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Record):
     """The result of one invariant. `unchecked` is why it was not checked, or ""."""
 
     invariant: str
@@ -26,18 +27,6 @@ class Result:
     counts: Mapping[str, int]
     violations: tuple[Violation, ...]
     more_violations: int = 0
-
-    def as_json(self) -> dict[str, object]:
-        """Return the result as a JSON object."""
-        return {
-            "invariant": self.invariant,
-            "checked": self.checked,
-            "unchecked": self.unchecked,
-            "exceptions": dict(self.exceptions),
-            "counts": dict(self.counts),
-            "violations": [violation.as_json() for violation in self.violations],
-            "moreViolations": self.more_violations,
-        }
 
 
 @dataclass(slots=True)
@@ -60,7 +49,7 @@ class Check:
     `names` are the invariants to check, None for all.
     """
 
-    def __init__(self, settings: Settings, names: Collection[str] | None = None) -> None:
+    def __init__(self, settings: ComponentSettings, names: Collection[str] | None = None) -> None:
         self._running = [
             _Running(checker(settings))
             for checker in CHECKERS
@@ -108,7 +97,7 @@ class Check:
 
 def check(
     history: Iterable[Revision],
-    settings: Settings,
+    settings: ComponentSettings,
     evidence: Evidence,
     names: Collection[str] | None = None,
 ) -> list[Result]:

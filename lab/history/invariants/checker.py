@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from nominee.lab.history.invariants.evidence import Evidence, Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings, Evidence
 from nominee.lab.history.revision import Revision
+from nominee.lab.reports.records import Record
 from nominee.machinery.api.kinds import AnyKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
+class Violation(Record):
     """A history that an invariant does not allow, and the writes and objects that show it."""
 
     invariant: str
@@ -21,15 +22,6 @@ class Violation:
     revisions: tuple[int, ...]
     objects: tuple[str, ...]
     shown_by: tuple[Revision, ...] = field(default=(), compare=False, repr=False)
-
-    def as_json(self) -> dict[str, object]:
-        """Return the violation as a JSON object."""
-        return {
-            "invariant": self.invariant,
-            "message": self.message,
-            "revisions": list(self.revisions),
-            "objects": list(self.objects),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +50,7 @@ class Checker:
     kinds: ClassVar[frozenset[AnyKind] | None] = frozenset()
     """The kinds whose revisions `observe` gets; None: all keys, and the checker decodes nothing."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ComponentSettings) -> None:
         self.settings = settings
         self.checked = 0
         """How many cases were checked (`about.checks`)."""

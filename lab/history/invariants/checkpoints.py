@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import CheckpointedPod, Evidence, Settings
+from nominee.lab.history.invariants.evidence import CheckpointedPod, ComponentSettings, Evidence
 from nominee.lab.history.invariants.pods import ended_pod, is_terminal
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import POD
@@ -25,7 +25,7 @@ class Checkpoints(Checker):
     )
     kinds = frozenset({POD})
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._newest: dict[str, Revision] = {}
 

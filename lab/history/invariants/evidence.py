@@ -1,4 +1,4 @@
-"""What a checker needs and etcd's history does not have."""
+"""The evidence that a checker needs and etcd's history does not have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nominee.machinery.api.objects import ObjectKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ComponentSettings:
     """The cluster's configuration; None where it is unknown, or was not the same all the time."""
 
     clears_nominations: bool | None = None
@@ -19,8 +19,6 @@ class Settings:
     """--allow-nominated-node-name-of-deferred-resizes of the API server (KEP-5836, Option 3)."""
     preempts_for_resizes: bool | None = None
     """InPlacePodVerticalScalingSchedulerPreemption of the scheduler."""
-    reports_allocations: bool | None = None
-    """InPlacePodVerticalScaling of the kubelets: containerStatuses have allocatedResources."""
     protects_nominated_nodes: bool | None = None
     """--compat=fixed of the autoscaler."""
     records_acknowledged: bool = False
@@ -57,7 +55,7 @@ class CheckpointedPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The cluster when the history ends; None: not available, and what needs it is not checked.
+    """The cluster when the history ends; None: not available, and invariants that need it are not checked.
 
     `now` is in seconds since the epoch. `queued_pods` are those that the schedulers' `/debug/queue` shows in
     a queue, on Permit or in binding. `checkpoints` are the files of running kubelets: pods by uid, by node.

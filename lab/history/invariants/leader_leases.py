@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings
 from nominee.lab.history.invariants.node_leases import NAMESPACE
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import LEASE
@@ -27,7 +27,7 @@ class LeaderLeases(Checker):
     )
     kinds = frozenset({LEASE})
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._renewals: dict[str, Revision] = {}
 

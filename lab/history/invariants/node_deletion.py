@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings
 from nominee.lab.history.invariants.pods import ended_pod, is_pending, same_pod_before
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import NODE, POD
@@ -38,7 +38,7 @@ class NodeDeletion(Checker):
     )
     kinds = frozenset({POD, NODE})
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._nominated: dict[str, Revision] = {}
         self._tainted: dict[str, Revision] = {}

@@ -16,7 +16,7 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import is_resize_deferred
 
 
-class State(Enum):
+class NominationState(Enum):
     """A pod's state by `spec.nodeName` and `status.nominatedNodeName`.
 
     NOMINATED stands for two of KEP-5278's states, which look the same in the object: waiting for preemption,
@@ -39,21 +39,21 @@ class Verdict(Enum):
 
 
 _ALLOWED, _FORBIDDEN, _WITHOUT_CLEARING = Verdict.ALLOWED, Verdict.FORBIDDEN, Verdict.WITHOUT_CLEARING
-TRANSITIONS: Final[Mapping[tuple[State, State], Verdict]] = MappingProxyType({
-    (State.ABSENT, State.PENDING): _ALLOWED,
-    (State.ABSENT, State.NOMINATED): _FORBIDDEN,  # a new pod has no status
-    (State.ABSENT, State.BOUND): _ALLOWED,
-    (State.ABSENT, State.BOUND_NOMINATED): _FORBIDDEN,
-    (State.PENDING, State.NOMINATED): _ALLOWED,
-    (State.PENDING, State.BOUND): _ALLOWED,
-    (State.PENDING, State.BOUND_NOMINATED): _FORBIDDEN,  # binding nominates no node
-    (State.NOMINATED, State.PENDING): _ALLOWED,
-    (State.NOMINATED, State.NOMINATED): _ALLOWED,  # to another node
-    (State.NOMINATED, State.BOUND): _ALLOWED,
-    (State.NOMINATED, State.BOUND_NOMINATED): _WITHOUT_CLEARING,
-    (State.BOUND, State.BOUND_NOMINATED): _WITHOUT_CLEARING,
-    (State.BOUND_NOMINATED, State.BOUND): _ALLOWED,
-    (State.BOUND_NOMINATED, State.BOUND_NOMINATED): _WITHOUT_CLEARING,
+TRANSITIONS: Final[Mapping[tuple[NominationState, NominationState], Verdict]] = MappingProxyType({
+    (NominationState.ABSENT, NominationState.PENDING): _ALLOWED,
+    (NominationState.ABSENT, NominationState.NOMINATED): _FORBIDDEN,  # a new pod has no status
+    (NominationState.ABSENT, NominationState.BOUND): _ALLOWED,
+    (NominationState.ABSENT, NominationState.BOUND_NOMINATED): _FORBIDDEN,
+    (NominationState.PENDING, NominationState.NOMINATED): _ALLOWED,
+    (NominationState.PENDING, NominationState.BOUND): _ALLOWED,
+    (NominationState.PENDING, NominationState.BOUND_NOMINATED): _FORBIDDEN,  # binding nominates no node
+    (NominationState.NOMINATED, NominationState.PENDING): _ALLOWED,
+    (NominationState.NOMINATED, NominationState.NOMINATED): _ALLOWED,  # to another node
+    (NominationState.NOMINATED, NominationState.BOUND): _ALLOWED,
+    (NominationState.NOMINATED, NominationState.BOUND_NOMINATED): _WITHOUT_CLEARING,
+    (NominationState.BOUND, NominationState.BOUND_NOMINATED): _WITHOUT_CLEARING,
+    (NominationState.BOUND_NOMINATED, NominationState.BOUND): _ALLOWED,
+    (NominationState.BOUND_NOMINATED, NominationState.BOUND_NOMINATED): _WITHOUT_CLEARING,
 })  # fmt: skip
 """The writes that change nodeName or nominatedNodeName, but for a bound pod's loss of its node, which
 `one-node-per-pod` reports.
@@ -119,16 +119,16 @@ class Nominations(Checker):
         return True
 
 
-def state_of(pod: core.Pod | None) -> State:
+def state_of(pod: core.Pod | None) -> NominationState:
     """Return the pod's state; None is a pod that does not exist."""
     if pod is None:
-        return State.ABSENT
+        return NominationState.ABSENT
     if pod.spec.nodeName:
-        return State.BOUND_NOMINATED if pod.status.nominatedNodeName else State.BOUND
-    return State.NOMINATED if pod.status.nominatedNodeName else State.PENDING
+        return NominationState.BOUND_NOMINATED if pod.status.nominatedNodeName else NominationState.BOUND
+    return NominationState.NOMINATED if pod.status.nominatedNodeName else NominationState.PENDING
 
 
-def _text(pod: core.Pod | None, state: State) -> str:
+def _text(pod: core.Pod | None, state: NominationState) -> str:
     if pod is None:
         return "new"
     parts = [state.value]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import Evidence, Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings, Evidence
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import EVENT, NODE, POD
 from nominee.machinery.api.pb import core
@@ -14,7 +14,7 @@ from nominee.machinery.api.pb import core
 
 @dataclass(slots=True)
 class _Pod:
-    """What is known of one pod (a uid)."""
+    """The history of one pod (a uid)."""
 
     seen: Revision
     scheduled: Revision | None = None
@@ -36,7 +36,7 @@ class PodBinding(Checker):
     )
     kinds = frozenset({POD, NODE, EVENT})
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._pods: dict[str, _Pod] = {}
         self._node_by_address: dict[str, str] = {}

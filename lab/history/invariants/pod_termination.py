@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import Evidence, Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.node_leases import NodeLeases
 from nominee.lab.history.invariants.pods import ended_pod, same_pod_before
 from nominee.lab.history.revision import Revision
@@ -48,7 +48,7 @@ class PodTermination(Checker):
     )
     kinds = frozenset({POD, NODE, LEASE})
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._terminating: dict[str, _Terminating] = {}
         self._ready_nodes: set[str] = set()

@@ -1,4 +1,4 @@
-"""What several checkers ask of a pod."""
+"""Questions of several checkers about a pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the history shows of preemptions by a scheduler: marks on victims, and Preempted events."""
+"""The traces of preemptions in the history: marks on victims, and Preempted events."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cachetools import LRUCache
 
 from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import Evidence, Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.pods import ended_pod, is_pending, is_terminal, same_pod_before
 from nominee.lab.history.invariants.preemptions import PODS_MAX, is_marked, preemptor_uid
 from nominee.lab.history.revision import Revision
@@ -28,7 +28,7 @@ from nominee.machinery.scheduling.priority import pod_priority
 
 @dataclass(frozen=True, slots=True)
 class _Victim:
-    """A marked pod: where it was, what it counted for."""
+    """A marked pod: its node and its requests."""
 
     node: str
     priority: int
@@ -66,7 +66,7 @@ class RedundantVictims(Checker):
     )
     kinds = frozenset({POD, NODE, EVENT})
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._allocatable: dict[str, Resources] = {}
         self._pods_on: dict[str, dict[str, core.Pod]] = {}
@@ -112,7 +112,7 @@ class RedundantVictims(Checker):
             self._served[uid] = _Preemptor(node, self._free(node), self._early.pop(uid, []))
 
     def _free(self, node: str) -> Resources:
-        """Return what a node has left beside the pods that are not marked; the preemptor is one of them."""
+        """Return the resources of a node that are free beside its unmarked pods, with the preemptor."""
         free = dict(self._allocatable.get(node, {}))
         for pod in self._pods_on.get(node, {}).values():
             if not is_terminal(pod) and not is_marked(pod):

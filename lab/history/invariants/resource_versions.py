@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings
 from nominee.lab.history.revision import Revision
 
 
@@ -24,7 +24,7 @@ class ResourceVersions(Checker):
     )
     kinds = None
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._newest: Revision | None = None
         self._keys_of_newest: set[str] = set()

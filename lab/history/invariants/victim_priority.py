@@ -9,7 +9,7 @@ from typing import Final
 from cachetools import LRUCache
 
 from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import Evidence, Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.pods import ended_pod, is_pending, same_pod_before
 from nominee.lab.history.invariants.preemptions import PODS_MAX, is_marked, preemptor_uid
 from nominee.lab.history.revision import Revision
@@ -57,7 +57,7 @@ class VictimPriority(Checker):
     )
     kinds = frozenset({POD, EVENT})
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._known: dict[str, _Known] = {}
         self._gone: LRUCache[str, _Known] = LRUCache(PODS_MAX)

@@ -21,7 +21,7 @@ _COMPONENT: Final = "etcd"
 
 
 class EtcdAloneError(Exception):
-    """The etcd cannot be started; the message says what to do."""
+    """The etcd cannot be started; the message has the remedy."""
 
 
 def has_data(directory: Path) -> bool:

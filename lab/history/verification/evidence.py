@@ -1,4 +1,4 @@
-"""What a running cluster shows beside etcd: the scheduler's queue and the kubelets' checkpoints."""
+"""The evidence of a running cluster beside etcd: the scheduler's queue and the kubelets' checkpoints."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _counts(numbers: Mapping[str, int]) -> str:
 
 
 def coverage_lines(verification: Verification) -> Iterator[str]:
-    """Yield what part of the cluster's history was checked."""
+    """Yield the checked part of the cluster's history."""
     coverage = verification.coverage
     yield f"{verification.revisions} writes were checked, up to revision {coverage.end}"
     if coverage.is_complete and not verification.missing_rest:
@@ -104,7 +104,7 @@ def _coverage_json(coverage: Coverage, *, is_truncated: bool) -> dict[str, objec
 
 
 def list_lines() -> Iterator[str]:
-    """Yield every invariant with its exceptions and what it counts."""
+    """Yield every invariant with its exceptions and counts."""
     for checker in CHECKERS:
         about = checker.about
         yield about.name

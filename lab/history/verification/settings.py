@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nominee.lab.history.invariants.evidence import Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings
 from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.localcluster.supervisor.node_ranges import option_value
 from nominee.localcluster.supervisor.spec import ClusterSpec
@@ -36,7 +36,7 @@ def read_plan(directory: Path) -> ClusterSpec | None:
         return None
 
 
-def settings_of(directory: Path, *, records_acknowledged: bool = False) -> Settings:
+def settings_of(directory: Path, *, records_acknowledged: bool = False) -> ComponentSettings:
     """Return the settings of the processes that run now; of a component that does not, those of the plan."""
     plan = read_plan(directory)
     specs = plan.processes if plan is not None else ()
@@ -48,7 +48,9 @@ def settings_of(directory: Path, *, records_acknowledged: bool = False) -> Setti
     return settings_from(processes, records_acknowledged=records_acknowledged)
 
 
-def settings_from(processes: Collection[Configured], *, records_acknowledged: bool = False) -> Settings:
+def settings_from(
+    processes: Collection[Configured], *, records_acknowledged: bool = False
+) -> ComponentSettings:
     """Return the settings of processes; a value in which those of one component differ is None."""
 
     def gate(component: str, name: str) -> bool | None:
@@ -56,7 +58,7 @@ def settings_from(processes: Collection[Configured], *, records_acknowledged: bo
         return values.pop() if len(values) == 1 else None
 
     compats = {process.compat for process in processes if process.component == "autoscaler"}
-    return Settings(
+    return ComponentSettings(
         clears_nominations=gate("apiserver", CLEARING),
         nominates_deferred_resizes=any(process.nominates_deferred_resizes for process in processes),
         preempts_for_resizes=gate("scheduler", RESIZE_PREEMPTION),
@@ -66,7 +68,7 @@ def settings_from(processes: Collection[Configured], *, records_acknowledged: bo
 
 
 def of_arguments(component: str, arguments: Sequence[str]) -> Configured | None:
-    """Return what a command line configures; None for one that is not Nominee's."""
+    """Return the settings of a command line; None for one that is not Nominee's."""
     try:
         version = parse_emulated_version(option_value(arguments, "--emulated-version", str(DEFAULT)))
         gates = Gates(component, version, parse_gates(option_value(arguments, "--feature-gates", "")))

@@ -18,7 +18,7 @@ from nominee.lab.history.history_file import HistoryFileError, HistoryReader
 from nominee.lab.history.invariants.check import Check, Result
 from nominee.lab.history.invariants.checkpoints import Checkpoints
 from nominee.lab.history.invariants.deferred_resizes import DeferredResizes
-from nominee.lab.history.invariants.evidence import Acknowledged, Evidence, Settings
+from nominee.lab.history.invariants.evidence import Acknowledged, ComponentSettings, Evidence
 from nominee.lab.history.revision import Revision
 from nominee.lab.history.verification.evidence import collect
 from nominee.lab.history.verification.settings import settings_of
@@ -65,14 +65,14 @@ class History:
         return cls(directory, Fold(), Coverage())
 
     def read_file(self, path: Path) -> Iterable[Revision]:
-        """Yield what the history file has. Raises: HistoryFileError, OSError."""
+        """Yield the revisions of the history file. Raises: HistoryFileError, OSError."""
         reader = HistoryReader(path)
         self.fold, self.coverage = reader.fold, reader.coverage
         yield from reader
         self.missing_rest = reader.missing_rest
 
     async def read_etcd(self, check: Check) -> int:
-        """Check what etcd has beyond what was read before; return the number of writes.
+        """Check the writes in etcd that were not read before; return their number.
 
         Raises: HistoryUnavailable.
         """
@@ -102,7 +102,7 @@ async def verify(
     clock: Clock,
     *,
     names: Collection[str] | None = None,
-    settings: Settings | None = None,
+    settings: ComponentSettings | None = None,
     acknowledged: Sequence[Acknowledged] | None = None,
     is_running: bool = True,
 ) -> Verification:
@@ -148,7 +148,7 @@ async def _verify(
     directory: Path,
     clock: Clock,
     names: Collection[str] | None,
-    settings: Settings,
+    settings: ComponentSettings,
     acknowledged: Sequence[Acknowledged] | None,
     *,
     is_running: bool,

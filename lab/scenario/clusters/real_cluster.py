@@ -13,7 +13,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from nominee.lab.history.invariants.evidence import Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings
 from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
 from nominee.lab.history.verification.settings import settings_of
 from nominee.lab.scenario.clusters import cloud
@@ -191,7 +191,7 @@ class RealCluster:
         finally:
             self._record()
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> ComponentSettings:
         """Return the settings of the processes; those that steps changed meanwhile are unknown."""
         settings = settings_of(self._directory, records_acknowledged=True)
         if "apiserver" in self._reconfigured:

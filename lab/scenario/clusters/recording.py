@@ -13,7 +13,7 @@ from nominee.lab.history.etcd_watch import HistoryUnavailable
 from nominee.lab.history.fold import Fold
 from nominee.lab.history.history_file import NAME, HistoryFileError, HistoryWriter
 from nominee.lab.history.invariants import checker
-from nominee.lab.history.invariants.evidence import Acknowledged, Settings
+from nominee.lab.history.invariants.evidence import Acknowledged, ComponentSettings
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.verification.verification import verify
 from nominee.lab.scenario.result import Violation
@@ -51,7 +51,7 @@ class Recording:
                     self._writer.append(batch)
 
     async def violations(
-        self, settings: Settings, acknowledged: Sequence[Acknowledged], without: Collection[str]
+        self, settings: ComponentSettings, acknowledged: Sequence[Acknowledged], without: Collection[str]
     ) -> Sequence[Violation]:
         """Check the history up to now; return the violations that were not returned before.
 

@@ -22,7 +22,7 @@ from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
 from nominee.lab.scenario.format.up_options import arguments_of
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError, FailpointState, ProcessState
-from nominee.localcluster.supervisor.states import State, Trigger
+from nominee.localcluster.supervisor.states import ChildState, Trigger
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.client.api_client import Client
@@ -68,18 +68,18 @@ class SimulatedCluster:
         """Start a component that is down; return when it is ready."""
         arguments = arguments_of(self._options, component, options)
         self._processes.ask(component, Trigger.START, arguments)
-        await self._processes.until(component, State.READY)
+        await self._processes.until(component, ChildState.READY)
 
     async def stop(self, component: str, *, kill: bool) -> None:
         """Stop a component; it stays down."""
         self._processes.ask(component, Trigger.KILL if kill else Trigger.STOP)
-        await self._processes.until(component, State.DOWN)
+        await self._processes.until(component, ChildState.DOWN)
 
     async def restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
         """Restart a component; return when it is ready."""
         arguments = arguments_of(self._options, component, options)
         self._processes.ask(component, Trigger.RESTART_KILL if kill else Trigger.RESTART, arguments)
-        await self._processes.until(component, State.READY)
+        await self._processes.until(component, ChildState.READY)
 
     async def pause(self, component: str) -> None:
         """Freeze a process."""
@@ -230,7 +230,7 @@ class SimulatedCluster:
     def _checkpoints(self) -> dict[str, Mapping[str, CheckpointedPod]] | None:
         """Return the checkpoints, if all kubelets run."""
         states = self._processes.states()
-        if not all(each.state == State.READY for each in states if each.name.startswith("kubelet")):
+        if not all(each.state == ChildState.READY for each in states if each.name.startswith("kubelet")):
             return None
         folder = DIRECTORY / "kubelet"
         files = self._simulation.files.content.items()

@@ -10,7 +10,7 @@ from nominee.lab.history.verification.settings import Configured, of_arguments
 from nominee.localcluster.cluster import ClusterError, ProcessState
 from nominee.localcluster.supervisor.core import Action, Supervision
 from nominee.localcluster.supervisor.spec import ClusterSpec, ProcessSpec
-from nominee.localcluster.supervisor.states import Effect, State, Trigger
+from nominee.localcluster.supervisor.states import ChildState, Effect, Trigger
 from nominee.machinery.runtime.state_table import InvalidTransitionError
 from nominee.simulation.simulation import Simulation
 
@@ -79,7 +79,7 @@ class SimulatedProcesses:
             for name, process in self._core.processes.items()
         ]
 
-    async def until(self, component: str, *states: State) -> None:
+    async def until(self, component: str, *states: ChildState) -> None:
         """Wait until the processes of a name are in one of these states.
 
         Raises:
@@ -89,9 +89,9 @@ class SimulatedProcesses:
 
     async def until_all_ready(self) -> None:
         """Wait until all processes are ready. Raises: ClusterError."""
-        await self._until(list(self._specs), (State.READY, State.DOWN, State.PAUSED))
+        await self._until(list(self._specs), (ChildState.READY, ChildState.DOWN, ChildState.PAUSED))
 
-    async def _until(self, names: Sequence[str], states: Container[State]) -> None:
+    async def _until(self, names: Sequence[str], states: Container[ChildState]) -> None:
         deadline = self._now + READY_SECONDS_MAX
         while pending := [name for name in names if self._core.processes[name].state not in states]:
             hopeless = [process.name for process in self._core.hopeless() if process.name in names]
@@ -104,16 +104,16 @@ class SimulatedProcesses:
     # Events.
 
     async def run(self) -> None:
-        """Look for processes that have become ready, and for what is due, until cancelled."""
+        """Look for processes that have become ready, and for due actions, until cancelled."""
         while True:
             core, changed = self._core, anyio.Event()
             self._changed = changed
-            starting = [p.name for p in core.processes.values() if p.state is State.STARTING]
+            starting = [p.name for p in core.processes.values() if p.state is ChildState.STARTING]
             for name in starting:
                 if self._simulation.processes[name].ready:
                     self._perform(core.became_ready(name, self._now))
             self._perform(core.tick(self._now))
-            waits = any(process.state is State.STARTING for process in core.processes.values())
+            waits = any(process.state is ChildState.STARTING for process in core.processes.values())
             seconds = POLL_SECONDS if waits else None
             if core.next_deadline is not None:
                 due = max(core.next_deadline - self._now, 0.0)

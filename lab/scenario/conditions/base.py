@@ -1,4 +1,4 @@
-"""What a kind of condition must have."""
+"""The interface of a kind of condition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from google.protobuf.message import Message
 
-from nominee.lab.scenario.fields.fragments import Fragment
+from nominee.lab.scenario.fields.fragments import CONDITION, Fragment
 from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.localcluster.cluster import ClusterError
@@ -25,7 +25,7 @@ JsonObject = Mapping[str, Json]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """The evaluation of a condition: what was observed, and the first object that has all properties."""
+    """The evaluation of a condition: the observation, and the first object that has all properties."""
 
     holds: bool
     text: str
@@ -133,23 +133,43 @@ class ConditionParser(Parser):
         return self._kinds[given[0]].parse(self, (*path, given[0]), value[given[0]])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Combination(Condition):
-    """Conditions that are combined by `all` or `any`."""
+    """Conditions that are combined by `how`, and described with `word` between them."""
 
-    __slots__ = ()
     how: ClassVar[Callable[[Iterable[bool]], bool]]
+    word: ClassVar[str]
+
+    conditions: Sequence[Condition]
+
+    @classmethod
+    def schema(cls) -> Fragment:
+        return {
+            "type": "array",
+            "minItems": 1,
+            "items": CONDITION,
+            "description": cls.row.replace("a list of conditions", "Conditions") + ".",
+        }
+
+    @classmethod
+    def parse(cls, parser: ConditionParser, path: FieldPath, value: list[Mapping[str, Json]]) -> Condition:
+        return cls(conditions=[parser.condition((*path, i), part) for i, part in enumerate(value)])
+
+    def describe(self) -> str:
+        return f" {self.word} ".join(each.describe() for each in self.conditions)
+
+    @property
+    def parts(self) -> Sequence[Condition]:
+        return self.conditions
 
     @property
     def is_about_objects(self) -> bool:
-        """Return whether all parts need nothing but watched objects."""
         return all(part.is_about_objects for part in self.parts)
 
     def watched(self) -> Sequence[AnyKind]:
-        """Return the kinds of objects that the parts look at."""
         return [kind for part in self.parts for kind in part.watched()]
 
     def evaluate(self, objects: Objects) -> Observed:
-        """Evaluate the parts."""
         return self._combined([part.evaluate(objects) for part in self.parts])
 
     async def observe(self, objects: Objects, cluster: ScenarioCluster) -> Observed:

@@ -29,7 +29,6 @@ class ComponentCondition(Condition):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         properties = {
             "name": COMPONENT,
             "state": one_of("ready", "starting", "paused", "down", "backoff", "crashed"),
@@ -39,7 +38,6 @@ class ComponentCondition(Condition):
 
     @classmethod
     def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
-        """Return a condition on a process."""
         if "state" not in value and "restarts" not in value:
             parser.fault(path, "give state or restarts")
         return cls(
@@ -49,13 +47,11 @@ class ComponentCondition(Condition):
         )
 
     def describe(self) -> str:
-        """Return the process, its state and its restarts."""
         state = f" is {self.state}" if self.state else ""
         restarts = f" restarts {described(self.restarts)}" if self.restarts is not None else ""
         return f"{self.name}{state}{restarts}"
 
     async def probe(self, cluster: ScenarioCluster) -> Observed:
-        """Ask the supervisor."""
         found = [p for p in await cluster.processes() if self.name in (p.name, p.component)]
         holds = bool(found) and all(
             (not self.state or process.state == self.state)

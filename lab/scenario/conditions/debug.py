@@ -34,7 +34,6 @@ class DebugCondition(Condition):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         properties: dict[str, Fragment] = {
             "component": COMPONENT,
             "path": {"type": "string", "description": "", "pattern": "^/"},
@@ -48,7 +47,6 @@ class DebugCondition(Condition):
 
     @classmethod
     def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
-        """Return a condition on the JSON that a process serves."""
         return cls(
             component=parser.component((*path, "component"), value["component"], serves=True),
             path=value["path"],
@@ -56,11 +54,9 @@ class DebugCondition(Condition):
         )
 
     def describe(self) -> str:
-        """Return the process, the path and the comparisons."""
         return f"{self.component}{self.path}: {described_paths(self.json_path)}"
 
     async def probe(self, cluster: ScenarioCluster) -> Observed:
-        """Read the JSON."""
         document = await cluster.http_json(await leading(cluster, self.component), self.path)
         values = {path: paths.find(path, document) for path in self.json_path}
         holds = all(matches(comparison, values[path]) for path, comparison in self.json_path.items())

@@ -43,7 +43,6 @@ class EventCondition(Condition):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         properties = {
             "reason": TEXT,
             "type": one_of("Normal", "Warning"),
@@ -58,7 +57,6 @@ class EventCondition(Condition):
 
     @classmethod
     def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
-        """Return a condition on events."""
         kind = value.get("kind", "")
         if kind:
             with parser.checking((*path, "kind")):
@@ -76,18 +74,15 @@ class EventCondition(Condition):
         )
 
     def describe(self) -> str:
-        """Return the event's reason, object and message."""
         about = f" about {self.kind or 'object'} {self.name}" if self.name else ""
         message = f" whose message {described(self.message)}" if self.message else ""
         return f"an event {self.reason}{about}{message}{counted(self.count)}"
 
     @property
     def is_about_objects(self) -> bool:
-        """Return true."""
         return True
 
     def watched(self) -> Sequence[AnyKind]:
-        """Return events."""
         return [kinds.EVENT]
 
     def evaluate(self, objects: Objects) -> Observed:

@@ -33,7 +33,6 @@ class FailpointCondition(Condition):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         properties = {
             "component": COMPONENT,
             "name": TEXT,
@@ -45,7 +44,6 @@ class FailpointCondition(Condition):
 
     @classmethod
     def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
-        """Return a condition on a failpoint."""
         component = parser.component((*path, "component"), value["component"], serves=True)
         parser.failpoint_name((*path, "name"), component, value["name"])
         if not {"waiting", "hits", "fired"} & value.keys():
@@ -59,13 +57,11 @@ class FailpointCondition(Condition):
         )
 
     def describe(self) -> str:
-        """Return the failpoint and the comparisons of its counts."""
         counts = {"tasks waiting": self.waiting, "hits": self.hits, "actions": self.fired}
         texts = [f"{name} {described(value)}" for name, value in counts.items() if value is not None]
         return f"failpoint {self.name}: {', '.join(texts)}"
 
     async def probe(self, cluster: ScenarioCluster) -> Observed:
-        """Read the process's failpoints."""
         # A process lists a failpoint when it has imported the module that declares it.
         unknown = FailpointState(name=self.name, action="", hits=0, fired=0, waiting=0)
         points = await cluster.failpoints(await leading(cluster, self.component))

@@ -54,12 +54,10 @@ class ObjectCondition(Condition):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         return {"$ref": "#/$defs/objectCondition"}
 
     @classmethod
     def definitions(cls) -> Mapping[str, Fragment]:
-        """Return the definition that `schema` refers to."""
         condition = {
             "description": "TYPE=STATUS, TYPE=STATUS/REASON, or !TYPE: there is no such condition. "
             "One or a list.",
@@ -80,7 +78,6 @@ class ObjectCondition(Condition):
 
     @classmethod
     def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
-        """Return a condition on objects."""
         kind, namespaced = value["kind"], True
         with parser.checking((*path, "kind")):
             namespaced = names.kind(kind).namespaced
@@ -109,7 +106,6 @@ class ObjectCondition(Condition):
         )
 
     def describe(self) -> str:
-        """Return the objects and their properties."""
         subject = self.kind.lower()
         if self.name:
             subject += f" {self.name}"
@@ -123,11 +119,9 @@ class ObjectCondition(Condition):
 
     @property
     def is_about_objects(self) -> bool:
-        """Return true."""
         return True
 
     def watched(self) -> Sequence[AnyKind]:
-        """Return the objects' kind."""
         return [names.kind(self.kind)]
 
     def evaluate(self, objects: Objects) -> Observed:

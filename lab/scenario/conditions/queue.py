@@ -39,7 +39,6 @@ class QueueCondition(Condition):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         properties = {
             "queue": one_of(
                 "active", "backoff", "unschedulable", "gated", "waiting_on_permit", "binding", "none"
@@ -53,7 +52,6 @@ class QueueCondition(Condition):
 
     @classmethod
     def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
-        """Return a condition on the scheduler's queues."""
         queue = value["queue"]
         if queue == "none" and "pod" not in value:
             parser.fault(path, "queue none needs a pod")
@@ -70,7 +68,6 @@ class QueueCondition(Condition):
         )
 
     def describe(self) -> str:
-        """Return the queue, and the pod or the number of pods."""
         if not self.pod:
             return f"pods in the {self.queue} queue{counted(self.count)}"
         place = f"the {self.queue} queue" if self.queue else "no queue"

@@ -1,4 +1,4 @@
-"""What the fields of steps and conditions are made of: names, JSON paths, comparisons, options, their checks.
+"""The parts of the fields of steps and conditions: names, JSON paths, comparisons, options, their checks.
 
 Start with `parser` (the checks that a JSON Schema cannot express) and `fragments` (parts of the schema).
 """

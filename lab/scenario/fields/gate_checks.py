@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
+from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.localcluster.components import BY_NAME, Component
@@ -12,7 +13,7 @@ from nominee.machinery.features import gates as features
 
 _FIELD: Final = "featureGates"
 Found = Iterator[tuple[FieldPath, str]]
-"""Fields, below the cluster or the step, with what is wrong. The names of gates were checked before."""
+"""Fields, below the cluster or the step, with what is wrong. Unknown gates and versions are left out."""
 
 
 def is_versioned(process: str) -> bool:
@@ -51,18 +52,21 @@ def _of_process(cluster: ClusterOptions, component: Component, process: str) -> 
 
 
 def of_step(cluster: ClusterOptions, process: str, options: ComponentOptions) -> Found:
-    """Yield the mistakes in the options of a step that starts a process of a correct cluster."""
+    """Yield the mistakes in the options of a step that starts a process, but not those of its cluster."""
     component = _component(process)
     if component is None or not component.versioned:
         return
     for gate in options.feature_gates:
         if message := _not_read(component, gate):
             yield (_FIELD, gate), message
-    version = options.emulated_version or _version(cluster, component, process)
-    gates = {**_merged(_fields(cluster, component, process)), **options.feature_gates}
-    for gate, message in _refused(component.name, version, gates).items():
-        rest = (_FIELD,) if options.feature_gates else ("emulatedVersion",)
-        yield _set_by({(_FIELD,): options.feature_gates}, gate) or rest, message
+    version = _version(cluster, component, process)
+    gates = _merged(_fields(cluster, component, process))
+    before = _refused(component.name, version, gates)
+    after = _refused(component.name, options.emulated_version or version, {**gates, **options.feature_gates})
+    for gate, message in after.items():
+        if gate in options.feature_gates or gate not in before:
+            rest = (_FIELD,) if options.feature_gates else ("emulatedVersion",)
+            yield _set_by({(_FIELD,): options.feature_gates}, gate) or rest, message
 
 
 def _component(process: str) -> Component | None:
@@ -105,10 +109,13 @@ def _merged(fields: Mapping[FieldPath, Mapping[str, bool]]) -> dict[str, bool]:
 
 def _refused(component: str, version: str, gates: Mapping[str, bool]) -> dict[str, str]:
     """Return why a component refuses gates, by gate."""
-    emulated = features.parse_emulated_version(version) if version else features.DEFAULT
     at = f" at version {version}" if version else ""
     try:
-        features.Gates(component, emulated, gates)
+        emulated = names.version(version)
+        known = names.gate_names()
+        features.Gates(component, emulated, {gate: on for gate, on in gates.items() if gate in known})
+    except names.NameProblem:
+        return {}
     except features.GateError as error:
         return {
             gate: f"{component}{at}: {text}" if component else text for gate, text in error.by_gate.items()

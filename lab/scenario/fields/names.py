@@ -80,13 +80,18 @@ def version(text: str) -> features.Version:
         raise NameProblem(str(error)) from None
 
 
+def gate_names() -> tuple[str, ...]:
+    """Return the names of all feature gates, and of their stages."""
+    return (*features.gates(), *features.aliases(), "AllAlpha", "AllBeta")
+
+
 def gate(name: str) -> None:
     """Check that a feature gate exists in some version.
 
     Raises:
         NameProblem: it does not.
     """
-    known = (*features.gates(), *features.aliases(), "AllAlpha", "AllBeta")
+    known = gate_names()
     if name not in known:
         raise NameProblem(f"unknown feature gate {name!r}{near(name, known)}")
 

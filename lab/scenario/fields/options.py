@@ -13,7 +13,7 @@ JsonObject = Mapping[str, Json]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentOptions:
-    """The options of a component; empty fields leave what the cluster says.
+    """The options of a component; empty fields leave those of the cluster.
 
     `command` replaces the component by another program. `stopped` components are in the cluster and do not
     run until a step starts them.

@@ -103,9 +103,8 @@ class ScenarioParser(ConditionParser):
             insecure=value.get("insecure", False),
         )
         self.cluster = cluster
-        if not self.faults:
-            for below, message in gate_checks.of_cluster(cluster, self.programs):
-                self.fault((*path, *below), message)
+        for below, message in gate_checks.of_cluster(cluster, self.programs):
+            self.fault((*path, *below), message)
         return cluster
 
     def whole_component(self, path: FieldPath, text: str) -> str:

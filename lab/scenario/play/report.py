@@ -79,7 +79,7 @@ def as_markdown(results: Sequence[ScenarioResult]) -> str:
 
 
 def summary(results: Sequence[ScenarioResult], *, simulated: bool = False) -> list[str]:
-    """Return the lines after the steps of a run: what failed and how to reproduce it, and a count.
+    """Return the lines after the steps of a run: the failures, how to reproduce them, and a count.
 
     The seconds are those of the clusters' clock, which is `simulated` or real.
     """

@@ -178,7 +178,7 @@ class Run:
                 verb=step.verb,
                 name=text,
                 line=step.line,
-                started=began - self._began,
+                started_seconds=began - self._began,
                 seconds=self._clock.monotonic() - began,
                 outcome=outcome,
                 observation=observation,

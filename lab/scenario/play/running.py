@@ -22,8 +22,8 @@ from nominee.machinery.runtime.clock import SystemClock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The settings of all scenarios of a command: where they run, and what is changed in them.
+class RunSettings:
+    """The settings of all scenarios of a command: their places, and the changes to them.
 
     `base` is the directory below which each scenario has its own; `keep` keeps those of scenarios that held.
     """
@@ -43,7 +43,7 @@ def used_directory(scenarios: Sequence[Scenario], base: Path) -> Path | None:
     return next((each for each in directories if each.is_dir() and any(each.iterdir())), None)
 
 
-def run_apart(scenarios: Sequence[Scenario], settings: Settings) -> list[ScenarioResult]:
+def run_apart(scenarios: Sequence[Scenario], settings: RunSettings) -> list[ScenarioResult]:
     """Run each scenario on a cluster of its own, one after another."""
     return [
         result
@@ -52,7 +52,7 @@ def run_apart(scenarios: Sequence[Scenario], settings: Settings) -> list[Scenari
     ]
 
 
-def run_shared(scenarios: Sequence[Scenario], settings: Settings) -> list[ScenarioResult]:
+def run_shared(scenarios: Sequence[Scenario], settings: RunSettings) -> list[ScenarioResult]:
     """Run scenarios with the same `spec.cluster` on one cluster, and on another one after a failure."""
     results: list[ScenarioResult] = []
     groups: list[list[Scenario]] = []
@@ -72,7 +72,7 @@ def run_shared(scenarios: Sequence[Scenario], settings: Settings) -> list[Scenar
 
 
 def run_on_one_cluster(
-    scenarios: Sequence[Scenario], directory: Path, settings: Settings
+    scenarios: Sequence[Scenario], directory: Path, settings: RunSettings
 ) -> list[ScenarioResult]:
     """Run scenarios with the same `spec.cluster` one after another, up to the first that does not hold.
 
@@ -132,6 +132,6 @@ def play_on_one_cluster(
         write(result.as_json())
 
 
-def _reproduce(result: ScenarioResult, settings: Settings) -> str:
+def _reproduce(result: ScenarioResult, settings: RunSettings) -> str:
     words = ["nominee", "scenario", "run", result.file, "--name", result.scenario]
     return shlex.join([*words, *settings.options.words()])

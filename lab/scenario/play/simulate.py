@@ -69,7 +69,7 @@ def simulate(
 def with_cluster(
     options: ClusterOptions, simulated: Simulation, use: Callable[[SimulatedCluster], Awaitable[T]]
 ) -> T:
-    """Start a cluster in a simulation, and return what a program makes of it.
+    """Start a cluster in a simulation, and return the result of a program that uses it.
 
     Raises:
         ClusterError: it does not start, or nothing can happen any more.

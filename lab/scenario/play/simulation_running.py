@@ -23,7 +23,7 @@ _SEEDS_PER_JOB = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationSettings:
-    """The seeds, and what is changed in the scenarios."""
+    """The seeds, and the changes to the scenarios."""
 
     seeds: range
     options: RunOptions = field(default_factory=RunOptions)
@@ -148,6 +148,6 @@ def simulate_seeds(
 
 
 def between_runs() -> None:
-    """Free what a simulation has left; what it has loaded is not looked at again by later collections."""
+    """Free the remains of a simulation; later collections skip the modules that it has loaded."""
     gc.collect()
     gc.freeze()

@@ -1,1 +1,1 @@
-"""Record what a user does to a cluster as a scenario. Start with `recorder`."""
+"""Record a user's actions in a cluster as a scenario. Start with `recorder`."""

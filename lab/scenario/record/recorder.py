@@ -1,4 +1,4 @@
-"""Turn what happens in a cluster into the steps of a scenario. No I/O.
+"""Turn the changes in a cluster into the steps of a scenario. No I/O.
 
 Recorded: objects that clients other than components create, patch and delete; processes that are started,
 stopped, paused and restarted, also with another version or other gates; failpoints; faults; links between
@@ -199,7 +199,7 @@ class Recorder:
         }
 
     def _begin(self) -> list[JsonObject]:
-        """Return the steps that create what existed: namespaces first, then what pods use, then pods."""
+        """Return the steps that create the first objects: namespaces, then those that pods use, then pods."""
         namespaces = [each for each in self._existing if each["kind"] == "Namespace"]
         pods = [each for each in self._existing if each["kind"] == "Pod"]
         others = [each for each in self._existing if each["kind"] not in ("Namespace", "Pod")]

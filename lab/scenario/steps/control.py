@@ -136,7 +136,7 @@ def named(parser: ConditionParser, path: FieldPath, value: Json) -> str:
 def options_of(parser: ConditionParser, path: FieldPath, value: Json, process: str) -> ComponentOptions:
     """Return the options of a step that starts a process."""
     options = parser.component_options(path, fields_of(value), process)
-    if not parser.faults and process not in parser.programs:
+    if process not in parser.programs:
         for below, message in gate_checks.of_step(parser.cluster, process, options):
             parser.fault((*path, *below), message)
     return options

@@ -102,7 +102,7 @@ def explore(
     from nominee.lab.chaos import report as reports
     from nominee.lab.chaos.clusters import Clusters, JobClusters, RealClusters, SimulatedClusters
     from nominee.lab.chaos.exploration import Scope
-    from nominee.lab.chaos.explorer import Explorer, Settings
+    from nominee.lab.chaos.explorer import ExplorationSettings, Explorer
 
     if scheduler_address and verbose:
         raise click.UsageError("--verbose is for this machine: workers do not send the steps")
@@ -118,7 +118,7 @@ def explore(
         hits=hits,
         seed=random.SystemRandom().randrange(_SEED_MAX) if seed is None else seed,
     )
-    settings = Settings(
+    settings = ExplorationSettings(
         scope=scope,
         budget_seconds=budget,
         case=case,

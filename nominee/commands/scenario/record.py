@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 import click
 
-from nominee.commands.common import ask_supervisor, directory_option
+from nominee.commands.common import ask_supervisor
 from nominee.lab.history.verification.settings import read_plan
 from nominee.lab.scenario.record.recorded_cluster import cluster_of
 from nominee.lab.scenario.record.recorder import STEPS_MAX, Recorder, described
@@ -53,23 +53,8 @@ Write = Callable[[dict[str, str]], None]
 """Writes the recording; receives the phases of the pods by namespace/name."""
 
 
-@click.command()
-@directory_option
-@click.option("--name", default="recorded", show_default=True, help="Name of the scenario.")
-@click.option(
-    "-f",
-    "--filename",
-    "file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the scenario to this file.  [default: standard output]",
-)
-def record(directory: Path, name: str, file: Path | None) -> None:
-    """Write a scenario from the actions in a running cluster until Ctrl-C.
-
-    Recorded are objects that are created, patched and deleted by others than components, processes that are
-    stopped, started and restarted, failpoints and faults. Add expectations to the result: the recording only
-    expects the phases of the pods. It also ends when the cluster does.
-    """
+def run_recording(directory: Path, name: str, file: Path | None) -> None:
+    """Record until Ctrl-C, or until the cluster has ended."""
     if not _NAME.fullmatch(name):
         raise click.UsageError(f"--name: {name!r} is not lower-case letters, digits, - and .")
     if file is not None:

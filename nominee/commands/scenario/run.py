@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nominee.commands.common import end_as_by_ctrl_c, version_options
+from nominee.commands.common import directory_option, end_as_by_ctrl_c, version_options
 from nominee.commands.scenario.simulation import SimulationOptions, run_simulated, simulation_options
 from nominee.completion.candidates import completing, failpoint_settings
 from nominee.localcluster.options import OptionError
@@ -28,22 +28,7 @@ _files = click.argument(
 )
 
 
-class _Group(click.Group):
-    """The group of commands; `record` is imported when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), "record"]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name == "record":
-            # 210 ms that --help and completion would pay.
-            from nominee.commands.scenario.record import record
-
-            return record
-        return super().get_command(ctx, cmd_name)
-
-
-@click.group(cls=_Group)
+@click.group()
 def scenario() -> None:
     """Run, check and record scenarios.
 
@@ -102,7 +87,7 @@ def run(
     """
     # 330 ms that --help and completion would pay.
     from nominee.lab.scenario.clusters.run_options import RunOptions
-    from nominee.lab.scenario.play.running import Settings, run_apart, run_shared, used_directory
+    from nominee.lab.scenario.play.running import RunSettings, run_apart, run_shared, used_directory
 
     scenarios = _choose(_read(files), chosen)
     try:
@@ -113,7 +98,7 @@ def run(
         raise click.UsageError(f"--dir: {used} has files; remove it, or give another directory")
     end_as_by_ctrl_c()
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-scenario-"))
-    settings = Settings(base=base, keep=keep, options=run_options, to_stderr=output != _FORMATS[0])
+    settings = RunSettings(base=base, keep=keep, options=run_options, to_stderr=output != _FORMATS[0])
     try:
         if simulation is not None:
             results = run_simulated(scenarios, simulation, settings)
@@ -201,3 +186,26 @@ def _show(results: Sequence[ScenarioResult], output: str, *, simulated: bool) ->
 def _remove_if_empty(base: Path) -> None:
     if base.exists() and not any(base.iterdir()):
         shutil.rmtree(base, ignore_errors=True)
+
+
+@scenario.command()
+@directory_option
+@click.option("--name", default="recorded", show_default=True, help="Name of the scenario.")
+@click.option(
+    "-f",
+    "--filename",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the scenario to this file.  [default: standard output]",
+)
+def record(directory: Path, name: str, file: Path | None) -> None:
+    """Write a scenario from the actions in a running cluster until Ctrl-C.
+
+    Recorded are objects that are created, patched and deleted by others than components, processes that are
+    stopped, started and restarted, failpoints and faults. Add expectations to the result: the recording only
+    expects the phases of the pods. It also ends when the cluster does.
+    """
+    # 210 ms that --help and completion would pay.
+    from nominee.commands.scenario.record import run_recording
+
+    run_recording(directory, name, file)

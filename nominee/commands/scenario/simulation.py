@@ -16,7 +16,7 @@ from nominee.commands.executors import executor_of, executor_option
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.format.model import Scenario
-    from nominee.lab.scenario.play.running import Settings
+    from nominee.lab.scenario.play.running import RunSettings
     from nominee.lab.scenario.play.simulation_running import SimulationSettings
     from nominee.lab.scenario.result import ScenarioResult
 
@@ -86,7 +86,7 @@ def _seeds(text: str) -> range:
 
 
 def run_simulated(
-    scenarios: Sequence[Scenario], options: SimulationOptions, settings: Settings
+    scenarios: Sequence[Scenario], options: SimulationOptions, settings: RunSettings
 ) -> list[ScenarioResult]:
     """Simulate scenarios: with one seed the steps are printed, with several the number of runs.
 
@@ -122,7 +122,9 @@ def run_simulated(
     return results
 
 
-def _narrated(scenario: Scenario, seed: int, seeds: SimulationSettings, settings: Settings) -> ScenarioResult:
+def _narrated(
+    scenario: Scenario, seed: int, seeds: SimulationSettings, settings: RunSettings
+) -> ScenarioResult:
     # 580 ms that --help and completion would pay.
     from nominee.lab.scenario.clusters import simulated_history
     from nominee.lab.scenario.play.narration import TextNarrator

@@ -11,7 +11,7 @@ import pytest
 from nominee.lab.chaos.case import Case
 from nominee.lab.chaos.clusters import SimulatedClusters
 from nominee.lab.chaos.exploration import Scope
-from nominee.lab.chaos.explorer import Explorer, Report, Settings
+from nominee.lab.chaos.explorer import ExplorationSettings, Explorer, Report
 from nominee.lab.chaos.verdict import Verdict
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.reading import read_file
@@ -38,7 +38,7 @@ def scenario(kubelet: Mapping[str, bool]) -> Scenario:
 
 
 def explore(played: Scenario, *, case: str = "", only: str = "") -> Report:
-    settings = Settings(
+    settings = ExplorationSettings(
         scope=Scope(only=(only,) if only else (), hits=1, seed=1),
         budget_seconds=120.0,
         case=Case.parse(case) if case else None,

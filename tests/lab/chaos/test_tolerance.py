@@ -79,7 +79,9 @@ def test_failpoints_of_the_scenario_and_its_changes() -> None:
 def result(
     outcome: Outcome, *, verb: str = "expect", violations: tuple[Violation, ...] = ()
 ) -> ScenarioResult:
-    failed = StepResult(number=1, verb=verb, name="", line=1, started=0.0, seconds=0.0, outcome=outcome)
+    failed = StepResult(
+        number=1, verb=verb, name="", line=1, started_seconds=0.0, seconds=0.0, outcome=outcome
+    )
     return ScenarioResult(scenario="s", outcome=outcome, reason="why", steps=(failed,), violations=violations)
 
 

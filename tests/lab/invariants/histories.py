@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from nominee.lab.history.fold import Fold
 from nominee.lab.history.invariants.check import Result, check
 from nominee.lab.history.invariants.checker import Checker, Violation
-from nominee.lab.history.invariants.evidence import Evidence, Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings, Evidence
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import key_of
@@ -147,12 +147,15 @@ class History:
 def result_of(
     checker: type[Checker],
     history: History,
-    settings: Settings | None = None,
+    settings: ComponentSettings | None = None,
     evidence: Evidence | None = None,
 ) -> Result:
     """Return the result of one invariant for a history."""
     (result,) = check(
-        history.revisions, settings or Settings(), evidence or Evidence(now=history.now), {checker.about.name}
+        history.revisions,
+        settings or ComponentSettings(),
+        evidence or Evidence(now=history.now),
+        {checker.about.name},
     )
     return result
 
@@ -160,7 +163,7 @@ def result_of(
 def violations_of(
     checker: type[Checker],
     history: History,
-    settings: Settings | None = None,
+    settings: ComponentSettings | None = None,
     evidence: Evidence | None = None,
 ) -> list[Violation]:
     """Return the violations of one invariant in a history; it must be checked."""

@@ -8,11 +8,11 @@ import pytest
 
 from nominee.lab.history.invariants.acknowledged_writes import AcknowledgedWrites
 from nominee.lab.history.invariants.check import Result
-from nominee.lab.history.invariants.evidence import Acknowledged, Evidence, Settings
+from nominee.lab.history.invariants.evidence import Acknowledged, ComponentSettings, Evidence
 from nominee.machinery.api import kinds
 from tests.lab.invariants.histories import History, pod, result_of
 
-SETTINGS = Settings(records_acknowledged=True)
+SETTINGS = ComponentSettings(records_acknowledged=True)
 
 
 def _write(revision: int, **changes: object) -> Acknowledged:

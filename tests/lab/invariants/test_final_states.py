@@ -7,12 +7,12 @@ import pytest
 from nominee.lab.history.invariants.check import Result
 from nominee.lab.history.invariants.checkpoints import Checkpoints
 from nominee.lab.history.invariants.deferred_resizes import DeferredResizes
-from nominee.lab.history.invariants.evidence import CheckpointedPod, Evidence, Settings
+from nominee.lab.history.invariants.evidence import CheckpointedPod, ComponentSettings, Evidence
 from nominee.lab.history.invariants.pod_termination import PodTermination
 from nominee.machinery.api.objects import ObjectKey
 from tests.lab.invariants.histories import BEGIN, History, lease, node, pod, result_of, violations_of
 
-PREEMPTS = Settings(preempts_for_resizes=True)
+PREEMPTS = ComponentSettings(preempts_for_resizes=True)
 DEFERRED = pod("p", node="n1", conditions={"PodResizePending": "Deferred"})
 QUEUED = frozenset({ObjectKey("default", "p")})
 
@@ -65,7 +65,7 @@ def test_a_queued_or_recent_resize() -> None:
 def test_deferred_resizes_are_unchecked_without_the_gate_or_the_queue() -> None:
     history = History().put(DEFERRED)
     with_queue = Evidence(now=history.now, queued_pods=frozenset())
-    assert "is off" in result_of(DeferredResizes, history, Settings(), with_queue).unchecked
+    assert "is off" in result_of(DeferredResizes, history, ComponentSettings(), with_queue).unchecked
     assert "queue is not available" in result_of(DeferredResizes, history, PREEMPTS).unchecked
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.evidence import Settings
+from nominee.lab.history.invariants.evidence import ComponentSettings
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
 from tests.lab.invariants.histories import History, node, pod, result_of, violations_of
 
-FIXED = Settings(protects_nominated_nodes=True)
+FIXED = ComponentSettings(protects_nominated_nodes=True)
 NODE, TAINTED = node("n1"), node("n1", taints=["ToBeDeletedByClusterAutoscaler"])
 NOMINATED, BOUND = pod("p", nominated="n1"), pod("p", node="n1")
 

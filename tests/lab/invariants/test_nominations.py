@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.evidence import Settings
-from nominee.lab.history.invariants.nominations import TRANSITIONS, Nominations, State, Verdict
+from nominee.lab.history.invariants.evidence import ComponentSettings
+from nominee.lab.history.invariants.nominations import TRANSITIONS, Nominations, NominationState, Verdict
 from tests.lab.invariants.histories import History, pod, result_of, violations_of
 
-CLEARS = Settings(clears_nominations=True)
-KEEPS = Settings(clears_nominations=False)
+CLEARS = ComponentSettings(clears_nominations=True)
+KEEPS = ComponentSettings(clears_nominations=False)
 PENDING, NOMINATED = pod("p"), pod("p", nominated="n1")
 BOUND, BOUND_NOMINATED = pod("p", node="n1"), pod("p", node="n1", nominated="n1")
 PODS = {
-    State.PENDING: PENDING,
-    State.NOMINATED: NOMINATED,
-    State.BOUND: BOUND,
-    State.BOUND_NOMINATED: BOUND_NOMINATED,
+    NominationState.PENDING: PENDING,
+    NominationState.NOMINATED: NOMINATED,
+    NominationState.BOUND: BOUND,
+    NominationState.BOUND_NOMINATED: BOUND_NOMINATED,
 }
 DEFERRED = {"PodResizePending": "Deferred"}
 
 
 @pytest.mark.parametrize(("old", "new"), [pair for pair in TRANSITIONS if pair[0] is not pair[1]])
 @pytest.mark.parametrize("settings", [CLEARS, KEEPS], ids=["clears", "keeps"])
-def test_a_transition_is_allowed_as_the_table_says(old: State, new: State, settings: Settings) -> None:
+def test_a_transition_is_allowed_as_the_table_says(
+    old: NominationState, new: NominationState, settings: ComponentSettings
+) -> None:
     history = History()
-    if old is not State.ABSENT:
+    if old is not NominationState.ABSENT:
         history.state(PODS[old])
     found = violations_of(Nominations, history.put(PODS[new]), settings)
     allowed = {
@@ -53,14 +55,14 @@ def test_a_nomination_that_is_kept_by_binding() -> None:
     )
     assert violation.revisions == (3,)
     assert result_of(Nominations, history, KEEPS).exceptions == {"kept-after-binding": 1}
-    assert result_of(Nominations, history, Settings()).violations == ()
+    assert result_of(Nominations, history, ComponentSettings()).violations == ()
 
 
 def test_a_bound_pod_with_a_deferred_resize_may_be_nominated_to_its_node() -> None:
     deferred = pod("p", node="n1", conditions=DEFERRED)
     nominated = pod("p", node="n1", nominated="n1", conditions=DEFERRED)
     elsewhere = pod("p", node="n1", nominated="n2", conditions=DEFERRED)
-    option_3 = Settings(clears_nominations=True, nominates_deferred_resizes=True)
+    option_3 = ComponentSettings(clears_nominations=True, nominates_deferred_resizes=True)
     result = result_of(Nominations, History().put(deferred, nominated), option_3)
     assert result.violations == ()
     assert result.exceptions == {"deferred-resize": 1}

@@ -122,6 +122,30 @@ def test_every_gate_is_reported_at_its_field() -> None:
     ]
 
 
+def test_mistakes_in_gates_are_reported_with_all_others() -> None:
+    cluster = f"featureGates: {{Unknown: true, {_KUBELETS}: true}}, without: [kubelet, nothing]"
+    own = f'components: {{scheduler: {{emulatedVersion: "1.1", featureGates: {{{_NOMINATION}: true}}}}}}'
+    steps = (
+        f'{{restart: {{component: scheduler, emulatedVersion: "1.33", featureGates: {{{_KUBELETS}: true}}}}}}'
+    )
+    fields = [problem.partition(":")[0] for problem in _problems(f"{cluster}, {own}", steps)]
+    assert fields == [
+        "spec.cluster.components.scheduler.emulatedVersion",
+        f"spec.cluster.featureGates.{_KUBELETS}",
+        "spec.cluster.featureGates.Unknown",
+        "spec.cluster.without[1]",
+        "spec.steps[0].restart.featureGates",
+        f"spec.steps[0].restart.featureGates.{_KUBELETS}",
+    ]
+
+
+def test_a_step_does_not_repeat_the_mistakes_of_its_cluster() -> None:
+    cluster = f'components: {{scheduler: {{emulatedVersion: "1.33", featureGates: {{{_NOMINATION}: true}}}}}}'
+    step = "{restart: {component: scheduler, featureGates: {SchedulerAsyncPreemption: false}}}"
+    fields = [problem.partition(":")[0] for problem in _problems(cluster, step)]
+    assert fields == [f"spec.cluster.components.scheduler.featureGates.{_NOMINATION}"]
+
+
 def test_a_gate_of_all_is_for_the_components_that_have_it() -> None:
     text = f'featureGates: {{{_NOMINATION}: true}}, components: {{kubelet: {{emulatedVersion: "1.33"}}}}'
     (scenario,) = read_text(f"{_HEAD}{{{text}}}, steps: [{{kill: scheduler}}]}}}}", "a.yaml")

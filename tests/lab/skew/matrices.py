@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nominee.lab.skew.model import Matrix
-from nominee.lab.skew.planning import Plan, plan
+from nominee.lab.skew.planning import MatrixPlan, plan
 from nominee.lab.skew.reading import read_matrix
 
 HEADER = """\
@@ -83,6 +83,6 @@ def matrix(folder: Path, text: str) -> Matrix:
     return read_matrix(file)
 
 
-def planned(folder: Path, text: str, *, full: bool = False, only: str = "") -> Plan:
+def planned(folder: Path, text: str, *, full: bool = False, only: str = "") -> MatrixPlan:
     """Return the plan of some rows."""
     return plan(matrix(folder, text), full=full, only=only)

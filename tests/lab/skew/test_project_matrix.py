@@ -9,7 +9,7 @@ import pytest
 
 from nominee.lab.reports.markdown import as_text
 from nominee.lab.skew.model import Matrix
-from nominee.lab.skew.planning import Plan, plan
+from nominee.lab.skew.planning import MatrixPlan, plan
 from nominee.lab.skew.reading import read_matrix
 
 FILE = Path(__file__).resolve().parents[3] / "skew.yaml"
@@ -21,7 +21,7 @@ def _matrix() -> Matrix:
 
 
 @cache
-def _selection() -> Plan:
+def _selection() -> MatrixPlan:
     return plan(_matrix(), full=False)
 
 

@@ -20,7 +20,7 @@ from nominee.lab.skew import report as reports
 from nominee.lab.skew import run as running
 from nominee.lab.skew.kep_page import kep_page
 from nominee.lab.skew.markdown import as_markdown
-from nominee.lab.skew.planning import Plan
+from nominee.lab.skew.planning import MatrixPlan
 from nominee.lab.skew.report import CellResult, Verdict
 from nominee.lab.skew.store import Store, StoreError
 from tests.lab.skew.matrices import CLEARING, PATH, planned
@@ -97,7 +97,7 @@ class Counter:
         self.ticks += 1
 
 
-def _run(plan: Plan, store: Store, executor: FakeExecutor) -> Counter:
+def _run(plan: MatrixPlan, store: Store, executor: FakeExecutor) -> Counter:
     progress = Counter()
     running.run(plan, store, executor, progress)
     return progress

@@ -14,7 +14,7 @@ from nominee.commands.skew import skew
 from nominee.lab.skew import run as running
 from nominee.lab.skew.kep_page import kep_page
 from nominee.lab.skew.model import Simulate
-from nominee.lab.skew.planning import Plan, plan
+from nominee.lab.skew.planning import MatrixPlan, plan
 from nominee.lab.skew.store import Store
 from tests.lab.skew.matrices import CLEARING, HEADER, matrix
 from tests.lab.skew.test_run import Counter, FakeExecutor
@@ -29,11 +29,11 @@ _ROW = "  - name: clearing\n"
 _REPEATED = CLEARING.replace(_ROW, f"{_ROW}    simulate: repeated\n")
 
 
-def _plan(folder: Path, text: str, *, only: str = "", simulate: Simulate | None = None) -> Plan:
+def _plan(folder: Path, text: str, *, only: str = "", simulate: Simulate | None = None) -> MatrixPlan:
     return plan(matrix(folder, text), full=True, only=only, simulate=simulate)
 
 
-def _on_processes(found: Plan) -> list[str]:
+def _on_processes(found: MatrixPlan) -> list[str]:
     return [planned.cell.name for planned in found.cells if not planned.simulated]
 
 
