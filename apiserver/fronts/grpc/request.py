@@ -214,7 +214,7 @@ class GrpcRequest(ApiRequest):
             await context.write(b"".join(map(frame_of, batch)))
 
         try:
-            await send_batches(watcher, self._message.target.resource, self._server.clock, send)
+            await send_batches(watcher, self._message.target.resource, send)
         except StatusError as error:
             await context.write(error_frame(error))
 
