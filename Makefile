@@ -7,7 +7,7 @@ PB := build/pb
 PROTOS := $(shell find proto -name '*.proto' 2>/dev/null)
 PACKAGES := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: setup demo check lint-imports test test-fast test-wheel-etcd test-all chaos skew bench lock clean
+.PHONY: setup demo check lint-imports test test-fast test-wheel-etcd test-all chaos skew bench bench-compare lock clean
 
 # Compiled here: where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process would compile them again.
 setup: $(STAMP) $(PB)/.generated
@@ -84,8 +84,14 @@ skew: setup
 demo: setup
 	$(BIN)/nominee demo
 
+BENCH ?= --nodes 5000 --init-pods 1000 --pods 1000
 bench: setup
-	$(BIN)/nominee bench scheduling --nodes 5000 --init-pods 1000 --pods 1000
+	$(BIN)/nominee bench scheduling $(BENCH)
+
+# The benchmark of another commit, which is built below build/, and of this tree, in turn.
+PAIRS ?= 5
+bench-compare: setup
+	$(BIN)/python -m nominee.lab.bench.compare $(or $(REV),$(error REV=COMMIT is missing)) --pairs $(PAIRS) $(BENCH)
 
 # Renews the lock file; needs uv.
 lock:

@@ -21,6 +21,7 @@ import anyio
 import grpc.aio
 
 from nominee.apiserver.cache.kind_cache import Convert, KindCache, Predicate, Subscription, Transition
+from nominee.apiserver.cache.pace import Pace
 from nominee.apiserver.cache.stored_objects import StoredObjects
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.objects.watcher import EventType, Watcher, WatchEvent
@@ -78,6 +79,7 @@ class WatchCache:
         self._storage = storage
         self._channel = channel
         self._clock = clock
+        self._pace = Pace(clock)
         self._limits = limits or CacheLimits()
         # events.k8s.io's Events are core Events under another name: their prefix is the core kind's.
         stored = [kind for kind in kinds.KINDS if kind not in kinds.STORED_AS]
@@ -180,7 +182,10 @@ class WatchCache:
         """
         cache = self._kinds[kind]
         watcher = Watcher(
-            capacity=self._limits.queue_per_watcher, batch_size=self._limits.batch, on_close=self._leave
+            capacity=self._limits.queue_per_watcher,
+            batch_size=self._limits.batch,
+            on_close=self._leave,
+            rest=self._pace.rest,
         )
         if since_revision == 0:
             watcher.preload(list(_present(cache.in_order(namespace), predicate, convert)))

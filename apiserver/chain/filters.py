@@ -1,6 +1,5 @@
-"""The filters that every request passes, from the outermost to the innermost: `FILTERS` in `chain`.
+"""The filters that every request passes, from the outermost to the innermost, as `chain` calls them.
 
-A filter is made once, at start-up: it takes the server's parts and the next handler, and returns a handler.
 Source: kube-apiserver 1.36, server/config.go (DefaultBuildHandlerChain) and endpoints/filters.
 """
 
@@ -16,7 +15,7 @@ from nominee.apiserver.chain.handlers import handle
 from nominee.apiserver.chain.metrics import RequestMetrics
 from nominee.apiserver.chain.request import METRICS_VERBS, WRITES, ApiRequest, ClientGone
 from nominee.apiserver.chain.results import Result
-from nominee.apiserver.flow_control.controller import FlowControl
+from nominee.apiserver.flow_control.controller import FlowControl, Ticket
 from nominee.apiserver.objects.requests import RegistryAPI
 from nominee.apiserver.objects.watcher import Watcher
 from nominee.apiserver.storage.interface import StorageError
@@ -48,74 +47,50 @@ class Dependencies:
     metrics: RequestMetrics
 
 
-Next = Callable[[ApiRequest], Awaitable[None]]
-Filter = Callable[[Dependencies, Next], Next]
+def count(server: Dependencies, request: ApiRequest, begun: float) -> None:
+    """Count a request and its duration since `begun`; of a watch that began there is no duration."""
+    watched = request.verb == "watch" and request.code == 200
+    seconds = None if watched else server.clock.monotonic() - begun
+    server.metrics.answered(request.labels(), request.code, seconds)
 
 
-def count(server: Dependencies, next_filter: Next) -> Next:
-    """Count requests and their durations; of a watch that began there is no duration."""
-    clock, metrics = server.clock, server.metrics
+def report_error(request: ApiRequest, error: BaseException) -> StatusError:
+    """Return the Status of an error. A bug is logged, and the client gets 500.
 
-    async def counted(request: ApiRequest) -> None:
-        begun = clock.monotonic()
-        await next_filter(request)
-        watched = request.verb == "watch" and request.code == 200
-        seconds = None if watched else clock.monotonic() - begun
-        metrics.answered(request.labels(), request.code, seconds)
-
-    return counted
-
-
-def report_errors(server: Dependencies, next_filter: Next) -> Next:
-    """Send a Status for every error. A bug is logged, and the client gets 500."""
-
-    async def reported(request: ApiRequest) -> None:
-        try:
-            await next_filter(request)
-            return
-        except StatusError as error:
-            failure = error
-        except StorageError as error:
-            failure = to_status(error)
-        except failpoints.FailpointError as error:
-            failure = errors.internal(str(error))
-        except ClientGone:
-            raise
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                # The client left, or the server stops: no client waits for a response.
-                raise
-            failure = errors.service_unavailable(STOPPING)
-        except Exception as error:  # noqa: BLE001  # the server goes on
-            _log.exception("A request failed", verb=request.verb, resource=request.labels().resource)
-            failure = errors.internal(f"{type(error).__name__}: {error}")
-        await request.fail(failure)
-
-    return reported
+    Raises: the error, where no client waits for a response.
+    """
+    if isinstance(error, StatusError):
+        return error
+    if isinstance(error, StorageError):
+        return to_status(error)
+    if isinstance(error, failpoints.FailpointError):
+        return errors.internal(str(error))
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        if task is None or not task.cancelling():
+            return errors.service_unavailable(STOPPING)
+    if isinstance(error, ClientGone) or not isinstance(error, Exception):
+        # The client left, or the server stops.
+        raise error
+    _log.error("A request failed", verb=request.verb, resource=request.labels().resource, exc_info=error)
+    return errors.internal(f"{type(error).__name__}: {error}")
 
 
-def limit_time(server: Dependencies, next_filter: Next) -> Next:
+async def limit_time(
+    request: ApiRequest, seconds: float, admit: Callable[[ApiRequest], Awaitable[None]]
+) -> None:
     """End a request whose result is not there in time. Raises: StatusError 504.
 
     Source: kube-apiserver 1.36, endpoints/filters/request_deadline.go, handlers/finisher.
     """
-
-    async def limited(request: ApiRequest) -> None:
-        seconds = request.seconds_max()
-        if seconds is None:
-            await next_filter(request)
-            return
-        scope = request.deadline = asyncio.timeout(seconds)
-        try:
-            async with scope:
-                await next_filter(request)
-        except TimeoutError:
-            if not scope.expired():
-                raise
-            raise _missed(request) from None
-
-    return limited
+    scope = request.deadline = asyncio.timeout(seconds)
+    try:
+        async with scope:
+            await admit(request)
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        raise _missed(request) from None
 
 
 def _missed(request: ApiRequest) -> StatusError:
@@ -125,99 +100,57 @@ def _missed(request: ApiRequest) -> StatusError:
     return problems.too_slow()
 
 
-def authenticate(server: Dependencies, next_filter: Next) -> Next:
-    """Set the user of a request. Without an authenticator it is the admin. Raises: StatusError 400, 401."""
-    access = server.access
-    if access.authenticator is None:
-        return next_filter
-
-    async def authenticated(request: ApiRequest) -> None:
-        request.user = access.authenticate(request.credentials())
-        await next_filter(request)
-
-    return authenticated
+def authenticate(server: Dependencies, request: ApiRequest) -> None:
+    """Set the user of a request; without an authenticator it is the admin. Raises: StatusError 400, 401."""
+    request.user = server.access.authenticate(request.credentials())
 
 
-def impersonate(server: Dependencies, next_filter: Next) -> Next:
+def impersonate(server: Dependencies, request: ApiRequest) -> None:
     """Let a user act as another one. Raises: StatusError 400, 403."""
-    access = server.access
-
-    async def as_user(request: ApiRequest) -> None:
-        request.user = access.impersonate(request.user, request.impersonation())
-        await next_filter(request)
-
-    return as_user
+    request.user = server.access.impersonate(request.user, request.impersonation())
 
 
-def resolve(server: Dependencies, next_filter: Next) -> Next:
-    """Set the target of a request, which only an authenticated user may have decoded."""
-
-    async def resolved(request: ApiRequest) -> None:
-        request.attributes = request.resolve()
-        await next_filter(request)
-
-    return resolved
+def resolve(request: ApiRequest) -> None:
+    """Set the target of a request, which only an authenticated user may have decoded. Raises: StatusError."""
+    request.attributes = request.resolve()
 
 
-def take_turns(server: Dependencies, next_filter: Next) -> Next:
-    """Wait for a seat by priority and fairness. Raises: StatusError 429."""
+def take_turn(server: Dependencies, request: ApiRequest) -> Ticket:
+    """Take a seat by priority and fairness, or a place in a queue."""
     control = server.flow_control
-
-    async def in_turn(request: ApiRequest) -> None:
-        ticket = control.arrive(request.user, request.attributes, request.width(control))
-        request.ticket = ticket
-        try:
-            if not ticket.admitted:
-                await ticket.wait(request.queue_seconds_max())
-            await next_filter(request)
-        finally:
-            ticket.leave()
-
-    return in_turn
+    ticket = request.ticket = control.arrive(request.user, request.attributes, request.width(control))
+    return ticket
 
 
-def authorize(server: Dependencies, next_filter: Next) -> Next:
+def authorize(server: Dependencies, request: ApiRequest) -> None:
     """Check that the user may make the request. Raises: StatusError 403."""
-    access = server.access
-    if access.open:
-        return next_filter
-
-    async def authorized(request: ApiRequest) -> None:
-        access.authorize(request.user, request.attributes)
-        await next_filter(request)
-
-    return authorized
+    server.access.authorize(request.user, request.attributes)
 
 
-def respond(server: Dependencies) -> Next:
-    """Return the end of the chain: handle a request, and send its result.
+async def respond(server: Dependencies, request: ApiRequest) -> None:
+    """Handle a request, and send its result.
 
     A watch that stands holds no seat; what takes time to be sent has limits of its own.
     """
-    registry, metrics = server.registry, server.metrics
-
-    async def responded(request: ApiRequest) -> None:
-        kind = request.kind
-        if kind is not None and request.verb in WRITES:
-            result = await _write(registry, request, kind)
-        else:
-            result = await handle(registry, request)
-        if request.deadline is not None:
-            request.deadline.reschedule(None)
-        if not isinstance(result, Watcher):
-            await request.respond(result)
-            return
-        if request.ticket is not None:
-            request.ticket.leave()
-        labels = request.labels()
-        metrics.watching(labels, 1)
-        try:
-            async with result:
-                await request.stream(result)
-        finally:
-            metrics.watching(labels, -1)
-
-    return responded
+    kind = request.kind
+    if kind is not None and request.verb in WRITES:
+        result = await _write(server.registry, request, kind)
+    else:
+        result = await handle(server.registry, request)
+    if request.deadline is not None:
+        request.deadline.reschedule(None)
+    if not isinstance(result, Watcher):
+        await request.respond(result)
+        return
+    if request.ticket is not None:
+        request.ticket.leave()
+    labels = request.labels()
+    server.metrics.watching(labels, 1)
+    try:
+        async with result:
+            await request.stream(result)
+    finally:
+        server.metrics.watching(labels, -1)
 
 
 async def _write(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> Result:

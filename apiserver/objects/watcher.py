@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import IntEnum
 from types import TracebackType
 from typing import Self
@@ -61,10 +61,15 @@ class Watcher(AsyncIterator[list[WatchEvent]]):
     revision is compacted, 429 when it was too slow). Leave it with `close()` or `async with`.
     """
 
-    __slots__ = ("_batch_size", "_capacity", "_error", "_on_close", "_queue", "_waiting", "closed")
+    __slots__ = ("_batch_size", "_capacity", "_error", "_on_close", "_queue", "_waiting", "closed", "rest")
 
     def __init__(
-        self, *, capacity: int, batch_size: int, on_close: Callable[[Watcher], None] | None = None
+        self,
+        *,
+        capacity: int,
+        batch_size: int,
+        on_close: Callable[[Watcher], None] | None = None,
+        rest: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._queue: deque[WatchEvent] = deque()
         self._capacity = capacity
@@ -72,6 +77,8 @@ class Watcher(AsyncIterator[list[WatchEvent]]):
         self._waiting: asyncio.Future[None] | None = None
         self._error: StatusError | None = None
         self._on_close = on_close
+        # Waits, after a message, until the next one may be sent.
+        self.rest = rest
         self.closed = False
 
     def offer(self, event: WatchEvent) -> bool:

@@ -18,14 +18,14 @@ from nominee.machinery.wire import scalars
 from nominee.machinery.wire.scalars import DecodeError, Json, Value
 from nominee.machinery.wire.schema import Field, messages
 
-__all__ = ["DecodeError", "from_json", "to_json"]
+__all__ = ["DecodeError", "FieldPlan", "MessagePlan", "from_json", "plan_of", "to_json"]
 
 _M = TypeVar("_M", bound=Message)
 
 
 @dataclass(slots=True, frozen=True)
-class _FieldPlan:
-    """How one field is read and written.
+class FieldPlan:
+    """A field's plan: its codecs and its place in JSON.
 
     `own` is a codec of a type that writes itself (Time, Quantity, ...), `scalar` one of a scalar; a
     sub-message has neither and `message` is its full name.
@@ -50,21 +50,23 @@ class _FieldPlan:
 
 
 @dataclass(slots=True, frozen=True)
-class _MessagePlan:
+class MessagePlan:
+    """A message's plan: its fields in the order of JSON."""
+
     full_name: str
-    fields: tuple[_FieldPlan, ...]
-    by_json: dict[str, tuple[_FieldPlan, ...]]
+    fields: tuple[FieldPlan, ...]
+    by_json: dict[str, tuple[FieldPlan, ...]]
     """A JSON key's way into the message: more than one step where a Go struct is inlined."""
 
 
-_plans: dict[str, _MessagePlan] = {}
+_plans: dict[str, MessagePlan] = {}
 
 
-def _field_plan(owner: str, field: Field) -> _FieldPlan:
+def _field_plan(owner: str, field: Field) -> FieldPlan:
     scalar = scalars.SCALARS[field.type] if field.is_scalar else None
     single = field.label == "optional"
     inline = field.inline or (owner.endswith(".EphemeralContainer") and not field.json_name)
-    return _FieldPlan(
+    return FieldPlan(
         name=field.name,
         json_name=field.json_name,
         label=field.label,
@@ -82,26 +84,27 @@ def _field_plan(owner: str, field: Field) -> _FieldPlan:
     )
 
 
-def _plan(full_name: str) -> _MessagePlan:
+def plan_of(full_name: str) -> MessagePlan:
+    """Return the plan of a type of messages."""
     plan = _plans.get(full_name)
     if plan is None:
         fields = tuple(_field_plan(full_name, field) for field in messages()[full_name].fields)
         fields = tuple(f for f in fields if f.json_name or f.inline)
-        by_json: dict[str, tuple[_FieldPlan, ...]] = {}
+        by_json: dict[str, tuple[FieldPlan, ...]] = {}
         for field in fields:
             if field.inline:
-                for key, path in _plan(field.message).by_json.items():
+                for key, path in plan_of(field.message).by_json.items():
                     by_json.setdefault(key, (field, *path))
             else:
                 by_json[field.json_name] = (field,)
-        plan = _plans[full_name] = _MessagePlan(full_name, fields, by_json)
+        plan = _plans[full_name] = MessagePlan(full_name, fields, by_json)
     return plan
 
 
 # --- to JSON ---
 
 
-def _value_to_json(field: _FieldPlan, value: Value) -> Json:
+def _value_to_json(field: FieldPlan, value: Value) -> Json:
     if field.scalar is not None:
         return field.scalar.to_json(value)
     if field.own is not None:
@@ -111,7 +114,7 @@ def _value_to_json(field: _FieldPlan, value: Value) -> Json:
 
 def _message_to_json(message: Value, full_name: str) -> dict[str, Json]:
     out: dict[str, Json] = {}
-    for field in _plan(full_name).fields:
+    for field in plan_of(full_name).fields:
         name, key = field.name, field.json_name
         if field.plain is not None:
             value = getattr(message, name)
@@ -164,7 +167,7 @@ def _into_message(
     # The check of an abstract class is slow.
     if not isinstance(data, dict) and not isinstance(data, Mapping):
         raise DecodeError(path, f"expected an object, got {scalars.json_type(data)}")
-    by_json = _plan(full_name).by_json
+    by_json = plan_of(full_name).by_json
     for key, value in data.items():
         where = f"{path}.{key}" if path else str(key)
         way = by_json.get(key)
@@ -181,7 +184,7 @@ def _into_message(
 
 
 def _into_field(
-    message: Value, field: _FieldPlan, value: Json, path: str, unknown: Callable[[str], None]
+    message: Value, field: FieldPlan, value: Json, path: str, unknown: Callable[[str], None]
 ) -> None:
     if field.label == "repeated":
         if not isinstance(value, list):
@@ -244,7 +247,7 @@ def from_json(
 
     message = message_type()
     body = {key: value for key, value in data.items() if key not in ("kind", "apiVersion")}
-    own_fields = _plan(message.DESCRIPTOR.full_name).by_json
+    own_fields = plan_of(message.DESCRIPTOR.full_name).by_json
     if "kind" in own_fields or "apiVersion" in own_fields:
         body = dict(data)
     _into_message(message, message.DESCRIPTOR.full_name, body, "", unknown)

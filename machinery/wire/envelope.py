@@ -115,14 +115,18 @@ def decode(kind: Kind[_M], data: bytes) -> _M:
     Raises:
         EnvelopeError: it is another kind or cannot be decoded.
     """
-    if data.startswith(_head(kind.api_version, kind.kind)):
-        _, start, end = _raw_span(data)
-        api_version, name, raw = kind.api_version, kind.kind, data[start:end]
-    else:
-        api_version, name, raw = unwrap(data)
-    if (api_version, name) != (kind.api_version, kind.kind):
-        raise EnvelopeError(f"expected {kind.api_version} {kind.kind}, got {api_version} {name}")
     try:
-        return kind.message.FromString(raw)
+        return kind.message.FromString(raw_of(kind, data))
     except DecodeError as error:
         raise EnvelopeError(f"{kind.kind}: {error}") from None
+
+
+def raw_of(kind: AnyKind, data: bytes) -> bytes:
+    """Return the object's own bytes in an envelope. Raises: EnvelopeError when it is another kind."""
+    if data.startswith(_head(kind.api_version, kind.kind)):
+        _, start, end = _raw_span(data)
+        return data[start:end]
+    api_version, name, raw = unwrap(data)
+    if (api_version, name) != (kind.api_version, kind.kind):
+        raise EnvelopeError(f"expected {kind.api_version} {kind.kind}, got {api_version} {name}")
+    return raw

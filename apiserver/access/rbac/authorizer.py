@@ -60,7 +60,18 @@ class RBAC:
         def index() -> RoleIndex:
             return RoleIndex.of(*([found.message for found in objects.list(kind)] for kind in _KINDS))
 
-        return cls(index, lambda: [cache.last_change for cache in caches])
+        roles, role_bindings, cluster_roles, cluster_role_bindings = caches
+
+        def generation() -> tuple[int, int, int, int]:
+            # Asked at each request: a loop costs as much as the rest of its decision.
+            return (
+                roles.last_change,
+                role_bindings.last_change,
+                cluster_roles.last_change,
+                cluster_role_bindings.last_change,
+            )
+
+        return cls(index, generation)
 
     @property
     def index(self) -> RoleIndex:
@@ -75,21 +86,13 @@ class RBAC:
     def decide(self, user: User, attributes: Attributes) -> Decision:
         """Decide a request from the cached verdicts, which are dropped when a role or binding changes."""
         index = self.index
-        key = (
-            user.name,
-            user.groups,
-            attributes.verb,
-            attributes.group,
-            attributes.resource,
-            attributes.subresource,
-            attributes.namespace,
-            attributes.path,
-        )
+        verb, resource, group, _, subresource, namespace, name, path, _, _ = attributes
+        key = (user.name, user.groups, verb, group, resource, subresource, namespace, path)
         try:
             verdict = self._verdicts[key]
         except KeyError:
             verdict = self._verdicts[key] = _judge(index, user, attributes)
-        return verdict.named.get(attributes.name, verdict.decision)
+        return verdict.named.get(name, verdict.decision) if verdict.named else verdict.decision
 
     def rules_for(self, user: User, namespace: str) -> RulesFor:
         rules, problems = self.index.rules_of(user, namespace)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import grpc.aio
@@ -86,7 +87,7 @@ class GrpcRequest(ApiRequest):
         found = self._metadata("authorization")
         if len(found) > 1:
             raise errors.bad_request("more than one authorization in the request's metadata")
-        return Credentials(authorization=found[0][1] if found else "")
+        return _credentials(found[0][1] if found else "")
 
     def impersonation(self) -> Headers:
         """Return the impersonated user of the metadata; none on a plain port, without authentication."""
@@ -213,13 +214,19 @@ class GrpcRequest(ApiRequest):
             await context.write(b"".join(map(frame_of, batch)))
 
         try:
-            await send_batches(watcher, self._message.target.resource, self._server.clock, send)
+            await send_batches(watcher, self._message.target.resource, send)
         except StatusError as error:
             await context.write(error_frame(error))
 
     async def fail(self, error: StatusError) -> None:
         self.code = error.code
         self.failure = error
+
+
+@lru_cache(1024)
+def _credentials(authorization: str) -> Credentials:
+    """Return the credentials of a call, which are the same for all calls of a client."""
+    return Credentials(authorization=authorization)
 
 
 class ServerInfoRequest(GrpcRequest):

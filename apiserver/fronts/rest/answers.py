@@ -18,7 +18,7 @@ from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.objects.requests import ListPage
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import meta
-from nominee.machinery.wire import codec, envelope
+from nominee.machinery.wire import codec, envelope, json_text
 
 PIECE = 50
 """Objects that are encoded before other tasks run."""
@@ -47,7 +47,19 @@ def of_object(media: Media, found: CachedObject, *, pretty: bool = False) -> byt
         return of_message(media, f"{_META}/{media.version}", PARTIAL, partial(found), pretty=pretty)
     if media.form == PROTOBUF:
         return found.data if found.revision else found.stored
-    return encode(media, document(found), pretty=pretty)
+    if media.form == YAML or pretty or not found.revision:
+        return encode(media, document(found), pretty=pretty)
+    return text.escape(f"{_object_text(found)}\n").encode()
+
+
+def _object_text(found: CachedObject) -> str:
+    """Return the JSON of `document`, without dicts and not escaped."""
+    kind, members = found.kind, _members(found)
+    return f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version}"{"," if members else ""}{members}}}'
+
+
+def _members(found: CachedObject) -> str:
+    return json_text.members(found.kind.message, envelope.raw_of(found.kind, found.data))
 
 
 def of_message(media: Media, api_version: str, kind: str, message: Message, *, pretty: bool = False) -> bytes:
@@ -95,7 +107,7 @@ async def of_list(
     before = f'{head[:-1]},"items":['
     for start in range(0, len(page.items), PIECE):
         some = page.items[start : start + PIECE]
-        yield (before + ",".join(text.dump(_item(found, media)) for found in some)).encode()
+        yield (before + text.escape(",".join(_item_text(found, media) for found in some))).encode()
         before = ","
         await anyio.lowlevel.checkpoint()
     yield b"]}\n" if before == "," else f"{before}]}}\n".encode()
@@ -109,6 +121,13 @@ def _item(found: CachedObject, media: Media) -> dict[str, Any]:
     # Items of a list have no apiVersion and kind.
     del made["kind"], made["apiVersion"]
     return made
+
+
+def _item_text(found: CachedObject, media: Media) -> str:
+    """Return the JSON of `_item`, without dicts."""
+    if media.shown_as == PARTIAL_LIST or not found.revision:
+        return text.dump(_item(found, media))
+    return f"{{{_members(found)}}}"
 
 
 async def _protobuf_list(media: Media, kind: AnyKind, page: ListPage) -> AsyncIterator[bytes]:

@@ -26,6 +26,11 @@ def dump(document: Any, *, pretty: bool = False) -> str:
         text = json.dumps(document, indent=2, ensure_ascii=False)
     else:
         text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    return escape(text)
+
+
+def escape(text: str) -> str:
+    """Return JSON with the HTML characters in its texts escaped."""
     for character, escaped in _ESCAPES:
         if character in text:
             text = text.replace(character, escaped)

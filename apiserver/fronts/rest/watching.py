@@ -90,7 +90,7 @@ async def send(watcher: Watcher, frames: Frames, write: Send, clock: Clock, reso
             guard.end()
 
         try:
-            await send_batches(watcher, resource, clock, send_batch)
+            await send_batches(watcher, resource, send_batch)
         except StatusError as error:
             # When the server stops, its streams just end: clients continue from their last revision.
             if error.code != 503:
