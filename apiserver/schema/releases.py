@@ -15,7 +15,7 @@ _FOLDER = Path(nominee.pb.__file__).parent / "releases"
 
 
 def definitions(version: Version) -> dict[str, Any] | None:
-    """Return the definitions of a release by name ("io.k8s.api.core.v1.Pod"), None if there are none.
+    """Return the definitions of a release by name ("io.k8s.api.core.v1.Pod"), None for an unknown release.
 
     They are decoded at each call (1.4 MB, about 15 ms): the caller keeps what it needs of them.
     """

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from google.protobuf.message import Message
+
 from nominee.apiserver.validation import device_names, field, go_dump, names, paths
 from nominee.apiserver.validation.claims import claim_template
 from nominee.apiserver.validation.pods import environment
@@ -358,7 +360,7 @@ def _image(path: str, source: core.ImageVolumeSource) -> Iterator[Cause]:
         )
 
 
-def requirement(*names_: str) -> Callable[[str, Any], Iterable[Cause]]:
+def requirement(*names_: str) -> Callable[[str, Message], Iterable[Cause]]:
     return lambda path, source: needs(path, source, *names_)
 
 
