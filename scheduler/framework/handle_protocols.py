@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from google.protobuf.message import Message
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nominee.machinery.runtime.clock import Clock
     from nominee.scheduler.framework.cycle_state import CycleState
     from nominee.scheduler.framework.deferred_resize import ResizePreemption
+    from nominee.scheduler.framework.interface import FilterPlugin
     from nominee.scheduler.framework.nominator import Nominator
     from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
     from nominee.scheduler.framework.snapshot import Snapshot
@@ -131,6 +132,13 @@ class Handle(Protocol):
     @property
     def filters_blind_to_pods(self) -> frozenset[str]:
         """Filter plugins whose verdict no pod on the node can change."""
+        ...
+
+    @property
+    def filter_plugins(self) -> Sequence[FilterPlugin]: ...
+
+    def follows_pods(self, state: CycleState) -> bool:
+        """Return whether some plugin of this cycle follows pods that come and go in a simulation."""
         ...
 
     def waiting_pod(self, uid: str) -> WaitingPod | None: ...
