@@ -156,7 +156,7 @@ class NodeResourcesFit(PreFilterPlugin, RoomFilterPlugin, PreScorePlugin, ScoreP
     ) -> tuple[Sequence[Status], NDArray[np.intp]]:
         # One bit a reason: 0 too many pods, then per resource: insufficient, and more than allocatable.
         wanted = self._wanted(pod)
-        number = np.int64 if 2 * len(wanted) + 1 <= _BITS_MAX else np.object_  # Python's have no limit
+        number: Any = np.int64 if 2 * len(wanted) + 1 <= _BITS_MAX else np.object_  # Python's have no limit
         bits = (room.pods_free[positions] <= 0).astype(number)
         for place, (column, amount) in enumerate(wanted):
             allocatable = room.allocatable_of(column)[positions]
