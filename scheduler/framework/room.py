@@ -77,7 +77,7 @@ class TrialRoom:
 
 
 def amounts_of(pods: tuple[PodInfo, ...]) -> Int64s:
-    """Return `[pods, resources]`: what each pod takes on its node."""
+    """Return the requests of the pods as `[pods, resources]`."""
     amounts = np.zeros((len(pods), resource_columns.count()), dtype=np.int64)
     for index, pod in enumerate(pods):
         for column, amount in pod.requests:

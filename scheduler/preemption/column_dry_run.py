@@ -1,4 +1,4 @@
-"""Find the victims on many nodes at once, over columns of what is free there.
+"""Find the victims on many nodes at once, over columns of the free amounts.
 
 The same victims and statuses as `dry_run.select_victims` finds node by node, where no filter looks at more of
 a node's pods than their requests and their number; see docs/design/026-preemption-over-columns.md.
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.handle_protocols import Filter
 from nominee.scheduler.framework.interface import (
     Candidate,
-    FilterPlugin,
     Handle,
     RoomFilterPlugin,
     Status,
@@ -169,7 +169,7 @@ class ColumnDryRun:
                 found[position] = named[number]
         return found
 
-    def _mask(self, plugin: FilterPlugin, room: TrialRoom) -> NDArray[np.bool_] | None:
+    def _mask(self, plugin: Filter, room: TrialRoom) -> NDArray[np.bool_] | None:
         """Return which nodes the plugin accepts; None: all."""
         state, pod, snapshot = self._state, self._pod, self._handle.snapshot
         hooks = state.hooks.filter_rows
@@ -220,5 +220,5 @@ class ColumnDryRun:
         return Candidate(name, victims, int(potential.violating[order].sum()))
 
 
-def _filters(handle: Handle, state: CycleState) -> list[FilterPlugin]:
+def _filters(handle: Handle, state: CycleState) -> list[Filter]:
     return [plugin for plugin in handle.filter_plugins if plugin.name not in state.skip_filter_plugins]

@@ -183,7 +183,7 @@ def _many_at_once(
     at_least: int,
     now: float,
 ) -> Iterator[Candidate | Status]:
-    """Yield what `select_victims` returns for each node, found over columns, `at_least` nodes first."""
+    """Yield the result of `select_victims` for each node, found over columns, `at_least` nodes first."""
     columns = ColumnDryRun(handle, state, pod, budgets, now)
     begin, size, missing = 0, at_least, at_least
     while begin < len(nodes):

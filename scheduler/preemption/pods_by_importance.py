@@ -1,4 +1,4 @@
-"""Keep the pods of each node by importance, with what they take there, from one preemption to the next."""
+"""Keep the pods of each node by importance, and their requests, from one preemption to the next."""
 
 from __future__ import annotations
 

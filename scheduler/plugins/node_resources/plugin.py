@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from google.protobuf.message import Message
@@ -156,7 +156,9 @@ class NodeResourcesFit(PreFilterPlugin, RoomFilterPlugin, PreScorePlugin, ScoreP
     ) -> tuple[Sequence[Status], NDArray[np.intp]]:
         # One bit a reason: 0 too many pods, then per resource: insufficient, and more than allocatable.
         wanted = self._wanted(pod)
-        number: Any = np.int64 if 2 * len(wanted) + 1 <= _BITS_MAX else np.object_  # Python's have no limit
+        number = np.int64
+        if 2 * len(wanted) + 1 > _BITS_MAX:
+            number = cast("type[np.int64]", np.object_)  # Python's numbers have no limit
         bits = (room.pods_free[positions] <= 0).astype(number)
         for place, (column, amount) in enumerate(wanted):
             allocatable = room.allocatable_of(column)[positions]
