@@ -45,7 +45,7 @@ class Follower(Protocol):
 class Column:
     """Ids by row, values by id; an id is reused when no row has it any more."""
 
-    __slots__ = ("_free", "_id_of", "_references", "extract", "follows_pods", "ids", "values")
+    __slots__ = ("_free", "_id_of", "_references", "extract", "follows_pods", "ids", "values", "version")
 
     ids: NDArray[np.int32]  # by row; longer than there are rows
 
@@ -55,6 +55,7 @@ class Column:
         self.follows_pods = follows_pods
         self.ids = np.zeros(capacity, dtype=np.int32)
         self.values: list[Any] = []
+        self.version = 0  # changes with every id of a row
         self._id_of: dict[Hashable, int] = {}
         self._references: list[int] = []
         self._free: list[int] = []
@@ -64,6 +65,12 @@ class Column:
         """Return how many values the rows have."""
         return len(self._id_of)
 
+    def is_used(self) -> NDArray[np.bool_]:
+        """Return for each id whether some row has it."""
+        if not self._free:
+            return np.ones(len(self.values), dtype=np.bool_)
+        return np.array(self._references, dtype=np.bool_)
+
     def id_of(self, value: Hashable) -> int:
         """Return the id of a value, or -1 if no row has it."""
         return self._id_of.get(value, -1)
@@ -71,6 +78,7 @@ class Column:
     def append(self, row: int, info: NodeInfo) -> None:
         """Add the value of a new row."""
         self.ids[row] = self._acquire(self.extract(info))
+        self.version += 1
 
     def replace(self, row: int, info: NodeInfo) -> None:
         """Replace the value of a row."""
@@ -79,14 +87,17 @@ class Column:
         if self.values[old] != value:
             self._release(old)
             self.ids[row] = self._acquire(value)
+            self.version += 1
 
     def drop(self, row: int, size: int) -> None:
         """Take a row out; the rows after it move up. `size` is the number of rows before."""
         self._release(int(self.ids[row]))
         self.ids[row : size - 1] = self.ids[row + 1 : size]
+        self.version += 1
 
     def reorder(self, order: NDArray[np.intp]) -> None:
         self.ids[: len(order)] = self.ids[order]
+        self.version += 1
 
     def grow(self, capacity: int) -> None:
         ids = np.zeros(capacity, dtype=np.int32)

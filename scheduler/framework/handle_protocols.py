@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import numpy as np
 from google.protobuf.message import Message
+from numpy.typing import NDArray
 
 from nominee.scheduler.framework.status import Status
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from nominee.machinery.api.pb import core
     from nominee.machinery.features.gates import Gates, Version
     from nominee.machinery.runtime.clock import Clock
+    from nominee.scheduler.framework.columns import Rows
     from nominee.scheduler.framework.cycle_state import CycleState
     from nominee.scheduler.framework.deferred_resize import ResizePreemption
     from nominee.scheduler.framework.nominator import Nominator
@@ -82,6 +85,24 @@ class WaitingPod(Protocol):
     def reject(self, plugin: str, message: str) -> bool: ...
 
 
+class Filter(Protocol):
+    """A Filter plugin, as `interface.FilterPlugin` describes it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def looks_at_pods(self) -> bool: ...
+
+    def filter_all(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> NDArray[np.bool_] | None: ...
+
+    def explain_all(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> tuple[Sequence[Status], NDArray[np.intp]]: ...
+
+
 class Handle(Protocol):
     """The parts of the scheduler that a plugin may use. `runtime.Framework` is one."""
 
@@ -131,6 +152,13 @@ class Handle(Protocol):
     @property
     def filters_blind_to_pods(self) -> frozenset[str]:
         """Filter plugins whose verdict no pod on the node can change."""
+        ...
+
+    @property
+    def filter_plugins(self) -> Sequence[Filter]: ...
+
+    def follows_pods(self, state: CycleState) -> bool:
+        """Return whether some plugin of this cycle follows pods that come and go in a simulation."""
         ...
 
     def waiting_pod(self, uid: str) -> WaitingPod | None: ...

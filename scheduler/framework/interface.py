@@ -39,6 +39,7 @@ from nominee.scheduler.framework.handle_protocols import (
 )
 from nominee.scheduler.framework.io_steps import IoSteps
 from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
+from nominee.scheduler.framework.room import Room
 from nominee.scheduler.framework.status import Code, Status
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ __all__ = [
     "QueueSortPlugin",
     "QueueingHint",
     "ReservePlugin",
+    "Room",
+    "RoomFilterPlugin",
     "Rows",
     "ScorePlugin",
     "Status",
@@ -251,6 +254,24 @@ class FilterPlugin(Plugin):
                 raise RuntimeError(f"{self.name} rejected node {node.name} and now does not")
             index[i] = statuses.setdefault(status, len(statuses))
         return list(statuses), index
+
+
+class RoomFilterPlugin(FilterPlugin):
+    """A Filter plugin that looks at a node's pods only for their requests and their number.
+
+    It must not accept a node with more pods that it rejects with fewer. A preemption's dry run then tries all
+    candidate nodes at once.
+    """
+
+    @abstractmethod
+    def filter_room(self, state: CycleState, pod: PodInfo, room: Room) -> NDArray[np.bool_]:
+        """Return a mask over the nodes, True where the pod can run."""
+
+    @abstractmethod
+    def explain_room(
+        self, state: CycleState, pod: PodInfo, room: Room, positions: NDArray[np.intp]
+    ) -> tuple[Sequence[Status], NDArray[np.intp]]:
+        """Return why `filter_room` rejected these nodes: distinct statuses, and an index for each."""
 
 
 class FilterError(Exception):

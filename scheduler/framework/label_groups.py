@@ -15,6 +15,8 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
+from nominee.scheduler.framework.domain_sums import DomainSums
+
 if TYPE_CHECKING:
     from nominee.machinery.api.selectors import LabelSelector
     from nominee.scheduler.framework.snapshot import Snapshot
@@ -33,6 +35,14 @@ def pods_matching(snapshot: Snapshot, namespace: str, selector: LabelSelector) -
     return groups.ask(namespace, selector, snapshot.row_of)[: len(snapshot)]
 
 
+def pods_matching_by_domain(
+    snapshot: Snapshot, namespace: str, selector: LabelSelector, label: str
+) -> Counts:
+    """Return the pods that match by the ids of a label's column. Read only, until the snapshot changes."""
+    groups = snapshot.follower(_KEY, LabelGroups)
+    return groups.ask_by_domain(namespace, selector, label, snapshot)
+
+
 class _Group:
     """Pods of equal labels in one namespace: how many each node has, by node name."""
 
@@ -44,9 +54,10 @@ class _Group:
 
 
 class _Answer:
-    __slots__ = ("counts", "groups")
+    __slots__ = ("by_domain", "counts", "groups")
 
     def __init__(self, capacity: int) -> None:
+        self.by_domain = DomainSums()
         self.counts: Counts = np.zeros(capacity, dtype=np.int64)
         self.groups: set[_Group] = set()  # those that match
 
@@ -65,11 +76,21 @@ class LabelGroups:
 
     def ask(self, namespace: str, selector: LabelSelector, row_of: dict[str, int]) -> Counts:
         """Return counts by row; the array is longer than there are rows."""
+        return self._answer(namespace, selector, row_of).counts
+
+    def ask_by_domain(
+        self, namespace: str, selector: LabelSelector, label: str, snapshot: Snapshot
+    ) -> Counts:
+        """Return counts by the ids of the label's column."""
+        answer = self._answer(namespace, selector, snapshot.row_of)
+        return answer.by_domain.of(snapshot, label, answer.counts[: len(snapshot)])
+
+    def _answer(self, namespace: str, selector: LabelSelector, row_of: dict[str, int]) -> _Answer:
         question = (namespace, selector)
         answer = self._answers.get(question)
         if answer is None:
             answer = self._answers[question] = self._find(namespace, selector, row_of)
-        return answer.counts
+        return answer
 
     def _find(self, namespace: str, selector: LabelSelector, row_of: dict[str, int]) -> _Answer:
         answer = _Answer(self._capacity)
@@ -139,6 +160,7 @@ class LabelGroups:
         for answer in self._answers.values():
             if group in answer.groups:
                 answer.counts[row] += change
+                answer.by_domain.add(row, change)
                 if is_over:
                     answer.groups.discard(group)
         if is_over:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from nominee.machinery.api.pb import core
+from nominee.scheduler.framework.change_log import ChangeLog
 from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
 from nominee.scheduler.framework.types import PodInfo
 
@@ -25,6 +26,7 @@ class Nominator:
         self._node_of: dict[str, str] = {}
         self._is_pending = is_pending
         self._highest: int | None = None
+        self.changes = ChangeLog()  # nodes whose nominations changed
 
     def add(self, pod: PodInfo, info: NominatingInfo | None = None) -> None:
         """Nominate as the info says (Override), or as the pod's status says (NoOp, or no info)."""
@@ -36,6 +38,7 @@ class Nominator:
         if not node_name or not self._is_pending(pod):
             return
         self._highest = None
+        self.changes.note(node_name)
         self._node_of[pod.uid] = node_name
         self._by_node.setdefault(node_name, {})[pod.uid] = pod
 
@@ -45,6 +48,7 @@ class Nominator:
         if node_name is None:
             return
         self._highest = None
+        self.changes.note(node_name)
         pods = self._by_node[node_name]
         del pods[uid]
         if not pods:

@@ -119,6 +119,10 @@ class Snapshot:
         """Return `[nodes]`: allocatable less requested of one resource; may be negative."""
         return self._resource(self._free, resource)
 
+    def free_at(self, rows: NDArray[np.intp]) -> Int64s:
+        """Return `[resources, rows]`: a copy of allocatable less requested."""
+        return self._free[:, rows]
+
     def _resource(self, array: Int64s, resource: int) -> Int64s:
         if resource >= len(array):
             return np.zeros(len(self.nodes), dtype=np.int64)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.quantity import milli, value
+from nominee.machinery.runtime.clock import from_time
 from nominee.scheduler.framework import resource_columns
 from nominee.scheduler.framework.affinity_terms import PodTerms, pod_terms
 from nominee.scheduler.framework.pod_requests import (
@@ -63,6 +64,7 @@ class PodInfo:
         "priority",
         "requests",
         "resource_claims",
+        "started",
         "uid",
         "volume_count",
     )
@@ -84,6 +86,7 @@ class PodInfo:
     claims: tuple[str, ...]  # names of PersistentVolumeClaims in the pod's namespace
     direct_claims: tuple[str, ...]  # of these the ones that volumes name: not those of ephemeral volumes
     resource_claims: frozenset[str]  # names of ResourceClaims that the pod names, or that were made for it
+    started: float | None  # status.startTime, seconds since the epoch
     volume_count: int  # of all types
     disks: tuple[Disk, ...]  # inline disks that pods on one node cannot always share
     images: tuple[str, ...]  # with tags, a name per container (init containers too) and image volume
@@ -241,6 +244,11 @@ def normalized_image_name(name: str) -> str:
     return name
 
 
+def _started(info: PodInfo) -> float | None:
+    status = info.pod.status
+    return from_time(status.startTime) if status.HasField("startTime") else None
+
+
 _DERIVED: dict[str, Callable[[PodInfo], Any]] = {
     "is_plain": lambda info: is_plain(info.pod),
     "key": lambda info: ObjectKey(info.namespace, info.name),
@@ -253,6 +261,7 @@ _DERIVED: dict[str, Callable[[PodInfo], Any]] = {
     "claims": _claims,
     "direct_claims": _direct_claims,
     "resource_claims": _resource_claims,
+    "started": _started,
     "volume_count": lambda info: len(info.pod.spec.volumes),
     "disks": _disks,
     "images": _images,

@@ -1,4 +1,4 @@
-"""Find the victims on a node by trying on a copy of it.
+"""Find the victims on a node by trying on a copy of it; on many at once where columns are enough.
 
 Source: kube-scheduler 1.36, SelectVictimsOnNode and DryRunPreemption.
 """
@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from nominee.machinery.features.gates import Version
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.interface import Candidate, Code, Handle, Status
+from nominee.scheduler.framework.interface import Candidate, Handle, Status
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.preemption.budgets import Budget, violations
+from nominee.scheduler.preemption.column_dry_run import ColumnDryRun
 from nominee.scheduler.preemption.importance import by_importance
+from nominee.scheduler.preemption.statuses import FIRST_ONLY_SINCE, NO_VICTIMS, without_victims
 from nominee.scheduler.preemption.victim_groups import Victim, VictimGroups, single_victims
 
-FIRST_ONLY_SINCE = Version(1, 37)
-NO_VICTIMS = Status(Code.UnschedulableAndUnresolvable, ("No preemption victims found for incoming pod",))
+MANY_MIN: Final = 16  # nodes in a further round over columns
 
 
 class DryRunError(Exception):
@@ -105,8 +106,7 @@ def select_victims(
     except DryRunError as error:
         return error.status
     if not victims:
-        text = f'expected at least one victim pod on node "{node.name}"'
-        return Status(Code.Error, (text,))
+        return without_victims(node.name)
     pods = tuple(other for victim in by_importance(victims, now) for other in victim.pods)
     return Candidate(node.name, pods, violating)
 
@@ -158,9 +158,12 @@ def dry_run(
     clean: list[Candidate] = []
     violating: list[Candidate] = []
     statuses: dict[str, Status] = {}
-    for index in range(len(nodes)):
-        node = nodes[(offset + index) % len(nodes)]
-        found = select_victims(handle, state, pod, node, budgets, now, groups)
+    order = (*nodes[offset:], *nodes[:offset])
+    if groups is None and ColumnDryRun.is_possible(handle, state):
+        tries = _many_at_once(handle, state, pod, order, budgets, at_least=num_candidates, now=now)
+    else:
+        tries = (select_victims(handle, state, pod, node, budgets, now, groups) for node in order)
+    for node, found in zip(order, tries, strict=True):
         if isinstance(found, Status):
             statuses[node.name] = found
             continue
@@ -168,3 +171,29 @@ def dry_run(
         if clean and len(clean) + len(violating) >= num_candidates:
             break
     return DryRun((clean[:num_candidates] + violating[:num_candidates]), statuses)
+
+
+def _many_at_once(
+    handle: Handle,
+    state: CycleState,
+    pod: PodInfo,
+    nodes: Sequence[NodeInfo],
+    budgets: Sequence[Budget],
+    *,
+    at_least: int,
+    now: float,
+) -> Iterator[Candidate | Status]:
+    """Yield the result of `select_victims` for each node, found over columns, `at_least` nodes first."""
+    columns = ColumnDryRun(handle, state, pod, budgets, now)
+    begin, size, missing = 0, at_least, at_least
+    while begin < len(nodes):
+        some = nodes[begin : begin + size]
+        try:
+            found = columns.select(some)
+        except Exception:  # noqa: BLE001  # plugins come from outside; node by node the error gets its status
+            found = [None] * len(some)
+        for node, each in zip(some, found, strict=True):
+            result = select_victims(handle, state, pod, node, budgets, now) if each is None else each
+            missing -= isinstance(result, Candidate)
+            yield result
+        begin, size = begin + size, max(missing + missing // 4, size // 4, MANY_MIN)

@@ -6,16 +6,17 @@ Source: kube-scheduler 1.36, scheduler util; for groups 1.37, MoreImportantVicti
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
-from nominee.machinery.runtime.clock import from_time
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.preemption.victim_groups import Victim
+
+_PRIORITY = attrgetter("priority")
 
 
 def start_seconds(pod: PodInfo, now: float) -> float:
     """Return when the pod started, seconds since the epoch; a pod without a start counts as starting now."""
-    status = pod.pod.status
-    return from_time(status.startTime) if status.HasField("startTime") else now
+    return now if pod.started is None else pod.started
 
 
 def by_importance(victims: Sequence[Victim], now: float) -> list[Victim]:
@@ -36,5 +37,5 @@ def _importance(victim: Victim, now: float) -> tuple[int, int, float]:
 
 def earliest_start_of_top(victims: Sequence[PodInfo], now: float) -> float:
     """Return the earliest start among the victims of the highest priority."""
-    top = max(victim.priority for victim in victims)
-    return min(start_seconds(victim, now) for victim in victims if victim.priority == top)
+    top = max(map(_PRIORITY, victims))
+    return min([start_seconds(victim, now) for victim in victims if victim.priority == top])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 from nominee.scheduler.framework.interface import Candidate
 from nominee.scheduler.preemption.importance import earliest_start_of_top
 
 # Added to every priority, so that more victims never weigh less than fewer.
 _PRIORITY_OFFSET = 1 << 31
+_PRIORITY = attrgetter("priority")
 
 
 def criteria(now: float) -> tuple[Callable[[Candidate], float], ...]:
@@ -16,7 +18,7 @@ def criteria(now: float) -> tuple[Callable[[Candidate], float], ...]:
     return (
         lambda c: c.pdb_violations,
         lambda c: c.victims[0].priority,
-        lambda c: sum(victim.priority + _PRIORITY_OFFSET for victim in c.victims),
+        lambda c: sum(map(_PRIORITY, c.victims)) + _PRIORITY_OFFSET * len(c.victims),
         lambda c: len(c.victims),
         lambda c: -earliest_start_of_top(c.victims, now),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from nominee.scheduler.framework.domain_sums import DomainSums
 from nominee.scheduler.framework.snapshot import Snapshot
 
 Counts = NDArray[np.int64]
@@ -16,12 +17,13 @@ class NodeCounts:
     The array is made at first use and then kept, until rows of the snapshot move.
     """
 
-    __slots__ = ("_array", "_layout", "by_node")
+    __slots__ = ("_array", "_domains", "_layout", "by_node")
 
     def __init__(self) -> None:
         self.by_node: dict[str, int] = {}
         self._array: Counts | None = None
         self._layout = -1  # of the snapshot, when the array was made
+        self._domains = DomainSums()
 
     def put(self, snapshot: Snapshot, name: str, count: int) -> None:
         """Set the node's number."""
@@ -35,6 +37,7 @@ class NodeCounts:
         if self._layout != snapshot.layout or row is None:
             self._array = None
         else:
+            self._domains.add(row, count - int(self._array[row]))
             self._array[row] = count
 
     def add(self, snapshot: Snapshot, name: str, change: int) -> None:
@@ -50,4 +53,9 @@ class NodeCounts:
             array = np.zeros(len(snapshot), dtype=np.int64)
             array[rows] = np.fromiter(self.by_node.values(), dtype=np.int64, count=size)
             self._array, self._layout = array, snapshot.layout
+            self._domains.clear()
         return self._array
+
+    def by_domain(self, snapshot: Snapshot, label: str) -> Counts:
+        """Return the sums by the ids of a label's column; to be read only, and until the snapshot changes."""
+        return self._domains.of(snapshot, label, self.array(snapshot))

@@ -42,7 +42,7 @@ from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.inter_pod_affinity.existing_terms import HARD, ExistingTerms
 from nominee.scheduler.plugins.inter_pod_affinity.hints import after_node_change, after_pod_change
-from nominee.scheduler.plugins.inter_pod_affinity.node_counts import Counts
+from nominee.scheduler.plugins.inter_pod_affinity.node_counts import NodeCounts
 from nominee.scheduler.plugins.inter_pod_affinity.pod_queries import PodQueries, Queries, Query, match_all
 from nominee.scheduler.plugins.inter_pod_affinity.topology_counts import TopologyCounts
 
@@ -170,10 +170,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         namespace_labels = self._labels_of(pod.namespace)
         existing = TopologyCounts(
             snapshot,
-            (
-                (term.topology_key, 1, counts.array(snapshot))
-                for _, term, counts in present.anti.about(pod, namespace_labels)
-            ),
+            ((term.topology_key, 1, counts) for _, term, counts in present.anti.about(pod, namespace_labels)),
         )
         if not existing.domains and not terms.required and not terms.required_anti:
             return None, Status(Code.Skip)
@@ -269,7 +266,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def _contributions(
         self, pod: PodInfo, terms: PodTerms, present: ExistingTerms, snapshot: Snapshot
-    ) -> Iterator[tuple[str, int, Counts]]:
+    ) -> Iterator[tuple[str, int, NodeCounts]]:
         for weight, term in terms.preferred:
             yield from _count_each(snapshot, self._queries((term,)), weight)
         for weight, term in terms.preferred_anti:
@@ -279,7 +276,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         for weight, term, counts in present.scored.about(pod, self._labels_of(pod.namespace)):
             effective = self._hard_weight if weight == HARD else weight
             if effective:
-                yield term.topology_key, effective, counts.array(snapshot)
+                yield term.topology_key, effective, counts
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         counts: TopologyCounts = state.read(_SCORE)
@@ -340,7 +337,7 @@ def _count_all(snapshot: Snapshot, queries: Queries) -> TopologyCounts:
     return TopologyCounts(snapshot, ((query.term.topology_key, 1, by_node) for query in queries))
 
 
-def _count_each(snapshot: Snapshot, queries: Queries, weight: int) -> Iterator[tuple[str, int, Counts]]:
+def _count_each(snapshot: Snapshot, queries: Queries, weight: int) -> Iterator[tuple[str, int, NodeCounts]]:
     """Count the pods that match each term, in its topology."""
     for query in queries:
         by_node = snapshot.companion(PodQueries).count(snapshot, (query,))

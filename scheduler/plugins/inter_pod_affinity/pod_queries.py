@@ -16,7 +16,7 @@ from nominee.machinery.api.pb import core
 from nominee.scheduler.framework.affinity_terms import AffinityTerm
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
-from nominee.scheduler.plugins.inter_pod_affinity.node_counts import Counts, NodeCounts
+from nominee.scheduler.plugins.inter_pod_affinity.node_counts import NodeCounts
 from nominee.scheduler.plugins.inter_pod_affinity.pod_groups import PodGroups
 
 ANSWERS_MAX: Final = 128  # the least recently used is dropped
@@ -76,16 +76,16 @@ class PodQueries:
     def __init__(self) -> None:
         self._answers: LRUCache[Queries, _Answer] = LRUCache(ANSWERS_MAX)
 
-    def count(self, snapshot: Snapshot, queries: Queries) -> Counts:
+    def count(self, snapshot: Snapshot, queries: Queries) -> NodeCounts:
         """Count the pods of each node that all the queries match.
 
-        The array (`[nodes]`) is to be read only, and until the snapshot changes.
+        The result is to be read only, and until the snapshot changes.
         """
         answer = self._answers.get(queries)
         if answer is None:
             answer = self._answers[queries] = _Answer()
         self._follow(snapshot, queries, answer)
-        return answer.counts.array(snapshot)
+        return answer.counts
 
     def _follow(self, snapshot: Snapshot, queries: Queries, answer: _Answer) -> None:
         position = snapshot.changes.position

@@ -6,7 +6,7 @@ Computed for all nodes at once; then single domains can be corrected on a copy, 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +14,26 @@ from numpy.typing import NDArray
 from nominee.scheduler.framework.columns import Column
 from nominee.scheduler.framework.interface import Rows
 from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.plugins.inter_pod_affinity.node_counts import NodeCounts
 
 Counts = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Topology:
     """Of one label: its column, and the amount by the column's ids (nodes without the label have none)."""
 
     column: Column
-    by_id: Counts
-    present: NDArray[np.bool_]  # by id: domains that something was counted in, even if the sum is 0
+    by_id: Counts = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    terms: int = 0  # contributions; `by_id` belongs to the first one as long as there is no other
+    is_touched: bool = False  # something was counted in some domain, even if the sum is 0
+
+    def add(self, weight: int, sums: Counts) -> None:
+        """Add the sums of one term."""
+        weighted = sums if weight == 1 else sums * weight
+        self.by_id = weighted if not self.terms else self.by_id + weighted
+        self.terms += 1
+        self.is_touched = self.is_touched or bool(sums.any())
 
 
 class TopologyCounts:
@@ -33,31 +42,21 @@ class TopologyCounts:
     __slots__ = ("_changes", "_topologies", "domains")
 
     def __init__(
-        self, snapshot: Snapshot | None = None, contributions: Iterable[tuple[str, int, Counts]] = ()
+        self, snapshot: Snapshot | None = None, contributions: Iterable[tuple[str, int, NodeCounts]] = ()
     ) -> None:
-        """Take `contributions`: label, weight, and a number for each node (`[nodes]`, none negative)."""
+        """Take `contributions`: label, weight, and a number for each node (none negative)."""
         self._changes: dict[tuple[str, str], int] = {}
         self._topologies: dict[str, _Topology] = {}
         self.domains = 0  # domains whose amount is not zero
         for key, weight, by_node in contributions:
-            if snapshot is not None:
-                self._count(snapshot, key, weight, by_node)
+            if snapshot is None:
+                continue
+            topology = self._topologies.get(key)
+            if topology is None:
+                topology = self._topologies[key] = _Topology(snapshot.label_column(key))
+            topology.add(weight, by_node.by_domain(snapshot, key))
         for topology in self._topologies.values():
             self.domains += int(np.count_nonzero(topology.by_id))
-
-    def _count(self, snapshot: Snapshot, key: str, weight: int, by_node: Counts) -> None:
-        column = snapshot.label_column(key)
-        ids = column.ids[: len(snapshot)]
-        sums = np.bincount(ids, weights=by_node, minlength=len(column.values)).astype(np.int64)
-        absent = column.id_of(None)
-        if absent >= 0:
-            sums[absent] = 0
-        known = self._topologies.get(key)
-        if known is None:
-            self._topologies[key] = _Topology(column, sums * weight, sums > 0)
-        else:
-            known.by_id[:] += sums * weight
-            known.present[:] |= sums > 0
 
     def clone(self) -> TopologyCounts:
         """Return a copy to be corrected."""
@@ -70,7 +69,7 @@ class TopologyCounts:
     @property
     def touched(self) -> bool:
         """Return whether anything was counted in any domain, even if the sum is 0."""
-        return any(topology.present.any() for topology in self._topologies.values())
+        return any(topology.is_touched for topology in self._topologies.values())
 
     @property
     def keys(self) -> Iterable[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from google.protobuf.message import Message
@@ -25,11 +25,12 @@ from nominee.scheduler.framework.events import (
 from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
-    FilterPlugin,
     Handle,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
+    Room,
+    RoomFilterPlugin,
     Rows,
     ScorePlugin,
     Status,
@@ -57,7 +58,7 @@ _BITS_MAX = 60
 _DEFAULTS = {"cpu": DEFAULT_MILLI_CPU, "memory": DEFAULT_MEMORY_BYTES}
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions):
+class NodeResourcesFit(PreFilterPlugin, RoomFilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions):
     """Rejects nodes without room for the requests of the pod, and scores how full a node would be."""
 
     name = "NodeResourcesFit"
@@ -129,29 +130,42 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     ) -> NDArray[np.bool_] | None:
         if self._resizes is not None and is_deferred_resize(pod.pod):
             return super().filter_all(state, pod, snapshot, rows)
-        mask = snapshot.pods_free[rows] > 0
+        return self._mask(pod, snapshot, rows)
+
+    def filter_room(self, state: CycleState, pod: PodInfo, room: Room) -> NDArray[np.bool_]:
+        return self._mask(pod, room, slice(None))
+
+    def _mask(self, pod: PodInfo, room: Room, rows: Rows) -> NDArray[np.bool_]:
+        mask = room.pods_free[rows] > 0
         for column, amount in self._wanted(pod):
-            enough = snapshot.free_of(column)[rows] >= amount
+            enough = room.free_of(column)[rows] >= amount
             if self._by_devices(column):
-                enough |= snapshot.allocatable_of(column)[rows] <= 0
+                enough |= room.allocatable_of(column)[rows] <= 0
             mask &= enough
         return mask
 
     def explain_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> tuple[Sequence[Status], NDArray[np.intp]]:
-        wanted = self._wanted(pod)
-        resizes = self._resizes is not None and is_deferred_resize(pod.pod)
-        if resizes or 2 * len(wanted) + 1 > _BITS_MAX:
+        if self._resizes is not None and is_deferred_resize(pod.pod):
             return super().explain_all(state, pod, snapshot, rows)
+        return self.explain_room(state, pod, snapshot, rows)
+
+    def explain_room(
+        self, state: CycleState, pod: PodInfo, room: Room, positions: NDArray[np.intp]
+    ) -> tuple[Sequence[Status], NDArray[np.intp]]:
         # One bit a reason: 0 too many pods, then per resource: insufficient, and more than allocatable.
-        bits = (snapshot.pods_free[rows] <= 0).astype(np.int64)
-        for position, (column, amount) in enumerate(wanted):
-            allocatable = snapshot.allocatable_of(column)[rows]
+        wanted = self._wanted(pod)
+        number = np.int64
+        if 2 * len(wanted) + 1 > _BITS_MAX:
+            number = cast("type[np.int64]", np.object_)  # Python's numbers have no limit
+        bits = (room.pods_free[positions] <= 0).astype(number)
+        for place, (column, amount) in enumerate(wanted):
+            allocatable = room.allocatable_of(column)[positions]
             counts = allocatable > 0 if self._by_devices(column) else np.True_
-            short = (snapshot.free_of(column)[rows] < amount) & counts
-            bits |= short.astype(np.int64) << (2 * position + 1)
-            bits |= ((allocatable < amount) & counts).astype(np.int64) << (2 * position + 2)
+            short = (room.free_of(column)[positions] < amount) & counts
+            bits |= short.astype(number) << (2 * place + 1)
+            bits |= ((allocatable < amount) & counts).astype(number) << (2 * place + 2)
         distinct, index = np.unique(bits, return_inverse=True)
         return [self._status(bit, wanted) for bit in distinct.tolist()], index
 

@@ -16,7 +16,7 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.scheduling.node_affinity import RequiredNodeAffinity
 from nominee.machinery.scheduling.taints import FORBIDDING, is_tolerated
 from nominee.scheduler.framework.columns import Column
-from nominee.scheduler.framework.label_groups import pods_matching
+from nominee.scheduler.framework.label_groups import pods_matching, pods_matching_by_domain
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo, Taint
 from nominee.scheduler.plugins.node_affinity import selector_mask
@@ -123,6 +123,11 @@ class Domains:
     ) -> Domains:
         """Count the matching pods by domain; `included`: the rows that count, None: all."""
         column = snapshot.label_column(constraint.key)
+        own = int(constraint.selector.matches(pod.labels))
+        if included is None and not constraint.selector.empty:
+            selector, label = constraint.selector, constraint.key
+            counts = pods_matching_by_domain(snapshot, pod.namespace, selector, label).copy()
+            return cls(constraint, column, counts, column.is_used(), own)
         ids = column.ids[: len(snapshot)]
         pods = matching_pods(constraint, pod.namespace, snapshot)
         if included is not None:
@@ -130,7 +135,7 @@ class Domains:
         size = len(column.values)
         eligible = np.bincount(ids, minlength=size) > 0
         counts = np.bincount(ids, weights=pods, minlength=size).astype(np.int64)
-        return cls(constraint, column, counts, eligible, int(constraint.selector.matches(pod.labels)))
+        return cls(constraint, column, counts, eligible, own)
 
     def clone(self) -> Domains:
         other = Domains(self.constraint, self.column, self.counts.copy(), self._eligible, self.own)

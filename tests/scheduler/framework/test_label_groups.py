@@ -12,13 +12,14 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.wire import codec
 from nominee.scheduler.framework import label_groups
-from nominee.scheduler.framework.label_groups import pods_matching
+from nominee.scheduler.framework.label_groups import pods_matching, pods_matching_by_domain
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import node, pod
 
 SELECTORS = [LabelSelector.parse(text) for text in ("app=a", "app in (a,b)", "!app", "tier", "")]
 LABELS: list[dict[str, str]] = [{}, {"app": "a"}, {"app": "b"}, {"app": "a", "tier": "x"}, {"tier": "y"}]
+ZONES = ("", "a", "b")
 
 
 def labelled(name: str, namespace: str, labels: dict[str, str], *, terminating: bool = False) -> PodInfo:
@@ -40,6 +41,14 @@ def counted(snapshot: Snapshot, namespace: str, selector: LabelSelector) -> list
     ]
 
 
+def zoned(name: str, zone: str) -> core.Node:
+    """A node in a zone; "": in none."""
+    made = node(name)
+    if zone:
+        made.metadata.labels["zone"] = zone
+    return made
+
+
 class Following(RuleBasedStateMachine):
     """Nodes and pods come, change and go; forks are made and reverted."""
 
@@ -49,10 +58,10 @@ class Following(RuleBasedStateMachine):
         self.numbers = 0
         self.forks = 0
 
-    @rule(with_pods=st.integers(0, 2))
-    def add_node(self, with_pods: int) -> None:
+    @rule(with_pods=st.integers(0, 2), zone=st.sampled_from(ZONES))
+    def add_node(self, with_pods: int, zone: str) -> None:
         self.numbers += 1
-        info = NodeInfo(f"m{self.numbers}", node(f"m{self.numbers}"))
+        info = NodeInfo(f"m{self.numbers}", zoned(f"m{self.numbers}", zone))
         for index in range(with_pods):
             info.add_pod(labelled(f"q{self.numbers}-{index}", "a", LABELS[index + 1]))
         self.snapshot.add_node(info)
@@ -78,15 +87,17 @@ class Following(RuleBasedStateMachine):
         added = labelled(f"p{self.numbers}", namespace, labels, terminating=terminating)
         self.snapshot.add_pod(added, data.draw(st.sampled_from(self.snapshot.nodes)).name)
 
-    @rule(data=st.data(), labels=st.sampled_from(LABELS))
-    def replace_node(self, data: st.DataObject, labels: dict[str, str]) -> None:
-        """As the cache does it: another NodeInfo with one pod changed."""
+    @rule(data=st.data(), labels=st.sampled_from(LABELS), zone=st.sampled_from((None, *ZONES)))
+    def replace_node(self, data: st.DataObject, labels: dict[str, str], zone: str | None) -> None:
+        """As the cache does it: another NodeInfo with one pod changed, and perhaps in another zone."""
         if self.forks:
             return
         info = data.draw(st.sampled_from(self.snapshot.nodes)).clone()
         if info.pods:
             changed = data.draw(st.sampled_from(sorted(info.pods.values(), key=lambda each: each.name)))
             info.add_pod(labelled(changed.name, changed.namespace, labels))
+        if zone is not None:
+            info.set_node(zoned(info.name, zone))
         self.snapshot.put(info)
 
     @precondition(lambda self: any(info.pods for info in self.snapshot.nodes))
@@ -113,6 +124,18 @@ class Following(RuleBasedStateMachine):
             for namespace in "ab":
                 found = pods_matching(self.snapshot, namespace, selector).tolist()
                 assert found == counted(self.snapshot, namespace, selector), (namespace, str(selector))
+                self.domains_are_right(namespace, selector, found)
+
+    def domains_are_right(self, namespace: str, selector: LabelSelector, counts: list[int]) -> None:
+        for label in ("kubernetes.io/hostname", "zone"):
+            column = self.snapshot.label_column(label)
+            found = pods_matching_by_domain(self.snapshot, namespace, selector, label)
+            wanted: dict[str, int] = {}
+            for info, count in zip(self.snapshot.nodes, counts, strict=True):
+                if label in info.labels:
+                    wanted[info.labels[label]] = wanted.get(info.labels[label], 0) + count
+            assert {value: int(found[column.id_of(value)]) for value in wanted} == wanted
+            assert int(found.sum()) == sum(wanted.values())
 
 
 TestFollowing = Following.TestCase

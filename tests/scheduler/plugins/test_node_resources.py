@@ -9,7 +9,9 @@ import pytest
 
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire import codec
+from nominee.scheduler.framework.algorithm import find_feasible
 from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.diagnosis import FitError
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import Desk, desk, node
 
@@ -123,3 +125,22 @@ def test_a_running_resize_counts_in_the_defaulted_sums_of_its_node() -> None:
     on = NodeInfo("n1")
     on.add_pod(pod({"containers": [container(cpu="1"), container("d")]}, resized(DEFERRED, cpu="3")))
     assert (on.nonzero_cpu, on.nonzero_memory) == (3100, 4096 * MI + 200 * MI)
+
+
+def test_more_resources_than_bits_of_a_number_have_their_reasons() -> None:
+    names = [f"example.com/r{index:02}" for index in range(40)]
+    on = desk()
+    for name, count in (("none", 0), ("some", 39)):
+        made = node(name)
+        for resource in names[:count]:
+            made.status.allocatable[resource].string = "2"
+        on.add_nodes(made)
+    pending = pod({"containers": [container(**dict.fromkeys(names, "1"))]})
+    framework, state = on.framework, CycleState()
+    on.cache.update_snapshot(framework.snapshot)
+    with pytest.raises(FitError) as error:
+        find_feasible(framework, state, pending, framework.snapshot)
+    statuses = error.value.diagnosis.statuses
+    for info in framework.snapshot.nodes:
+        assert statuses.get(info.name) == framework.run_filter_plugins(state, pending, info)
+    assert statuses.get("some").reasons == ("Insufficient example.com/r39",)
