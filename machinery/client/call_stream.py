@@ -19,6 +19,7 @@ from nominee.machinery.api import errors
 from nominee.machinery.client.call_batching import BYTES_MAX, ClientCalls, Outgoing, ProtocolError
 from nominee.machinery.client.unary_call import await_call
 from nominee.machinery.runtime.deadlines import Deadlines
+from nominee.machinery.runtime.loop_turn import next_turn
 from nominee.pb.nominee_api.v1 import api_pb2 as api
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class _CallStream:
             outgoing = calls.take(turns)
             if outgoing is None and calls.wants_to_send():
                 turns += 1
-                await asyncio.sleep(0)
+                await next_turn()
                 continue
             turns = 0
             if outgoing is None:

@@ -16,6 +16,7 @@ from nominee.machinery.api import errors
 from nominee.machinery.client.call_batching import ProtocolError, ServerCalls
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.deadlines import Deadlines
+from nominee.machinery.runtime.loop_turn import next_turn
 from nominee.pb.nominee_api.v1 import api_pb2 as api
 
 BATCHED: Mapping[int, tuple[Verb, type[Message]]] = {
@@ -155,7 +156,7 @@ class ServedCallStream:
             due = calls.take(turns)
             if due is None and calls.wants_to_send():
                 turns += 1
-                await asyncio.sleep(0)
+                await next_turn()
                 continue
             turns = 0
             if due is None:
