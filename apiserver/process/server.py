@@ -187,6 +187,7 @@ class ApiServer:
             await stopping.wait()
         finally:
             cache.end_watches(errors.service_unavailable("the API server is shutting down"))
+            front.drain()
             await _closed(lambda: server.stop(GRACE_SECONDS))
 
 

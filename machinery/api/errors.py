@@ -7,9 +7,10 @@ hold one `meta.Status`; the gRPC code comes from the HTTP code, so that a generi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
 
 from nominee.machinery.api.kinds import AnyKind, Kind
@@ -411,6 +412,24 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> StatusError:
         return request_too_large(error.details() or "")
     code, reason = _HTTP_BY_GRPC.get(error.code().name, (500, "InternalError"))
     return StatusError(code, reason, error.details() or error.code().name)
+
+
+def from_rich_status(rich: bytes) -> grpc.aio.AioRpcError:
+    """Return the exception of a call that failed with this google.rpc.Status."""
+    import grpc.aio
+    from google.rpc import status_pb2
+
+    status = status_pb2.Status.FromString(rich)
+    code = _codes_by_number().get(status.code, grpc.StatusCode.UNKNOWN)
+    trailing = grpc.aio.Metadata((DETAILS_KEY, rich))
+    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailing, details=status.message)
+
+
+@cache
+def _codes_by_number() -> Mapping[int, grpc.StatusCode]:
+    import grpc
+
+    return {int(code.value[0]): code for code in grpc.StatusCode}
 
 
 def from_server(error: grpc.aio.AioRpcError) -> bool:

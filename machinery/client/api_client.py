@@ -24,17 +24,16 @@ from nominee.machinery.api.kinds import AnyKind, Kind, M
 from nominee.machinery.api.objects import key_of
 from nominee.machinery.api.pb import autoscaling_v1, core, meta, policy
 from nominee.machinery.client import credentials, messages, watch_stream
-from nominee.machinery.client.grpc_options import CHANNEL_OPTIONS
+from nominee.machinery.client.connection import Connection, Dialer
 from nominee.machinery.client.unary_call import call_unary
 from nominee.machinery.client.watch_stream import WatchEvent as WatchEvent
 from nominee.machinery.patch.patch_type import PatchType
-from nominee.machinery.process.run_files import RunFile, wait_for_run_file
+from nominee.machinery.process.run_files import wait_for_run_file
 from nominee.machinery.runtime import call_faults
 from nominee.machinery.runtime.backoff import ExponentialBackoff
 from nominee.machinery.runtime.clock import Clock, SystemClock
 from nominee.machinery.wire import envelope
 from nominee.pb.nominee_api.v1 import api_pb2 as api
-from nominee.pb.nominee_api.v1 import api_pb2_grpc as api_grpc
 
 if TYPE_CHECKING:
     from nominee.pb.k8s.io.api.authorization.v1 import generated_pb2 as authorization
@@ -76,6 +75,7 @@ async def connect(
     *,
     user_agent: str = "",
     credential: str = credentials.ADMIN,
+    batches: bool = False,
     limit_seconds: float = 60.0,
     clock: Clock | None = None,
 ) -> Client:
@@ -91,6 +91,7 @@ async def connect(
         component=component,
         user_agent=user_agent,
         credential=credential,
+        batches=batches,
     )
 
 
@@ -136,7 +137,7 @@ class Client:
 
     With `directory` it follows the API server to another address, or goes to the next of several, when a
     connection fails, and shows the credential of that name there if the server wants one; without, `address`
-    is all there is.
+    is all there is. With `batches` calls with one response share a stream, where the server serves it.
     """
 
     def __init__(
@@ -147,39 +148,32 @@ class Client:
         component: str = "apiserver",
         user_agent: str = "",
         credential: str = credentials.ADMIN,
+        batches: bool = False,
     ) -> None:
-        self._directory = Path(directory) if directory is not None else None
-        self._component = component
-        self._credential = credential
-        self._user_agent = user_agent
-        self._retired: list[grpc.aio.Channel] = []
+        self._dialer = Dialer(
+            directory=Path(directory) if directory is not None else None,
+            component=component,
+            user_agent=user_agent,
+            credential=credential,
+            batches=batches,
+        )
+        self._retired: list[Connection] = []
         self._closed = False
         self.write_observer: WriteObserver | None = None
         self.lists_newest_first = False
         """Whether a reflector's first list is of the newest state, not of any that the server has cached."""
-        self._open(address)
+        self._connection = self._dialer.connect(address)
 
-    def _open(self, address: str) -> None:
-        self.address = address
-        options: list[tuple[str, int | str]] = list(CHANNEL_OPTIONS)
-        if self._user_agent:
-            options.append(("grpc.primary_user_agent", self._user_agent))
-        known = None
-        if self._directory is not None:
-            running = list(RunFile.of_component(self._directory, self._component))
-            known = next((found for found in running if found.grpc == address), next(iter(running), None))
-        # What rules of call_faults compare: `apiserver`, or `apiserver-1` of several.
-        self._server = known.name if known is not None else self._component
-        shown = credentials.find(known, self._directory, self._credential)
-        self._metadata = shown.metadata if shown is not None else None
-        self._channel = credentials.channel(address, shown, options)
-        self._stub = api_grpc.APIStub(self._channel)
+    @property
+    def address(self) -> str:
+        """Return the address of the server that the client is connected to."""
+        return self._connection.address
 
     async def close(self) -> None:
         """End open watches and calls."""
         self._closed = True
-        for channel in [*self._retired, self._channel]:
-            await channel.close()
+        for connection in [*self._retired, self._connection]:
+            await connection.close()
         self._retired.clear()
 
     async def __aenter__(self) -> Client:
@@ -281,17 +275,17 @@ class Client:
             allow_bookmarks=allow_bookmarks,
             timeout_seconds=timeout_seconds,
         )
-        channel = self._open_channel()
+        connection = self._open_connection()
         # No wait for ready: an informer's own back-off decides when to try again.
         stream = watch_stream.batches(
-            kind, self._server, lambda: self._stub.Watch(request, metadata=self._metadata)
+            kind, connection.server, lambda: connection.stub.Watch(request, metadata=connection.metadata)
         )
         try:
             async with aclosing(stream):
                 async for batch in stream:
                     yield batch
         except grpc.aio.AioRpcError as error:
-            raise self._status(error, channel) from None
+            raise self._status(error, connection) from None
 
     async def create(self, obj: M, *, dry_run: bool = False) -> M:
         """Create an object, and return the stored one; 409 AlreadyExists."""
@@ -449,43 +443,44 @@ class Client:
         """Return a unary call's answer; retry where flow control has no seat for it."""
         seconds_max = UNARY_SECONDS_MAX if seconds_max is None else seconds_max
         for attempt in range(REFUSED_MAX):
-            channel = self._open_channel()
+            connection = self._open_connection()
+            send = connection.sender(method)
             try:
-                send = getattr(self._stub, method)
-                return await call_unary(self._server, send, request, seconds_max, self._metadata)
+                return await call_unary(connection.server, send, request, seconds_max, connection.metadata)
             except grpc.aio.AioRpcError as error:
-                status = self._status(error, channel)
+                status = self._status(error, connection)
             if not _later(status) or attempt + 1 == REFUSED_MAX:
                 raise status
             await anyio.sleep(status.retry_after_seconds)
         raise AssertionError("unreachable")
 
-    def _open_channel(self) -> grpc.aio.Channel:
+    def _open_connection(self) -> Connection:
         if self._closed:
             raise errors.service_unavailable("the client is closed")
-        return self._channel
+        return self._connection
 
-    def _status(self, error: grpc.aio.AioRpcError, channel: grpc.aio.Channel) -> errors.StatusError:
+    def _status(self, error: grpc.aio.AioRpcError, connection: Connection) -> errors.StatusError:
         """Return the status of a failed call; where the connection failed, read its address again."""
         if not errors.from_server(error) and error.code() in _CONNECTION_FAILED:
-            self._follow(channel)
+            self._follow(connection)
         return errors.from_rpc_error(error)
 
-    def _follow(self, channel: grpc.aio.Channel) -> None:
+    def _follow(self, connection: Connection) -> None:
         """Connect to the address in the run file, or to the next server, unless another task has done so."""
-        if self._directory is None or self._closed or channel is not self._channel:
+        if self._closed or connection is not self._connection:
             return
-        running = [found for found in RunFile.of_component(self._directory, self._component) if found.grpc]
+        running = [found for found in self._dialer.running() if found.grpc]
         addresses = [found.grpc for found in running]
         place = addresses.index(self.address) + 1 if self.address in addresses else 0
         found = running[place % len(running)] if running else None
         if found is None or found.grpc == self.address:
             return
         # The old channel may still carry other tasks' calls, which end by themselves. One that is dropped
-        # closes itself.
-        self._retired.append(self._channel)
+        # closes itself, once its stream of calls has ended.
+        connection.retire()
+        self._retired.append(connection)
         del self._retired[:-_RETIRED_MAX]
-        self._open(found.grpc)
+        self._connection = self._dialer.connect(found.grpc)
 
 
 def _later(status: errors.StatusError) -> bool:

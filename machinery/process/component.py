@@ -192,7 +192,7 @@ class Process:
 
         agent = user_agent or f"{self.name}/v{self.version}"
         if ":" in self.apiserver:
-            client = Client(self.apiserver, user_agent=agent)
+            client = Client(self.apiserver, user_agent=agent, batches=True)
         else:
             server = self.apiserver or "apiserver"
             found = await self.wait_for(server)
@@ -203,6 +203,7 @@ class Process:
                     component=server,
                     user_agent=agent,
                     credential=self.name,
+                    batches=True,
                 )
             except NoCredential as error:
                 raise Fatal(str(error)) from None

@@ -43,6 +43,7 @@ class ServicerContext:
     def __init__(self, call: Call, handler: grpc.RpcMethodHandler[object, object]) -> None:
         self._call = call
         self._encode = handler.response_serializer
+        self._decode = handler.request_deserializer
 
     def invocation_metadata(self) -> Metadata:
         return self._call.metadata
@@ -62,6 +63,13 @@ class ServicerContext:
     ) -> NoReturn:
         """End the call with a status."""
         raise AbortError(Status(code, details, tuple(trailing_metadata)))
+
+    async def read(self) -> object:
+        """Return the next request of a stream of them, EOF at its end."""
+        item = await self._call.to_server.read()
+        if not isinstance(item, bytes):
+            return grpc.aio.EOF
+        return self._decode(item) if self._decode is not None else item
 
     async def write(self, message: object) -> None:
         """Send a response; wait while the client is too far behind."""

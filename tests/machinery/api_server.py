@@ -22,9 +22,9 @@ def config_map(name: str, **data: str) -> core.ConfigMap:
 
 
 @asynccontextmanager
-async def running(cluster: Cluster) -> AsyncIterator[Client]:
+async def running(cluster: Cluster, *, batches: bool = False) -> AsyncIterator[Client]:
     """Run etcd and the API server; yield a client. The whole block has a limit."""
     with anyio.fail_after(PATIENCE_SECONDS):
         await cluster.start("etcd", "apiserver")
-        async with cluster.client() as client:
+        async with cluster.client(batches=batches) as client:
             yield client

@@ -20,9 +20,13 @@ from tests.machinery.api_server import config_map, running
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 
+BOTH = pytest.mark.parametrize("batches", [False, True], ids=["unary", "batched"])
+"""The client makes each call by itself, or by a stream."""
 
-async def test_requests_and_statuses(cluster: Cluster) -> None:
-    async with running(cluster) as client:
+
+@BOTH
+async def test_requests_and_statuses(cluster: Cluster, batches: bool) -> None:
+    async with running(cluster, batches=batches) as client:
         made = await client.create(config_map("a", x="1"))
         assert made.metadata.resourceVersion
         assert (await client.get(kinds.CONFIG_MAP, "a", "default")).data == {"x": "1"}
@@ -81,9 +85,10 @@ async def test_a_list_may_be_larger_than_4_mib(cluster: Cluster) -> None:
         assert sum(len(item.data.get("text", "")) for item in listed.items) == 6_000_000
 
 
-async def test_cancellation_by_a_scope_keeps_its_scope(cluster: Cluster) -> None:
+@BOTH
+async def test_cancellation_by_a_scope_keeps_its_scope(cluster: Cluster, batches: bool) -> None:
     """A call that grpc cancels must still end in the scope that was cancelled, not in one further out."""
-    async with running(cluster) as client:
+    async with running(cluster, batches=batches) as client:
         await client.server_info()
         cluster.pause("apiserver")
         with anyio.move_on_after(0.05) as scope:
@@ -138,22 +143,24 @@ async def test_a_closed_client_ends_its_watches_and_refuses_calls(cluster: Clust
         assert [error.reason for error in [*failures, caught.value]] == ["ServiceUnavailable"] * 2
 
 
-async def test_it_follows_a_killed_server_to_another_port(cluster: Cluster) -> None:
-    async with running(cluster) as client:
+@BOTH
+async def test_it_follows_a_killed_server_to_another_port(cluster: Cluster, batches: bool) -> None:
+    async with running(cluster, batches=batches) as client:
         await client.create(config_map("a"))
         before = client.address
         cluster.kill("apiserver")
         with pytest.raises(StatusError) as caught:
             await client.get(kinds.CONFIG_MAP, "a", "default")
-        assert caught.value.reason == "ServiceUnavailable"
+        assert caught.value.reason == "ServiceUnavailable", repr(caught.value)
         await cluster.start("apiserver")
         found = await retry_unavailable(lambda: client.get(kinds.CONFIG_MAP, "a", "default"))
         assert found.metadata.name == "a"
         assert client.address == cluster.run_file("apiserver").grpc != before
 
 
-async def test_it_may_be_used_by_many_while_the_server_moves(cluster: Cluster) -> None:
-    async with running(cluster) as client:
+@BOTH
+async def test_it_may_be_used_by_many_while_the_server_moves(cluster: Cluster, batches: bool) -> None:
+    async with running(cluster, batches=batches) as client:
         done: list[str] = []
 
         async def write(worker: int) -> None:

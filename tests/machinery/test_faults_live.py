@@ -108,6 +108,10 @@ async def check_unary_calls(client: Client) -> None:
 async def test_what_a_client_and_its_informer_see(cluster: Cluster) -> None:
     async with running(cluster) as client:
         await check_unary_calls(client)
+        async with cluster.client(batches=True) as batching:
+            for name in "ab":
+                await client.delete(kinds.CONFIG_MAP, name, "default")
+            await check_unary_calls(batching)
         async with informed(client) as changes:
             changes.seen.clear()
             FAULTS.put("hold", "apiserver", "*", "ConfigMap")

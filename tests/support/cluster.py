@@ -132,9 +132,11 @@ class Cluster:
         assert answer.status < 300, answer.text
 
     @asynccontextmanager
-    async def client(self, user_agent: str = "test") -> AsyncIterator[Client]:
-        """Connect a client that follows the API server when it moves."""
-        client = await connect(self.directory, user_agent=user_agent, limit_seconds=READY_SECONDS_MAX)
+    async def client(self, user_agent: str = "test", *, batches: bool = False) -> AsyncIterator[Client]:
+        """Connect a client that follows the API server when it moves; with `batches` as components do."""
+        client = await connect(
+            self.directory, user_agent=user_agent, batches=batches, limit_seconds=READY_SECONDS_MAX
+        )
         async with client:
             yield client
 

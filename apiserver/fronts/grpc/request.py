@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import grpc.aio
 from google.protobuf.message import DecodeError, Message
@@ -23,6 +23,7 @@ from nominee.apiserver.chain.watch_stream import send_batches
 from nominee.apiserver.flow_control.controller import FlowControl
 from nominee.apiserver.fronts.grpc import attributes as grpc_attributes
 from nominee.apiserver.fronts.grpc import bodies
+from nominee.apiserver.fronts.grpc.metadata import CallMetadata
 from nominee.apiserver.objects import served
 from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.cached_object import CachedObject
@@ -45,7 +46,16 @@ from nominee.machinery.wire import access_review
 from nominee.pb.nominee_api.v1 import api_pb2 as api
 
 Context = grpc.aio.ServicerContext[Any, Any]
+Write = Callable[[bytes], Awaitable[None]]
 M = TypeVar("M", bound=Message)
+
+
+class CallInfo(NamedTuple):
+    """The parts of a call besides its message; `seconds_left` returns None without a deadline."""
+
+    metadata: CallMetadata
+    seconds_left: Callable[[], float | None]
+    server: Dependencies
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +71,14 @@ class GrpcRequest(ApiRequest):
     response = b""
     failure: StatusError | None = None
     _message: Any = None
-    _pairs: Iterable[tuple[str, str | bytes]] | None = None
 
-    def __init__(
-        self,
-        verb: Verb,
-        message_type: type[Message],
-        data: bytes,
-        context: Context,
-        server: Dependencies,
-    ) -> None:
+    def __init__(self, verb: Verb, message_type: type[Message], data: bytes, call: CallInfo) -> None:
         super().__init__(verb)
         self._message_type = message_type
         self._data = data
-        self._context = context
-        self._server = server
+        self._metadata = call.metadata
+        self._seconds_left = call.seconds_left
+        self._server = call.server
 
     # For the filters.
 
@@ -84,20 +87,14 @@ class GrpcRequest(ApiRequest):
         return None
 
     def credentials(self) -> Credentials:
-        found = self._metadata("authorization")
+        found = self._metadata.matching("authorization")
         if len(found) > 1:
             raise errors.bad_request("more than one authorization in the request's metadata")
         return _credentials(found[0][1] if found else "")
 
     def impersonation(self) -> Headers:
         """Return the impersonated user of the metadata; none on a plain port, without authentication."""
-        return () if self._server.access.authenticator is None else self._metadata(IMPERSONATE)
-
-    def _metadata(self, prefix: str) -> list[tuple[str, str]]:
-        """Return the call's metadata whose keys begin so: REST's headers, with names in lower case."""
-        if self._pairs is None:
-            self._pairs = self._context.invocation_metadata() or ()
-        return [(key, str(value)) for key, value in self._pairs if key.startswith(prefix)]
+        return () if self._server.access.authenticator is None else self._metadata.matching(IMPERSONATE)
 
     def _decode(self) -> Any:
         """Return the request's message. Raises: StatusError 400, 413."""
@@ -125,7 +122,7 @@ class GrpcRequest(ApiRequest):
 
     def queue_seconds_max(self) -> float:
         """Return a quarter of the time that the call has."""
-        remaining = self._context.time_remaining()
+        remaining = self._seconds_left()
         return math.inf if remaining is None else remaining / 4
 
     def prepare(self) -> None:
@@ -171,7 +168,7 @@ class GrpcRequest(ApiRequest):
         validation, manager = options.field_validation, options.field_manager
         request_options.check_field_validation(validation, kind)
         # gRPC adds its own user agent behind the client's.
-        agents = () if manager else self._metadata("user-agent")
+        agents = () if manager else self._metadata.matching("user-agent")
         return WriteOptions(
             dry_run=options.dry_run,
             field_manager=manager,
@@ -205,18 +202,7 @@ class GrpcRequest(ApiRequest):
         self.response = _encode(result)
 
     async def stream(self, watcher: Watcher) -> None:
-        self.code = 200
-        context = self._context
-        # The watch stands: everything written from now on is sent.
-        await context.write(b"")
-
-        async def send(batch: list[WatchEvent]) -> None:
-            await context.write(b"".join(map(frame_of, batch)))
-
-        try:
-            await send_batches(watcher, self._message.target.resource, send)
-        except StatusError as error:
-            await context.write(error_frame(error))
+        raise TypeError(f"a {self.verb} has one response")
 
     async def fail(self, error: StatusError) -> None:
         self.code = error.code
@@ -229,11 +215,33 @@ def _credentials(authorization: str) -> Credentials:
     return Credentials(authorization=authorization)
 
 
+class WatchRequest(GrpcRequest):
+    """A watch, with the function that sends its responses."""
+
+    def __init__(self, data: bytes, call: CallInfo, write: Write) -> None:
+        super().__init__("watch", api.WatchRequest, data, call)
+        self._write = write
+
+    async def stream(self, watcher: Watcher) -> None:
+        self.code = 200
+        write = self._write
+        # The watch stands: everything written from now on is sent.
+        await write(b"")
+
+        async def send(batch: list[WatchEvent]) -> None:
+            await write(b"".join(map(frame_of, batch)))
+
+        try:
+            await send_batches(watcher, self._message.target.resource, send)
+        except StatusError as error:
+            await write(error_frame(error))
+
+
 class ServerInfoRequest(GrpcRequest):
     """A request for the server's version, gates and revision: for authorization it is GET of /version."""
 
-    def __init__(self, data: bytes, context: Context, server: Dependencies, handler: OwnHandler) -> None:
-        super().__init__("get", api.ServerInfoRequest, data, context, server)
+    def __init__(self, data: bytes, call: CallInfo, handler: OwnHandler) -> None:
+        super().__init__("get", api.ServerInfoRequest, data, call)
         self.handler = handler
 
     def resolve(self) -> Attributes:

@@ -26,9 +26,10 @@ from tests.support.patience import PATIENCE_SECONDS
 ALICE = User("alice", ("system:authenticated",))
 
 
+@pytest.mark.parametrize("batches", [False, True])
 @pytest.mark.parametrize("wait_seconds", [0.0, PATIENCE_SECONDS])
 async def test_a_call_waits_for_its_seat_or_comes_again(
-    etcd: ThrowawayEtcd, monkeypatch: pytest.MonkeyPatch, wait_seconds: float
+    etcd: ThrowawayEtcd, monkeypatch: pytest.MonkeyPatch, wait_seconds: float, batches: bool
 ) -> None:
     """A rejected client retries after Retry-After; a queued request is served when a seat is free."""
     monkeypatch.setattr(ApiRequest, "user", ALICE)
@@ -47,7 +48,7 @@ async def test_a_call_waits_for_its_seat_or_comes_again(
         group.start_soon(server.run, stopping, on_ready)
         with anyio.fail_after(PATIENCE_SECONDS):
             await ready.wait()
-        async with Client(server.address) as client:
+        async with Client(server.address, batches=batches) as client:
             await client.create(pod("a"))
             seat = control.arrive(ALICE, Attributes("list", "pods"))
             watch = client.watch_batches(kinds.POD, resource_version="0")

@@ -14,6 +14,7 @@ import pytest
 from nominee.apiserver.access.access import OPEN, Access
 from nominee.apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
 from nominee.apiserver.cache.watch_cache import CacheLimits, WatchCache
+from nominee.apiserver.chain.metrics import ServerCollector
 from nominee.apiserver.fronts.grpc.front import ServerIdentity
 from nominee.apiserver.fronts.grpc.request import frame_of
 from nominee.apiserver.objects.attributes import Attributes
@@ -39,6 +40,16 @@ class Running:
     server: ApiServer
     client: Client
     stopping: anyio.Event
+    metrics: ServerCollector
+
+    def requests(self, verb: str, code: int) -> float:
+        """Return how many requests of a verb (as metrics name it) ended with a code."""
+        total = next(each for each in self.metrics.collect() if each.name == "apiserver_request")
+        return sum(
+            sample.value
+            for sample in total.samples
+            if sample.labels["verb"] == verb and sample.labels["code"] == str(code)
+        )
 
 
 async def _plain(storage: EtcdStorage, cache: WatchCache) -> Parts:
@@ -47,7 +58,11 @@ async def _plain(storage: EtcdStorage, cache: WatchCache) -> Parts:
 
 @asynccontextmanager
 async def serving(
-    etcd: ThrowawayEtcd, limits: CacheLimits | None = None, access: Access = OPEN
+    etcd: ThrowawayEtcd,
+    limits: CacheLimits | None = None,
+    access: Access = OPEN,
+    *,
+    batches: bool = False,
 ) -> AsyncIterator[Running]:
     options = ServerOptions(etcd_servers=[etcd.address], limits=limits)
 
@@ -57,20 +72,24 @@ async def serving(
     server = ApiServer(options, make_parts, ServerIdentity("1.37", {"A": True}), SystemClock())
     stopping, ready = anyio.Event(), anyio.Event()
 
-    async def on_ready(_: Serving) -> None:
+    began: list[Serving] = []
+
+    async def on_ready(serving: Serving) -> None:
+        began.append(serving)
         ready.set()
 
     async with anyio.create_task_group() as group:
         group.start_soon(server.run, stopping, on_ready)
         with anyio.fail_after(LIMIT_SECONDS):
             await ready.wait()
-        async with Client(server.address) as client:
-            yield Running(server, client, stopping)
+        async with Client(server.address, batches=batches) as client:
+            yield Running(server, client, stopping, began[0].metrics)
         stopping.set()
 
 
-async def test_create_get_list_update_patch_delete(etcd: ThrowawayEtcd) -> None:
-    async with serving(etcd) as running:
+@pytest.mark.parametrize("batches", [False, True], ids=["unary", "batched"])
+async def test_create_get_list_update_patch_delete(etcd: ThrowawayEtcd, batches: bool) -> None:
+    async with serving(etcd, batches=batches) as running:
         client = running.client
         created = await client.create(pod("a", app="x"))
         assert (await client.get(kinds.POD, "a", "default")) == created
