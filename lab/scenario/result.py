@@ -69,6 +69,18 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Measurements:
+    """The values of the measures by name, for one variant; those that use no variant have an empty one."""
+
+    variant: Mapping[str, Json]
+    values: Mapping[str, Json]
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the values as JSON."""
+        return {"variant": dict(self.variant), "values": dict(self.values)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
     """The result of one run.
 
@@ -86,6 +98,7 @@ class ScenarioResult:
     checks: int = 0
     steps: tuple[StepResult, ...] = ()
     violations: tuple[Violation, ...] = ()
+    measurements: tuple[Measurements, ...] = ()
     directory: str = ""
     reproduce: str = ""
     failpoints: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -108,6 +121,7 @@ class ScenarioResult:
             "checks": self.checks,
             "steps": [step.as_json() for step in self.steps],
             "violations": [violation.as_json() for violation in self.violations],
+            "measurements": [each.as_json() for each in self.measurements],
             "directory": self.directory,
             "reproduce": self.reproduce,
             "failpoints": {name: dict(points) for name, points in self.failpoints.items()},
@@ -132,6 +146,10 @@ class ScenarioResult:
             checks=int(reader.number("checks")),
             steps=tuple(_step(each) for each in reader.objects("steps")),
             violations=tuple(_violation(each) for each in reader.objects("violations")),
+            # Results that an older version kept have none.
+            measurements=tuple(
+                map(_measurements, reader.objects("measurements") if "measurements" in document else ())
+            ),
             directory=reader.text("directory"),
             reproduce=reader.text("reproduce"),
             failpoints={
@@ -188,6 +206,10 @@ def _step(reader: _Reader) -> StepResult:
         outcome=Outcome(reader.text("outcome")),
         observation=reader.text("observation"),
     )
+
+
+def _measurements(reader: _Reader) -> Measurements:
+    return Measurements(variant=reader.mapping("variant"), values=reader.mapping("values"))
 
 
 def _violation(reader: _Reader) -> Violation:

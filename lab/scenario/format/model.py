@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from nominee.lab.scenario.conditions.base import Condition
 from nominee.lab.scenario.fields.options import ClusterOptions, InvariantException, JsonObject
+from nominee.lab.scenario.measures.base import NamedMeasure
 from nominee.lab.scenario.steps.base import Action
 from nominee.lab.scenario.steps.expect import Mode
 
@@ -60,5 +61,6 @@ class Scenario:
     cluster: ClusterOptions = field(default_factory=ClusterOptions)
     steps: tuple[Step, ...] = ()
     background: tuple[Background, ...] = ()
+    measures: tuple[NamedMeasure, ...] = ()
     except_invariants: tuple[InvariantException, ...] = ()
     document: JsonObject = field(default_factory=dict, repr=False, compare=False)

@@ -18,6 +18,7 @@ from nominee.lab.scenario.conditions.world import World, watched_kinds
 from nominee.lab.scenario.fields import paths
 from nominee.lab.scenario.fields.substitution import substituted
 from nominee.lab.scenario.format.model import Background, Scenario, Step
+from nominee.lab.scenario.measures.collector import Collector, conditions_of
 from nominee.lab.scenario.play.cleaning import clean
 from nominee.lab.scenario.play.narration import Changes, Narrator
 from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
@@ -52,6 +53,7 @@ async def run(
     conditions = [background.condition for background in scenario.background]
     conditions += [condition for step in scenario.steps for condition in step.action.conditions]
     narrate.heading(f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name)
+    conditions += conditions_of(scenario.measures)
     world = World(cluster.client, cluster.clock, watched_kinds(conditions))
     problem = ""
     async with anyio.create_task_group() as tasks:
@@ -90,6 +92,7 @@ class Run:
         self._broken: list[Violation] = []
         waiting = Waiting(world, cluster, scenario.timeout_seconds, self._check_background)
         self.stage = Stage(cluster, world, waiting)
+        self._collector = Collector(scenario.measures, world, self._clock)
 
     async def play(
         self, tasks: anyio.abc.TaskGroup, first: Sequence[Action], failpoint_components: Sequence[str]
@@ -97,6 +100,7 @@ class Run:
         """Perform the steps until one fails; check the invariants."""
         outcome, reason = Outcome.PASSED, ""
         with ExitStack() as stack:
+            stack.enter_context(self._world.listening(self._collector.on_change))
             for background in self._scenario.background:
                 self._watch_over(background, stack, tasks)
             try:
@@ -110,6 +114,7 @@ class Run:
                 outcome, reason = Outcome.FAILED, str(error)
             except (StatusError, ClusterError) as error:
                 outcome, reason = Outcome.ERROR, str(error)
+        measurements = self._collector.results()
         hits = await self._hits(failpoint_components)
         violations = [*self._broken, *await self._invariants()]
         if violations and outcome is Outcome.PASSED:
@@ -130,6 +135,7 @@ class Run:
             ),
             steps=tuple(self._results),
             violations=tuple(violations),
+            measurements=measurements,
             failpoints=hits,
         )
 
@@ -160,6 +166,7 @@ class Run:
         elif not step.is_check:
             self._narrate.act(text)
         outcome, observation = Outcome.ERROR, ""
+        self._collector.on_step(step.name)
         try:
             performed = await action.perform(self.stage)
             self._save(step, performed)
