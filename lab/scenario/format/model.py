@@ -25,11 +25,13 @@ class Step:
     """One step.
 
     `verb` is its key in the file; `save` maps variables to JSON paths of the object that the step found.
+    Steps of the same `origin` are copies for the variants, and performed at the same time.
     """
 
     action: Action
     verb: str
     line: int
+    origin: int | None = None
     name: str = ""
     save: Mapping[str, str] = field(default_factory=dict)
 

@@ -63,7 +63,7 @@ class ScenarioParser(ConditionParser):
             steps=tuple(
                 step
                 for index, each in enumerate(spec["steps"])
-                if (step := self.step(("spec", "steps", index), each)) is not None
+                if (step := self.step(index, each)) is not None
             ),
             background=tuple(
                 self.background(("spec", "expect", i), each) for i, each in enumerate(spec.get("expect", ()))
@@ -122,8 +122,9 @@ class ScenarioParser(ConditionParser):
 
     # Steps
 
-    def step(self, path: FieldPath, value: Mapping[str, Json]) -> Step | None:
+    def step(self, index: int, value: Mapping[str, Json]) -> Step | None:
         """Return one step; None if it has not exactly one verb."""
+        path: FieldPath = ("spec", "steps", index)
         verbs = [verb for verb in VERBS if verb in value]
         if len(verbs) != 1:
             found = f"got {' and '.join(verbs)}" if verbs else "got none of them"
@@ -144,6 +145,7 @@ class ScenarioParser(ConditionParser):
             action=action,
             verb=verb,
             line=self.document.line((*path, verb)),
+            origin=self.document.origins[index] if self.document.origins else index,
             name=value.get("name", ""),
             save=dict(value.get("save", {})),
         )

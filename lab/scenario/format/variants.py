@@ -51,7 +51,7 @@ def _text(match: re.Match[str], variant: Variant) -> str:
 
 
 def expand(document: Document) -> Document:
-    """Return a document in which a step with variables of the variants stands once for each of them.
+    """Return a document in which a step with variables of the variants has a copy for each of them.
 
     Copies that are equal stand once. A document that the schema will not accept is returned as it is.
     """
@@ -63,6 +63,7 @@ def expand(document: Document) -> Document:
     if not isinstance(variants, list) or not all(isinstance(each, Mapping) for each in variants):
         return document
     steps: list[Json] = []
+    origins: list[int] = []
     lines: dict[Path, int] = {
         path: line for path, line in document.lines.items() if path[:2] != ("spec", "steps") or len(path) == 2
     }
@@ -78,4 +79,6 @@ def expand(document: Document) -> Document:
         for copy in copies:
             lines |= {("spec", "steps", len(steps), *below): line for below, line in own.items()}
             steps.append(copy)
-    return replace(document, value={**value, "spec": {**spec, "steps": steps}}, lines=lines)
+            origins.append(index)
+    whole = {**value, "spec": {**spec, "steps": steps}}
+    return replace(document, value=whole, lines=lines, origins=tuple(origins))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from itertools import groupby
 
 import anyio
 from google.protobuf.message import Message
@@ -107,8 +108,9 @@ class Run:
                 for action in first:
                     self._narrate.act(action.describe())
                     await action.perform(self.stage)
-                for number, step in enumerate(self._scenario.steps, start=1):
-                    await self._step(number, step)
+                numbered = enumerate(self._scenario.steps, start=1)
+                for _, copies in groupby(numbered, key=_origin):
+                    await self._together(list(copies))
                 self._check_background()
             except StepFailedError as error:
                 outcome, reason = Outcome.FAILED, str(error)
@@ -156,6 +158,27 @@ class Run:
         return hits
 
     # Steps
+
+    async def _together(self, copies: Sequence[tuple[int, Step]]) -> None:
+        """Perform copies of a step for several variants at the same time.
+
+        Raises:
+            StepFailedError, StatusError, ClusterError: of the first that failed, when all have ended.
+        """
+        problems: dict[int, StepFailedError | StatusError | ClusterError] = {}
+
+        async def perform(number: int, step: Step) -> None:
+            try:
+                await self._step(number, step)
+            except (StepFailedError, StatusError, ClusterError) as error:
+                problems[number] = error
+
+        async with anyio.create_task_group() as tasks:
+            for number, step in copies:
+                tasks.start_soon(perform, number, step)
+        self._results.sort(key=lambda result: result.number)
+        if problems:
+            raise problems[min(problems)]
 
     async def _step(self, number: int, step: Step) -> None:
         action = substituted(step.action, self.variables)
@@ -236,3 +259,9 @@ class Run:
         if self._broken:
             first = self._broken[0]
             raise StepFailedError(f"during the run: {first.invariant}: {first.message}")
+
+
+def _origin(numbered: tuple[int, Step]) -> int:
+    """Return a key that is equal for copies of a step; steps that a caller added are no copies."""
+    number, step = numbered
+    return -number if step.origin is None else step.origin

@@ -274,3 +274,25 @@ def test_a_wait_that_is_not_required_says_what_it_observed() -> None:
     assert result.outcome is Outcome.PASSED, result.reason
     assert result.steps[0].name == "until pod absent exists, or for 2 s"
     assert result.steps[0].observation == "not within 2 s; observed: there is no such object"
+
+
+def test_copies_of_a_step_are_performed_at_the_same_time() -> None:
+    variants = "  variants: [{SECONDS: 2}, {SECONDS: 5}, {SECONDS: 3}]\n"
+    wait = "{object: {kind: Pod, name: absent}, seconds: '${SECONDS}'"
+    result = simulate(_read(f"{variants}  steps: [wait: {wait}, required: false}}, kill: scheduler]\n"), 1)
+    assert result.outcome is Outcome.PASSED, result.reason
+    assert [(step.number, round(step.started), round(step.seconds)) for step in result.steps] == [
+        (1, 0, 2),
+        (2, 0, 5),
+        (3, 0, 3),
+        (4, 5, 0),
+    ]
+    result = simulate(_read(f"{variants}  steps: [wait: {wait}}}, kill: scheduler]\n"), 1)
+    assert result.outcome is Outcome.FAILED
+    assert result.reason.startswith("step 1 (wait, a.yaml:8): until pod absent exists: not within 2 s")
+    assert [step.outcome for step in result.steps] == [Outcome.FAILED] * 3
+
+
+def test_steps_on_one_line_are_no_copies() -> None:
+    result = simulate(_read("  steps: [kill: scheduler, start: scheduler, kill: scheduler]\n"), 1)
+    assert result.outcome is Outcome.PASSED, result.reason
