@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Self, get_args, get_origin, get_type_hints
+from typing import Any, Self, get_args, get_origin, get_type_hints
 
 from nominee.machinery.wire.scalars import Json
 
@@ -62,6 +62,8 @@ def _plain(value: object) -> Json:
 
 def _value(kind: type, value: object) -> object:
     """Return a value of JSON as one of this type. Raises: KeyError, TypeError, ValueError."""
+    if kind is Any:
+        return value
     container, arguments = get_origin(kind), get_args(kind)
     if container is not None:
         if not isinstance(value, Mapping if container is Mapping else list):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Self
 
 from nominee.lab.reports.records import Record
+from nominee.machinery.wire.scalars import Json
 
 
 class Outcome(Enum):
@@ -47,6 +49,14 @@ class Violation(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Measurements(Record):
+    """The values of the measures by name, for one variant; those that use no variant have an empty one."""
+
+    variant: Mapping[str, Json]
+    values: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult(Record):
     """The result of one run.
 
@@ -64,6 +74,7 @@ class ScenarioResult(Record):
     checks: int = 0
     steps: tuple[StepResult, ...] = ()
     violations: tuple[Violation, ...] = ()
+    measurements: tuple[Measurements, ...] = ()
     directory: str = ""
     reproduce: str = ""
     failpoints: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -72,3 +83,10 @@ class ScenarioResult(Record):
     def held(self) -> bool:
         """Return whether nothing failed; a skipped scenario did not fail."""
         return self.outcome in (Outcome.PASSED, Outcome.SKIPPED)
+
+    @classmethod
+    def from_json(cls, document: object) -> Self:
+        """Return the result that `as_json` wrote; those that an older version kept have no measurements."""
+        if isinstance(document, Mapping):
+            document = {"measurements": [], **document}
+        return super().from_json(document)

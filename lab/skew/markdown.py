@@ -51,6 +51,7 @@ def row_lines(document: JsonObject, row: JsonObject) -> Iterator[str]:
         yield ""
     yield from grid_lines(cells)
     yield ""
+    yield from _measured_lines(cells)
     yield from _stage_lines(cells)
 
 
@@ -75,6 +76,19 @@ def grid_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
     for header, line in found.lines:
         texts = ["·" if cell is None else f"{mark(cell)} {shown(cell)}".rstrip() for cell in line]
         yield table_line([*header, *texts])
+
+
+def _measured_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
+    """Yield the table of what the cells measured."""
+    rows = [(cell, row) for cell in cells for row in cell.get("measurements", ())]
+    if rows:
+        names = list(dict.fromkeys(name for _, row in rows for name in row["values"]))
+        yield from table_head(["cell", *names])
+        for cell, row in rows:
+            label = ", ".join(map(str, (*cell["values"].values(), *row["variant"].values())))
+            values = (row["values"].get(name) for name in names)
+            yield table_line([label, *("" if value is None else str(value) for value in values)])
+        yield ""
 
 
 def _stage_lines(cells: Sequence[JsonObject]) -> Iterator[str]:

@@ -34,6 +34,8 @@ from nominee.machinery.wire.scalars import Json
 
 SCHEMA_FILE: Final = Path(__file__).with_name("skew.v1alpha1.schema.json")
 _FILE_BYTES_MAX = 1 << 20
+_OF_SCENARIO = ("cluster", "variants", "steps", "measure", "timeoutSeconds")
+"""The fields of a scenario that a row may have, instead of its file."""
 
 
 @cache
@@ -171,7 +173,7 @@ class _Reader:
 
     def _scenario(self, path: FieldPath, value: Mapping[str, Json]) -> JsonObject:
         empty: JsonObject = {"metadata": {"name": value["name"]}, "spec": {"steps": []}}
-        own = [key for key in ("cluster", "steps", "timeoutSeconds") if key in value]
+        own = [key for key in _OF_SCENARIO if key in value]
         if ("scenario" in value) == bool(own):
             self._fault(path, "give scenario (a file), or cluster and steps")
             return empty

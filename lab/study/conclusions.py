@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from nominee.lab.study.observation import TrialResult
 from nominee.lab.study.report import Report
-from nominee.lab.study.settings import FULL, NO_CRASH, QUICK, VICTIMS_TERMINATING, Fit, Scenario, Tracking
+from nominee.lab.study.results import Condition, TrialResult
+from nominee.lab.study.settings import FULL, NO_CRASH, QUICK, VICTIMS_TERMINATING, Scenario
 from nominee.lab.study.statistics import Summary, summarize
-from nominee.lab.study.throughput_results import Condition
+from nominee.scheduler.framework.deferred_resize import Fit, Tracking
 
 _OPTION = {
     Tracking.NONE: "Option 1 (none)",

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import pygal
 from pygal.style import Style
 
-from nominee.lab.study.observation import TrialResult
 from nominee.lab.study.report import RateSummary, Report, TrialSummary
-from nominee.lab.study.settings import CRASH_POINTS, NO_CRASH, Fit, Scenario, Tracking
+from nominee.lab.study.results import Condition, TrialResult
+from nominee.lab.study.settings import CRASH_POINTS, NO_CRASH, Scenario
 from nominee.lab.study.statistics import Summary
-from nominee.lab.study.throughput_results import Condition
+from nominee.scheduler.framework.deferred_resize import Fit, Tracking
 
 # pygal's finder of plugins has no find_spec, so each later import of an absent module would warn.
 sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]

@@ -32,6 +32,8 @@ class Plan:
     """One trial on one node: a pod that is resized, pods that may be evicted, fillers that are deleted."""
 
     seed: int
+    name: str
+    """The beginning of its pods' names."""
     resizer: PlannedPod
     candidates: tuple[PlannedPod, ...]
     fillers: tuple[PlannedPod, ...]
@@ -89,6 +91,7 @@ def _draw_once(rng: random.Random, seed: int, prefix: str, stop_seconds: tuple[f
     )
     return Plan(
         seed=seed,
+        name=prefix,
         resizer=resizer,
         candidates=tuple(candidates),
         fillers=fillers,
@@ -112,7 +115,8 @@ def draw_four_pods(seed: int, prefix: str) -> Plan:
     fillers = (PlannedPod(name=f"{prefix}-filler", priority=FILLER_PRIORITY, cpu=rest),) if rest else ()
     return Plan(
         seed=seed,
-        resizer=PlannedPod(name=f"{prefix}-pod-1", priority=RESIZER_PRIORITY, cpu=half, desired_cpu=x),
+        name=prefix,
+        resizer=PlannedPod(name=f"{prefix}-resizer", priority=RESIZER_PRIORITY, cpu=half, desired_cpu=x),
         candidates=low,
         fillers=fillers,
         changes_while_down=False,

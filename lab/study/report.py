@@ -9,10 +9,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nominee.lab.study.observation import TrialResult
-from nominee.lab.study.results import Results, Setup, decode
+from nominee.lab.study.results import BASELINE, Rate, Results, Setup, TrialResult, decode
 from nominee.lab.study.statistics import Summary, ratios, summarize
-from nominee.lab.study.throughput_results import BASELINE, Rate
 
 API_VERSION = "study.nominee.dev/v1"
 KIND = "ResizePreemptionStudy"

@@ -4,13 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
 from typing import TypeVar
 
-from nominee.lab.study.observation import TrialResult
-from nominee.lab.study.settings import Fit, Scenario, Tracking
-from nominee.lab.study.throughput_results import Rate
+from nominee.lab.study.plans import Plan
+from nominee.lab.study.settings import Scenario
+from nominee.machinery.wire.scalars import Json
+from nominee.scheduler.framework.deferred_resize import Fit, Tracking
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialResult:
+    """The result of one trial; times in seconds."""
+
+    seed: int
+    point: str
+    needed: int
+    evicted: int
+    redundant: int
+    marked_only: int
+    """Pods that keep the DisruptionTarget condition although they are not evicted."""
+    resize_seconds: float | None
+    deferred_seconds: float
+    writes: int
+    """Marks, deletions and nominations that the scheduler wrote, and its Events."""
+    nominations: tuple[str, ...]
+    """The values of the resized pod's nominatedNodeName over time, without repetitions; "" is unset."""
+    nominated_seconds: float
+    falls_back: bool
+    """Whether the resize was Deferred for longer than the autoscaler's fallback time."""
+
+    @classmethod
+    def of(cls, plan: Plan, point: str, measured: Mapping[str, Json], fallback_seconds: float) -> TrialResult:
+        """Return the result of a trial of which these values were measured (`scenarios/trial.yml`)."""
+        evicted, marked, nominations = measured["evicted"], measured["marked"], measured["nominations"]
+        changes = len(nominations) - 1 + bool(nominations and nominations[0])
+        return cls(
+            seed=plan.seed,
+            point=point,
+            needed=plan.needed,
+            evicted=evicted,
+            redundant=max(evicted - plan.needed, 0),
+            marked_only=marked - evicted,
+            resize_seconds=measured["resizeSeconds"],
+            deferred_seconds=measured["deferredSeconds"],
+            writes=marked + evicted + max(changes, 0) + measured["events"],
+            nominations=tuple(nominations),
+            nominated_seconds=measured["nominatedSeconds"],
+            falls_back=measured["deferredSeconds"] > fallback_seconds,
+        )
+
+
+class Condition(StrEnum):
+    """The load beside the new pods, while throughput is measured."""
+
+    NONE = "no deferred pods"
+    QUIET = "deferred pods"
+    CHURN = "deferred pods, deletions on their nodes"
+
+
+BASELINE = Condition.NONE.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """One measurement; `cpu_ms` is the scheduler's processor time for each new pod in milliseconds."""
+
+    seed: int
+    condition: str
+    pods_per_second: float
+    cpu_ms: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

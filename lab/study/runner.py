@@ -1,119 +1,83 @@
-"""Run scenarios with one tracking option, in a process of its own (a job).
-
-Each option has one: it starts a cluster, which a process that has used gRPC must not do.
-"""
+"""Run the study: a job for the trials of each tracking option, and one for its throughput."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import anyio
 
-from nominee.lab.jobs.job import Write
-from nominee.lab.study.lab import Lab
-from nominee.lab.study.observation import TrialResult
-from nominee.lab.study.plans import FILLER_PRIORITY, RESIZER_PRIORITY, VICTIM_PRIORITIES
-from nominee.lab.study.results import Results, Setup
-from nominee.lab.study.settings import (
-    CRASH_POINTS,
-    FULL,
-    GATE,
-    NODE_CPU,
-    NODE_PODS,
-    QUICK,
-    QUICK_CRASH_POINTS,
-    Fit,
-    Scenario,
-    Sizes,
-    Tracking,
-)
-from nominee.lab.study.stage import Stage
-from nominee.lab.study.throughput import Throughput
-from nominee.lab.study.throughput_results import Rate
-from nominee.lab.study.trials import SETS, Trials
-from nominee.localcluster.own_cluster import cluster
-from nominee.machinery.runtime.clock import SystemClock
+from nominee.lab.jobs.job import Ended, Executor, Job, Line, Write
+from nominee.lab.scenario.play.narration import Silent
+from nominee.lab.scenario.play.play import run_together, started
+from nominee.lab.scenario.result import ScenarioResult
+from nominee.lab.study.composition import SETS, cluster_of, compose, plans, rounds
+from nominee.lab.study.results import Results, Setup, TrialResult, decode
+from nominee.lab.study.settings import CRASH_POINTS, FULL, QUICK, QUICK_CRASH_POINTS, Scenario
+from nominee.scheduler.framework.deferred_resize import Fit, Tracking
+
+_THIS = "nominee.lab.study.runner"
 
 
-def up_options(tracking: Tracking, nodes: int) -> list[str]:
-    """Return the options of `nominee up` for a tracking option."""
-    allow = "--allow-nominated-node-name-of-deferred-resizes"
-    return [
-        f"--nodes={nodes}",
-        "--restart=never",
-        f"--feature-gates={GATE}=true",
-        f"--arg=kubelet=--node-cpu={NODE_CPU}m",
-        f"--arg=kubelet=--node-pods={NODE_PODS}",
-        f"--arg=scheduler=--resize-preemption-tracking={tracking.value}",
-        *([f"--arg=apiserver={allow}"] if tracking is Tracking.NOMINATED_NODE_NAME else []),
-    ]
+class StudyError(RuntimeError):
+    """A run failed; its own messages are above on standard error."""
 
 
-class Runner:
-    """Runs the chosen scenarios in the cluster of one tracking option."""
-
-    def __init__(self, lab: Lab, tracking: Tracking, sizes: Sizes, seeds: Sequence[int]) -> None:
-        self._lab, self._tracking, self._sizes, self._seeds = lab, tracking, sizes, seeds
-        self._trials = Trials(lab, sizes, seeds)
-        self._measured: list[tuple[Setup, TrialResult]] = []
-        self._rates: list[tuple[Setup, Rate]] = []
-
-    async def run(self, scenarios: Sequence[Scenario], points: Sequence[str]) -> Results:
-        """Return the results of all scenarios."""
-        priorities = [*VICTIM_PRIORITIES, FILLER_PRIORITY, RESIZER_PRIORITY]
-        await self._lab.create_priorities(priorities)
-        if Scenario.CRASH in scenarios:
-            for point in points:
-                if self._is_on_path(point):
-                    self._add(Scenario.CRASH, Fit.SCHEDULER, await self._trials.crash(point))
-        if Scenario.GRACE in scenarios:
-            self._add(Scenario.GRACE, Fit.SCHEDULER, await self._trials.grace())
-        if Scenario.FOUR_PODS in scenarios:
-            for fit in (Fit.KUBELET, Fit.SCHEDULER):
-                await self._lab.stage.restart("scheduler", f"--resize-fit={fit.value}")
-                self._add(Scenario.FOUR_PODS, fit, await self._trials.four_pods())
-        if Scenario.THROUGHPUT in scenarios:
-            await self._measure(Fit.SCHEDULER)
-            if self._tracking is Tracking.NONE:
-                await self._lab.stage.restart("scheduler", f"--resize-fit={Fit.KUBELET.value}")
-                await self._measure(Fit.KUBELET)
-        return Results(self._measured, self._rates)
-
-    def _is_on_path(self, point: str) -> bool:
-        return "status" not in point or self._tracking is Tracking.NOMINATED_NODE_NAME
-
-    async def _measure(self, fit: Fit) -> None:
-        first = SETS * len(self._seeds)
-        rates = await Throughput(self._lab, self._sizes, self._seeds, first).run()
-        setup = Setup(scenario=Scenario.THROUGHPUT, tracking=self._tracking, fit=fit)
-        self._rates += [(setup, rate) for rate in rates]
-        self._say(Scenario.THROUGHPUT)
-
-    def _add(self, scenario: Scenario, fit: Fit, trials: Sequence[TrialResult]) -> None:
-        setup = Setup(scenario=scenario, tracking=self._tracking, fit=fit)
-        self._measured += [(setup, trial) for trial in trials]
-        self._say(scenario, trials[0].point)
-
-    def _say(self, scenario: Scenario, point: str = "") -> None:
-        print(f"{self._tracking.value}: {scenario.value} {point}".rstrip(), file=sys.stderr, flush=True)
-
-
-async def _run(
+def measure(
     directory: Path,
-    tracking: Tracking,
-    sizes: Sizes,
-    seeds: Sequence[int],
+    trackings: Sequence[Tracking],
     scenarios: Sequence[Scenario],
-    points: Sequence[str],
+    seeds: int,
+    executor: Executor,
+    *,
+    quick: bool,
+    say: Callable[[str], None],
 ) -> Results:
-    clock = SystemClock()
-    async with Stage.open(directory, clock) as stage:
-        return await Runner(Lab(stage, clock), tracking, sizes, seeds).run(scenarios, points)
+    """Return the results of all runs; on this machine each has its own cluster below `directory`.
+
+    Raises:
+        StudyError: a run failed.
+        ExecutorError: the executor cannot run them.
+    """
+    trials = [one for one in scenarios if one is not Scenario.THROUGHPUT]
+
+    def job(id: str, function: str, *arguments: object) -> Job:
+        say(f"{id}: the cluster starts")
+        cluster = directory / id if executor.is_local else None
+        return Job(id=id, function=f"{_THIS}:{function}", arguments=(cluster, *arguments), noun="run")
+
+    def jobs() -> Iterator[Job]:
+        for tracking in trackings:
+            if trials:
+                yield job(tracking.value, "run_trials", tracking, trials, seeds, quick)
+            if Scenario.THROUGHPUT in scenarios:
+                yield job(f"{tracking.value}-throughput", "run_throughput", tracking, seeds, quick)
+
+    found: dict[str, list[dict[str, object]]] = {}
+    with closing(executor.run(jobs())) as reports:
+        for each in reports:
+            if isinstance(each, Line):
+                found.setdefault(each.job.id, []).append(each.value)
+            elif isinstance(each, Ended) and each.problem:
+                raise StudyError(f"the run with tracking {each.job.id} failed: {each.problem}")
+    order = [f"{tracking.value}{part}" for tracking in trackings for part in ("", "-throughput")]
+    return decode([document for id in order for document in found.get(id, ())])
 
 
-def run(
+class _Progress(Silent):
+    """Prints the name of each scenario that begins."""
+
+    def __init__(self, tracking: Tracking) -> None:
+        self._tracking = tracking
+
+    def heading(self, text: str) -> None:
+        name, _, _ = text.partition(":")
+        print(f"{self._tracking.value}: {name}", file=sys.stderr, flush=True)
+
+
+def run_trials(
     work: Path,
     write: Write,
     directory: Path | None,
@@ -122,22 +86,45 @@ def run(
     seeds: int,
     quick: bool,
 ) -> None:
-    """Start a cluster in a directory (None: the job's), run the scenarios, and write their results."""
+    """Play the scenarios of an option on a cluster in a directory (None: the job's); write the results."""
+    sizes, points = (QUICK, QUICK_CRASH_POINTS) if quick else (FULL, CRASH_POINTS)
+    order = rounds(tracking, scenarios, points)
+    drawn = [plans(one, number, range(seeds), sizes) for number, one in enumerate(order)]
+    composed = [
+        compose(one, number, drawn[number], tracking, SETS * seeds) for number, one in enumerate(order)
+    ]
+    played = run_together(composed, directory or work / "c", narrate=_Progress(tracking))
+    _check(played, len(composed))
+    results: list[tuple[Setup, TrialResult]] = []
+    for one, trials, result in zip(order, drawn, played, strict=True):
+        setup = Setup(scenario=one.scenario, tracking=tracking, fit=one.fit)
+        for plan, row in zip(trials, result.measurements, strict=True):
+            results.append((setup, TrialResult.of(plan, one.point, row.values, sizes.fallback_seconds)))
+    for document in Results(trials=results).documents:
+        write(document)
+
+
+def _check(results: Sequence[ScenarioResult], count: int) -> None:
+    """Check that all scenarios were played. Raises: StudyError."""
+    last = results[-1]
+    if not last.held or len(results) < count:
+        reason = last.reason or "the cluster could not be cleaned up after it"
+        raise StudyError(f"{last.scenario}: {reason}; {len(results)} of {count} scenarios were played")
+
+
+def run_throughput(
+    work: Path, write: Write, directory: Path | None, tracking: Tracking, seeds: int, quick: bool
+) -> None:
+    """Measure the throughput of an option on a cluster in a directory (None: the job's); write the rates."""
+    # It imports gRPC; the cluster is started before.
+    from nominee.lab.study.throughput import run
+
     sizes = QUICK if quick else FULL
-    nodes = SETS * seeds
-    if Scenario.THROUGHPUT in scenarios:
-        nodes += sizes.deferred_nodes + sizes.free_nodes
     place = directory or work / "c"
-    with cluster(place, up_options(tracking, nodes), "etcd,apiserver,scheduler,kubelet"):
-        results = anyio.run(
-            _run,
-            place,
-            tracking,
-            sizes,
-            range(seeds),
-            scenarios,
-            QUICK_CRASH_POINTS if quick else CRASH_POINTS,
-            backend_options={"use_uvloop": True},
-        )
-    for document in results.documents:
+    fits = [Fit.SCHEDULER, Fit.KUBELET] if tracking is Tracking.NONE else [Fit.SCHEDULER]
+    nodes = sizes.deferred_nodes + sizes.free_nodes
+    with started(cluster_of(tracking, nodes), place):
+        rates = anyio.run(run, place, sizes, range(seeds), fits, backend_options={"use_uvloop": True})
+    results = [(Setup(scenario=Scenario.THROUGHPUT, tracking=tracking, fit=fit), rate) for fit, rate in rates]
+    for document in Results(rates=results).documents:
         write(document)

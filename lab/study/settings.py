@@ -6,27 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-GATE: Final = "InPlacePodVerticalScalingSchedulerPreemption"
 NODE_CPU: Final = 8000
 """Allocatable cpu of each node in milli-units."""
-NODE_PODS: Final = 110
 SEEDS_MAX: Final = 50
-
-
-class Tracking(StrEnum):
-    """The options of KEP-5836, "Tracking Preemption Nominations to Avoid Double Preemption", 1 to 4."""
-
-    NONE = "none"
-    MEMORY = "memory"
-    NOMINATED_NODE_NAME = "nominated-node-name"
-    SPEC_NODE_NAME = "spec-node-name"
-
-
-class Fit(StrEnum):
-    """The count of other pods' resources when a deferred resize is tried (`--resize-fit`)."""
-
-    SCHEDULER = "scheduler"
-    KUBELET = "kubelet"
 
 
 class Scenario(StrEnum):

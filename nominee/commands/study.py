@@ -14,7 +14,8 @@ from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option
 from nominee.commands.executors import executor_of, executor_option
 from nominee.lab.bench.machine import machine
 from nominee.lab.extras import installation
-from nominee.lab.study.settings import QUICK_SEEDS, SEEDS_MAX, Scenario, Tracking
+from nominee.lab.study.settings import QUICK_SEEDS, SEEDS_MAX, Scenario
+from nominee.scheduler.framework.deferred_resize import Tracking
 
 if TYPE_CHECKING:
     from nominee.lab.study.report import Report
@@ -125,8 +126,8 @@ def _measure(
 ) -> Report:
     # 100 ms that --help and completion would pay.
     from nominee.lab.jobs.job import ExecutorError
-    from nominee.lab.study.orchestration import StudyError, measure
     from nominee.lab.study.report import Report
+    from nominee.lab.study.runner import StudyError, measure
 
     end_as_by_ctrl_c()
     with tempfile.TemporaryDirectory(prefix="nominee-study-") as directory:

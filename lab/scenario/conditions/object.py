@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import ClassVar, Final
+
+from google.protobuf.message import Message
 
 from nominee.lab.scenario.conditions.base import Condition, ConditionParser, JsonObject, Objects, Observed
 from nominee.lab.scenario.fields import names, paths
@@ -21,6 +24,7 @@ from nominee.lab.scenario.fields.comparison import (
 from nominee.lab.scenario.fields.fragments import COUNT, JSON_PATH, SELECTOR, Fragment, flag, mapping, text
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.wire.scalars import Json
 
@@ -128,6 +132,16 @@ class ObjectCondition(Condition):
         """Evaluate the condition on the objects that its name or selector chooses."""
         return self.evaluated(self._chosen(objects))
 
+    def chooses(self, kind: AnyKind, obj: Message) -> bool:
+        """Return whether an object has the kind, name, namespace and labels; not whether it has the rest."""
+        metadata = metadata_of(obj)
+        return (
+            kind is names.kind(self.kind)
+            and (not kind.namespaced or self.namespace in ("", metadata.namespace))
+            and self.name in ("", metadata.name)
+            and (not self.selector or _selector(self.selector).matches(metadata.labels))
+        )
+
     def _chosen(self, objects: Objects) -> list[JsonObject]:
         kind = names.kind(self.kind)
         namespace = self.namespace if kind.namespaced else ""
@@ -136,8 +150,8 @@ class ObjectCondition(Condition):
             return [objects.json(kind, found)] if found is not None else []
         documents = [objects.json(kind, each) for each in objects.messages(kind, namespace)]
         if self.selector:
-            wanted = LabelSelector.parse(self.selector)
-            documents = [each for each in documents if wanted.matches(each["metadata"].get("labels", {}))]
+            selector = _selector(self.selector)
+            documents = [each for each in documents if selector.matches(each["metadata"].get("labels", {}))]
         return sorted(
             documents, key=lambda each: (each["metadata"].get("namespace", ""), each["metadata"]["name"])
         )
@@ -156,6 +170,11 @@ class ObjectCondition(Condition):
         if len(objects) > _SHOWN_MAX:
             lines.append(f"... {len(objects)} objects, of which {len(found)} match")
         return Observed(holds=holds, text="; ".join(lines), found=first)
+
+
+@cache
+def _selector(text: str) -> LabelSelector:
+    return LabelSelector.parse(text)
 
 
 def _unmet(condition: ObjectCondition, document: JsonObject) -> list[str]:

@@ -86,6 +86,7 @@ class World:
         self._changes += 1
         if self._awaited is not None:
             self._awaited.set()
+            self._awaited = None
         for listener in list(self._listeners):
             listener(kind, old, new)
 
@@ -95,7 +96,9 @@ class World:
 
     async def wait_changed(self, seconds: float) -> None:
         """Wait until an object changes, for at most so many seconds."""
-        changed = self._awaited = anyio.Event()
+        if self._awaited is None:
+            self._awaited = anyio.Event()
+        changed = self._awaited
         async with anyio.create_task_group() as tasks:
 
             async def limit() -> None:

@@ -42,11 +42,16 @@ class InvalidScenarioError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML document as JSON, and the line of each of its values."""
+    """One YAML document as JSON, and the line of each of its values.
+
+    `origins`: for each step of a scenario the index of the step in the file that it is a copy of; empty if
+    there are no copies.
+    """
 
     file: str
     value: Json
     lines: Mapping[Path, int]
+    origins: tuple[int, ...] = ()
 
     def line(self, path: Path) -> int:
         """Return the line of a value, or of the nearest one around it that has a line."""

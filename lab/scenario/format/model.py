@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from nominee.lab.scenario.conditions.base import Condition
 from nominee.lab.scenario.fields.options import ClusterOptions, InvariantException, JsonObject
+from nominee.lab.scenario.measures.base import NamedMeasure
 from nominee.lab.scenario.steps.base import Action
 from nominee.lab.scenario.steps.expect import Mode
 
@@ -24,11 +25,13 @@ class Step:
     """One step.
 
     `verb` is its key in the file; `save` maps variables to JSON paths of the object that the step found.
+    Steps of the same `origin` are copies for the variants, and performed at the same time.
     """
 
     action: Action
     verb: str
     line: int
+    origin: int | None = None
     name: str = ""
     save: Mapping[str, str] = field(default_factory=dict)
 
@@ -60,5 +63,6 @@ class Scenario:
     cluster: ClusterOptions = field(default_factory=ClusterOptions)
     steps: tuple[Step, ...] = ()
     background: tuple[Background, ...] = ()
+    measures: tuple[NamedMeasure, ...] = ()
     except_invariants: tuple[InvariantException, ...] = ()
     document: JsonObject = field(default_factory=dict, repr=False, compare=False)

@@ -1,10 +1,11 @@
-"""The tables of verbs and of conditions in docs/scenarios.md."""
+"""The tables of verbs, of conditions and of measures in docs/scenarios.md."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from nominee.lab.scenario.conditions.table import CONDITIONS
+from nominee.lab.scenario.measures.table import MEASURES
 from nominee.lab.scenario.steps.table import VERBS
 
 
@@ -18,6 +19,11 @@ def condition_table() -> str:
     return _table(("condition", "fields"), {key: kind.row for key, kind in CONDITIONS.items()})
 
 
+def measure_table() -> str:
+    """Return the table of measures."""
+    return _table(("measure", "value"), {key: kind.row for key, kind in MEASURES.items()})
+
+
 def _table(heads: tuple[str, str], rows: Mapping[str, str]) -> str:
     first, second = heads
     lines = [f"| {first} | {second} |" if second else f"| {first} | |", "|---|---|"]
@@ -25,4 +31,4 @@ def _table(heads: tuple[str, str], rows: Mapping[str, str]) -> str:
 
 
 if __name__ == "__main__":
-    print(step_table(), condition_table(), sep="\n\n")
+    print(step_table(), condition_table(), measure_table(), sep="\n\n")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from nominee.lab.scenario.conditions.all_of import AllOf
 from nominee.lab.scenario.conditions.base import ConditionParser
@@ -13,6 +14,9 @@ from nominee.lab.scenario.fields.options import ClusterOptions, InvariantExcepti
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.format.documents import Document, InvalidScenarioError
 from nominee.lab.scenario.format.model import TIMEOUT_SECONDS, Background, Scenario, Step
+from nominee.lab.scenario.format.variants import fill, uses, variants_of
+from nominee.lab.scenario.measures.base import NamedMeasure
+from nominee.lab.scenario.measures.table import MEASURES
 from nominee.lab.scenario.steps.base import Action
 from nominee.lab.scenario.steps.expect import Mode
 from nominee.lab.scenario.steps.table import VERBS
@@ -49,7 +53,7 @@ class ScenarioParser(ConditionParser):
         for index, each in enumerate(exceptions):
             with self.checking(("spec", "invariants", "except", index, "name")):
                 names.invariant(each["name"])
-        return Scenario(
+        scenario = Scenario(
             name=metadata["name"],
             title=metadata.get("title", ""),
             section=metadata.get("section", ""),
@@ -59,7 +63,7 @@ class ScenarioParser(ConditionParser):
             steps=tuple(
                 step
                 for index, each in enumerate(spec["steps"])
-                if (step := self.step(("spec", "steps", index), each)) is not None
+                if (step := self.step(index, each)) is not None
             ),
             background=tuple(
                 self.background(("spec", "expect", i), each) for i, each in enumerate(spec.get("expect", ()))
@@ -69,6 +73,7 @@ class ScenarioParser(ConditionParser):
             ),
             document=value,
         )
+        return replace(scenario, measures=tuple(self.measures(spec, scenario.steps)))
 
     # The cluster
 
@@ -116,8 +121,9 @@ class ScenarioParser(ConditionParser):
 
     # Steps
 
-    def step(self, path: FieldPath, value: Mapping[str, Json]) -> Step | None:
+    def step(self, index: int, value: Mapping[str, Json]) -> Step | None:
         """Return one step; None if it has not exactly one verb."""
+        path: FieldPath = ("spec", "steps", index)
         verbs = [verb for verb in VERBS if verb in value]
         if len(verbs) != 1:
             found = f"got {' and '.join(verbs)}" if verbs else "got none of them"
@@ -138,6 +144,7 @@ class ScenarioParser(ConditionParser):
             action=action,
             verb=verb,
             line=self.document.line((*path, verb)),
+            origin=self.document.origins[index] if self.document.origins else index,
             name=value.get("name", ""),
             save=dict(value.get("save", {})),
         )
@@ -163,3 +170,24 @@ class ScenarioParser(ConditionParser):
             name=value.get("name", ""),
             line=self.document.line(path),
         )
+
+    # Measures
+
+    def measures(self, spec: Mapping[str, Json], steps: Sequence[Step]) -> Iterator[NamedMeasure]:
+        """Yield the measures, of each variant if they use its variables."""
+        variants = variants_of(spec)
+        for name, value in spec.get("measure", {}).items():
+            path = ("spec", "measure", name)
+            if len(value) != 1:
+                self.fault(path, f"a measure has exactly one of {', '.join(MEASURES)}")
+                continue
+            (key,) = value
+            for variant in variants if uses(value, variants) else ({},):
+                own = fill(value[key], variant)
+                for variable in substitution.used(own):
+                    self.fault((*path, key), f"${{{variable}}} is no variable of spec.variants")
+                measure = MEASURES[key].parse(self, (*path, key), own)
+                for step in measure.steps:
+                    if all(each.name != step for each in steps):
+                        self.fault((*path, key), f"no step has the name {step!r}")
+                yield NamedMeasure(name=name, measure=measure, variant=variant)

@@ -10,6 +10,7 @@ from nominee.lab.scenario.format import schema
 from nominee.lab.scenario.format.documents import Document, InvalidScenarioError, Problem, read_documents
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.parsing import parse
+from nominee.lab.scenario.format.variants import expand
 from nominee.machinery.wire.scalars import Json
 
 _FILE_BYTES_MAX = 1 << 20
@@ -26,7 +27,7 @@ def read_file(path: Path) -> list[Scenario]:
 
 
 def read_text(text: str, file: str, *, folder: Path | None = None) -> list[Scenario]:
-    """Return the scenarios of a text; `folder` is where `cluster.base` is looked up.
+    """Return the scenarios of a text; `folder` is where the files of `base` are looked up.
 
     Raises:
         InvalidScenarioError: the text has mistakes; all that were found.
@@ -36,13 +37,13 @@ def read_text(text: str, file: str, *, folder: Path | None = None) -> list[Scena
     documents = read_documents(text, file)
     if not documents:
         raise InvalidScenarioError([Problem(file, 0, "", "the file has no scenario")])
-    for document in documents:
+    for document in map(expand, documents):
         found = schema.check(document)
         if found:
             problems += found
             continue
         try:
-            scenarios.append(parse(_with_base(document, folder)))
+            scenarios.append(parse(_with_bases(document, folder)))
         except InvalidScenarioError as error:
             problems += error.problems
     names = [scenario.name for scenario in scenarios]
@@ -82,25 +83,30 @@ def _read(path: Path, file: str) -> str:
         raise InvalidScenarioError([Problem(file, 0, "", f"cannot be read: {error}")]) from None
 
 
-def _with_base(document: Document, folder: Path | None) -> Document:
-    """Return the document with the cluster of its base file merged in."""
+def _with_bases(document: Document, folder: Path | None) -> Document:
+    """Return the document with the fields of the base files of its cluster and its measures."""
+    for key in ("cluster", "measure"):
+        document = _with_base(document, folder, key)
+    return document
+
+
+def _with_base(document: Document, folder: Path | None, key: str) -> Document:
     spec: Mapping[str, Json] = document.value["spec"]
-    cluster: Mapping[str, Json] = spec.get("cluster", {})
-    if "base" not in cluster:
+    part: Mapping[str, Json] = spec.get(key, {})
+    if not isinstance(part.get("base"), str):
         return document
-    where = ("spec", "cluster", "base")
+    where = ("spec", key, "base")
     if folder is None:
         raise InvalidScenarioError([document.problem(where, "this scenario is in no file")])
-    base_path = folder / cluster["base"]
+    base_path = folder / part["base"]
     bases = read_documents(_read(base_path, str(base_path)), str(base_path))
     if len(bases) != 1:
         raise InvalidScenarioError([document.problem(where, f"{base_path} is not one YAML document")])
     base = bases[0]
-    if found := schema.check(base, definition="cluster"):
+    if found := schema.check(base, definition=key):
         raise InvalidScenarioError(found)
-    own = {key: value for key, value in cluster.items() if key != "base"}
+    own = {name: value for name, value in part.items() if name != "base"}
     merged = {**base.value, **own}
     if "components" in base.value and "components" in own:
         merged["components"] = {**base.value["components"], **own["components"]}
-    value = {**document.value, "spec": {**spec, "cluster": merged}}
-    return replace(document, value=value)
+    return replace(document, value={**document.value, "spec": {**spec, key: merged}})

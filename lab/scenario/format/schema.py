@@ -12,6 +12,7 @@ from nominee.lab.scenario.conditions.table import CONDITIONS
 from nominee.lab.scenario.fields.names import near
 from nominee.lab.scenario.format.documents import Document, Problem
 from nominee.lab.scenario.format.documents import Path as FieldPath
+from nominee.lab.scenario.measures.table import MEASURES
 from nominee.lab.scenario.steps.table import VERBS
 from nominee.machinery.wire.scalars import Json, json_type
 
@@ -32,7 +33,8 @@ def _published() -> Mapping[str, Json]:
 def schema() -> Mapping[str, Json]:
     """Return the JSON Schema of a scenario (draft 2020-12).
 
-    The parts for steps and conditions come from the tables of these, the others from the published file.
+    The parts for steps, conditions and measures come from the tables of these, the others from the published
+    file.
     """
     published = _published()
     definitions: dict[str, Json] = dict(published["$defs"])
@@ -42,6 +44,8 @@ def schema() -> Mapping[str, Json]:
         definitions |= action.definitions()
     conditions = {key: each.schema() for key, each in CONDITIONS.items()}
     definitions["condition"] = {**definitions["condition"], "properties": conditions}
+    measures = {key: each.schema() for key, each in MEASURES.items()}
+    definitions["measured"] = {**definitions["measured"], "properties": measures}
     step = definitions["step"]
     fields = {name: step["properties"][name] for name in _OF_STEPS}
     verbs = {verb: each.schema() for verb, each in VERBS.items()}

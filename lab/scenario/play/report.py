@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import statistics
+from collections import Counter
 from collections.abc import Sequence
 
 from nominee.lab.reports.junit import JUnitCase, Mark, junit
 from nominee.lab.reports.markdown import markup_line, table_head
 from nominee.lab.scenario.result import Outcome, ScenarioResult
+from nominee.machinery.wire.scalars import Json
 
+_SHOWN_MAX = 5
 FORMATS = ("text", "json", "junit", "markdown")
 _MARKS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗", Outcome.ERROR: "✗", Outcome.SKIPPED: "-"}
 _JUNIT_MARKS = {Outcome.FAILED: Mark.FAILURE, Outcome.ERROR: Mark.ERROR, Outcome.SKIPPED: Mark.SKIPPED}
@@ -73,9 +77,32 @@ def as_markdown(results: Sequence[ScenarioResult]) -> str:
             observation = f": {step.observation}" if step.observation else ""
             lines.append(f"{step.number}. {_MARKS[step.outcome]} {step.name}{observation}")
         lines += [f"- {violation.invariant}: {violation.message}" for violation in result.violations]
+        lines += [f"- measured {text}" for text in measured_texts(result)]
         if result.reproduce and not result.held:
             lines += ["", f"Reproduce: `{result.reproduce}`"]
     return "\n".join(lines)
+
+
+def measured_texts(result: ScenarioResult) -> list[str]:
+    """Return a line for each measure: its value, or those of all variants and seeds together."""
+    found: dict[str, list[Json]] = {}
+    for row in result.measurements:
+        for name, value in row.values.items():
+            found.setdefault(name, []).append(value)
+    return [f"{name}: {_distribution(values)}" for name, values in found.items()]
+
+
+def _distribution(values: Sequence[Json]) -> str:
+    """Return `2`, or `median 2 (1 to 4) of 10 values`; of texts and lists how often each occurs."""
+    numbers = [value for value in values if isinstance(value, int | float)]
+    if len(values) == 1:
+        return f"{numbers[0]:.6g}" if numbers else json.dumps(values[0])
+    missing = f", {len(values) - len(numbers)} without one" if len(numbers) < len(values) else ""
+    if numbers:
+        spread = f"{statistics.median(numbers):.6g} ({min(numbers):.6g} to {max(numbers):.6g})"
+        return f"median {spread} of {len(numbers)} values{missing}"
+    counts = Counter(map(json.dumps, values))
+    return ", ".join(f"{text} ({count} times)" for text, count in counts.most_common(_SHOWN_MAX))
 
 
 def summary(results: Sequence[ScenarioResult], *, simulated: bool = False) -> list[str]:
@@ -84,6 +111,8 @@ def summary(results: Sequence[ScenarioResult], *, simulated: bool = False) -> li
     The seconds are those of the clusters' clock, which is `simulated` or real.
     """
     lines = [""]
+    for result in results:
+        lines += [f"{result.scenario} measured {text}" for text in measured_texts(result)]
     for result in results:
         if result.outcome is Outcome.SKIPPED:
             lines.append(f"{result.scenario} is skipped: {result.reason}")

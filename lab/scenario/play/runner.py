@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from itertools import groupby
 
 import anyio
 from google.protobuf.message import Message
@@ -18,6 +19,7 @@ from nominee.lab.scenario.conditions.world import World, watched_kinds
 from nominee.lab.scenario.fields import paths
 from nominee.lab.scenario.fields.substitution import substituted
 from nominee.lab.scenario.format.model import Background, Scenario, Step
+from nominee.lab.scenario.measures.collector import Collector, conditions_of
 from nominee.lab.scenario.play.cleaning import clean
 from nominee.lab.scenario.play.narration import Changes, Narrator
 from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
@@ -52,6 +54,7 @@ async def run(
     conditions = [background.condition for background in scenario.background]
     conditions += [condition for step in scenario.steps for condition in step.action.conditions]
     narrate.heading(f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name)
+    conditions += conditions_of(scenario.measures)
     world = World(cluster.client, cluster.clock, watched_kinds(conditions))
     problem = ""
     async with anyio.create_task_group() as tasks:
@@ -90,6 +93,7 @@ class Run:
         self._broken: list[Violation] = []
         waiting = Waiting(world, cluster, scenario.timeout_seconds, self._check_background)
         self.stage = Stage(cluster, world, waiting)
+        self._collector = Collector(scenario.measures, world, self._clock)
 
     async def play(
         self, tasks: anyio.abc.TaskGroup, first: Sequence[Action], failpoint_components: Sequence[str]
@@ -97,19 +101,22 @@ class Run:
         """Perform the steps until one fails; check the invariants."""
         outcome, reason = Outcome.PASSED, ""
         with ExitStack() as stack:
+            stack.enter_context(self._world.listening(self._collector.on_change))
             for background in self._scenario.background:
                 self._watch_over(background, stack, tasks)
             try:
                 for action in first:
                     self._narrate.act(action.describe())
                     await action.perform(self.stage)
-                for number, step in enumerate(self._scenario.steps, start=1):
-                    await self._step(number, step)
+                numbered = enumerate(self._scenario.steps, start=1)
+                for _, copies in groupby(numbered, key=_origin):
+                    await self._together(list(copies))
                 self._check_background()
             except StepFailedError as error:
                 outcome, reason = Outcome.FAILED, str(error)
             except (StatusError, ClusterError) as error:
                 outcome, reason = Outcome.ERROR, str(error)
+        measurements = self._collector.results()
         hits = await self._hits(failpoint_components)
         violations = [*self._broken, *await self._invariants()]
         if violations and outcome is Outcome.PASSED:
@@ -130,6 +137,7 @@ class Run:
             ),
             steps=tuple(self._results),
             violations=tuple(violations),
+            measurements=measurements,
             failpoints=hits,
         )
 
@@ -151,6 +159,27 @@ class Run:
 
     # Steps
 
+    async def _together(self, copies: Sequence[tuple[int, Step]]) -> None:
+        """Perform copies of a step for several variants at the same time.
+
+        Raises:
+            StepFailedError, StatusError, ClusterError: of the first that failed, when all have ended.
+        """
+        problems: dict[int, StepFailedError | StatusError | ClusterError] = {}
+
+        async def perform(number: int, step: Step) -> None:
+            try:
+                await self._step(number, step)
+            except (StepFailedError, StatusError, ClusterError) as error:
+                problems[number] = error
+
+        async with anyio.create_task_group() as tasks:
+            for number, step in copies:
+                tasks.start_soon(perform, number, step)
+        self._results.sort(key=lambda result: result.number)
+        if problems:
+            raise problems[min(problems)]
+
     async def _step(self, number: int, step: Step) -> None:
         action = substituted(step.action, self.variables)
         text = substituted(step.name, self.variables) or action.describe()
@@ -160,6 +189,7 @@ class Run:
         elif not step.is_check:
             self._narrate.act(text)
         outcome, observation = Outcome.ERROR, ""
+        self._collector.on_step(step.name)
         try:
             performed = await action.perform(self.stage)
             self._save(step, performed)
@@ -229,3 +259,9 @@ class Run:
         if self._broken:
             first = self._broken[0]
             raise StepFailedError(f"during the run: {first.invariant}: {first.message}")
+
+
+def _origin(numbered: tuple[int, Step]) -> int:
+    """Return a key that is equal for copies of a step; steps that a caller added are no copies."""
+    number, step = numbered
+    return -number if step.origin is None else step.origin

@@ -14,7 +14,7 @@ from nominee.lab.jobs.job import Ended, Executor, Job, Line, Write
 from nominee.lab.scenario.clusters.run_options import RunOptions
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.play.play import ended
-from nominee.lab.scenario.result import Outcome, ScenarioResult
+from nominee.lab.scenario.result import Measurements, Outcome, ScenarioResult
 from nominee.machinery.wire.scalars import Json
 
 _SEEDS_PER_JOB = 50
@@ -39,13 +39,14 @@ class SeedsResult:
 
 @dataclass(slots=True)
 class _Tally:
-    """The runs of one scenario, their checks and simulated seconds, and the failure with the lowest seed."""
+    """The runs of one scenario: checks, simulated seconds, measured values, failure of the lowest seed."""
 
     scenario: Scenario
     count: int = 0
     failed: int = 0
     checks: int = 0
     seconds: float = 0.0
+    measurements: dict[int, list[Json]] = field(default_factory=dict)
     seed: int = -1
     first: ScenarioResult | None = None
     skipped: ScenarioResult | None = None
@@ -57,6 +58,7 @@ class _Tally:
         self.count += 1
         self.checks += run["checks"]
         self.seconds += run["seconds"]
+        self.measurements[seed] = run["measurements"]
         if outcome is Outcome.SKIPPED:
             self.skipped = result
         elif outcome is not Outcome.PASSED:
@@ -75,7 +77,13 @@ class _Tally:
             reason = f"{self.count} of {len(settings.seeds)} seeds were run: {problem}"
             return SeedsResult(ended(self.scenario, Outcome.ERROR, reason))
         passed = ended(self.scenario, Outcome.PASSED, f"{self.count} seeds")
-        return SeedsResult(replace(passed, checks=self.checks, seconds=self.seconds))
+        measured = [
+            Measurements(variant={"seed": seed, **each["variant"]}, values=each["values"])
+            for seed in sorted(self.measurements)
+            for each in self.measurements[seed]
+        ]
+        whole = replace(passed, checks=self.checks, seconds=self.seconds, measurements=tuple(measured))
+        return SeedsResult(whole)
 
 
 def reproduce(scenario: Scenario, seed: int, settings: SimulationSettings) -> str:
@@ -124,8 +132,8 @@ def simulate_seeds(
 ) -> None:
     """Play the scenarios with each seed (a job).
 
-    Write of each run scenario, seed, outcome, seconds (simulated), the number of checks, and the whole result
-    if it did not hold.
+    Write of each run scenario, seed, outcome, seconds (simulated), the number of checks, measured values,
+    and the whole result if it did not hold.
     """
     from nominee.lab.scenario.play.simulate import simulate  # it imports the components
 
@@ -142,6 +150,7 @@ def simulate_seeds(
                     "outcome": result.outcome.value,
                     "seconds": result.seconds,
                     "checks": result.checks,
+                    "measurements": [each.as_json() for each in result.measurements],
                     **whole,
                 }
             )

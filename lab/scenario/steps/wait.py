@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 from nominee.lab.scenario.conditions.base import Condition, ConditionParser, JsonObject
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.conditions.table import CONDITIONS
-from nominee.lab.scenario.fields.fragments import Fragment, mapping, seconds
+from nominee.lab.scenario.fields.fragments import Fragment, flag, mapping, seconds
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.steps.base import WAIT_SECONDS, Action, Performed
+from nominee.lab.scenario.steps.errors import StepFailedError
 from nominee.machinery.wire.scalars import Json
 
 if TYPE_CHECKING:
@@ -24,31 +25,36 @@ class Wait(Action):
 
     verb: ClassVar[str] = "wait"
     row: ClassVar[str] = (
-        "until a condition holds; `seconds` is the limit (default 30). It prepares the next "
-        "step, and is no check"
+        "until a condition holds; `seconds` is the limit (default 30), after which the scenario fails, or "
+        "with `required: false` goes on. It prepares the next step, and is no check"
     )
     is_wait: ClassVar[bool] = True
 
     condition: Condition
     seconds: float = WAIT_SECONDS
+    required: bool = True
 
     @classmethod
     def schema(cls) -> Fragment:
         """Return the JSON Schema of the field."""
         conditions = {key: kind.schema() for key, kind in CONDITIONS.items()}
-        return mapping(
-            "Wait until a condition holds.", conditions | {"seconds": seconds("The limit (default 30).")}
-        )
+        required = flag("false: go on when the limit is over.")
+        options = {"seconds": seconds("The limit (default 30)."), "required": required}
+        return mapping("Wait until a condition holds.", conditions | options)
 
     @classmethod
     def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
         """Return the step that waits for a condition."""
-        limit = float(value.get("seconds", WAIT_SECONDS))
-        return cls(condition=parser.condition(path, value), seconds=limit)
+        return cls(
+            condition=parser.condition(path, value),
+            seconds=float(value.get("seconds", WAIT_SECONDS)),
+            required=value.get("required", True),
+        )
 
     def describe(self) -> str:
         """Return the action as a sentence."""
-        return f"until {self.condition.describe()}"
+        limit = "" if self.required else f", or for {self.seconds:g} s"
+        return f"until {self.condition.describe()}{limit}"
 
     @property
     def conditions(self) -> Sequence[Condition]:
@@ -58,11 +64,16 @@ class Wait(Action):
     @property
     def finds_object(self) -> bool:
         """Return whether the condition is about an object."""
-        return isinstance(self.condition, ObjectCondition)
+        return self.required and isinstance(self.condition, ObjectCondition)
 
     async def perform(self, stage: Stage) -> Performed:
         """Wait."""
-        observed = await stage.waiting.until(self.condition, self.seconds)
+        try:
+            observed = await stage.waiting.until(self.condition, self.seconds)
+        except StepFailedError as error:
+            if self.required:
+                raise
+            return Performed(text=str(error))
         return Performed(text=observed.text, found=observed.found)
 
     @classmethod

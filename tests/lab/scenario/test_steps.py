@@ -126,7 +126,7 @@ def test_the_published_schema_is_generated() -> None:
     assert published == schema.text(), "write it again with `python -m nominee.lab.scenario.format.schema`"
 
 
-@pytest.mark.parametrize("table", [page.step_table(), page.condition_table()])
+@pytest.mark.parametrize("table", [page.step_table(), page.condition_table(), page.measure_table()])
 def test_the_tables_of_the_page_are_generated(table: str) -> None:
     assert f"\n\n{table}\n\n" in _PAGE.read_text(encoding="utf-8"), (
         "print them again with `python -m nominee.lab.scenario.format.page`"

@@ -131,3 +131,30 @@ def test_a_simulated_cell_has_the_files_of_a_cell(tmp_path: Path) -> None:
     assert "kubelet-0]" in (folder / "logs/simulation.log").read_text(encoding="utf-8")
     assert "a pod" in (folder / "steps.txt").read_text(encoding="utf-8")
     assert "Pod default/p created" in (report / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_row_has_the_values_that_its_cells_measured(tmp_path: Path) -> None:
+    row = """\
+  - name: pods
+    cluster: {without: [autoscaler, cloud], nodes: 1}
+    versions: {scheduler: ["1.35", "1.36"]}
+    simulate: all
+    variants: [{POD: a}, {POD: b}]
+    steps:
+    - apply:
+        {apiVersion: v1, kind: Pod, metadata: {name: "${POD}"}, spec: {containers: [{name: c, image: app}]}}
+    - wait: {object: {kind: Pod, name: "${POD}", jsonPath: {.status.phase: Running}}}
+    measure:
+      pods: {count: {kind: Pod}}
+      phases: {values: {kind: Pod, name: "${POD}", jsonPath: .status.phase}}
+"""
+    file = tmp_path / "skew.yaml"
+    file.write_text(HEADER + row, encoding="utf-8")
+    out = tmp_path / "out"
+    answer = CliRunner().invoke(skew, ["run", str(file), "--report", str(out)])
+    assert answer.exit_code == 0, answer.output
+    cells = json.loads((out / "skew.json").read_text(encoding="utf-8"))["cells"]
+    assert [cell["measurements"][0]["values"] for cell in cells] == [{"pods": 2}] * 2
+    text = (out / "report.md").read_text(encoding="utf-8")
+    assert "| cell | pods | phases |" in text
+    assert "| 1.35, b |  | ['Pending', 'Running'] |" in text

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from nominee.lab.study.figures import figures
-from nominee.lab.study.observation import TrialResult
 from nominee.lab.study.page import page
 from nominee.lab.study.report import Report, ReportError, read
-from nominee.lab.study.results import Results, Setup
-from nominee.lab.study.settings import NO_CRASH, Fit, Scenario, Tracking
+from nominee.lab.study.results import Condition, Rate, Results, Setup, TrialResult
+from nominee.lab.study.settings import NO_CRASH, Scenario
 from nominee.lab.study.statistics import ratios, summarize
 from nominee.lab.study.tables import tables
-from nominee.lab.study.throughput_results import Condition, Rate
+from nominee.scheduler.framework.deferred_resize import Fit, Tracking
 
 
 def trial(
