@@ -68,7 +68,7 @@ def main(
 ) -> None:
     """Run the scheduler until it is stopped."""
     # Imported once the options are read: `--help` and a wrong option need neither numpy nor the plugins.
-    from nominee.scheduler.framework.deferred_resize import Fit, Flavour, ResizePreemption, Tracking
+    from nominee.scheduler.framework.resize_preemption import Fit, Flavour, ResizePreemption, Tracking
     from nominee.scheduler.shell.run import SchedulerOptions, read_settings, run_scheduler
 
     resizes = ResizePreemption(

@@ -89,4 +89,5 @@ class ScenarioResult(Record):
         """Return the result that `as_json` wrote; those that an older version kept have no measurements."""
         if isinstance(document, Mapping):
             document = {"measurements": [], **document}
-        return super().from_json(document)
+        # With `slots`, the class that a bare super() looks for is not this one.
+        return super(ScenarioResult, cls).from_json(document)

@@ -26,7 +26,7 @@ from nominee.lab.study.settings import (
     Sizes,
 )
 from nominee.machinery.wire.scalars import Json
-from nominee.scheduler.framework.deferred_resize import Fit, Tracking
+from nominee.scheduler.framework.resize_preemption import Fit, Tracking
 
 SETS: Final = 3
 """Sets of nodes, used in turn: the pods of the last round may still be stopping on theirs."""

@@ -9,7 +9,7 @@ from nominee.lab.study.report import Report
 from nominee.lab.study.results import Condition, TrialResult
 from nominee.lab.study.settings import FULL, NO_CRASH, QUICK, VICTIMS_TERMINATING, Scenario
 from nominee.lab.study.statistics import Summary, summarize
-from nominee.scheduler.framework.deferred_resize import Fit, Tracking
+from nominee.scheduler.framework.resize_preemption import Fit, Tracking
 
 _OPTION = {
     Tracking.NONE: "Option 1 (none)",

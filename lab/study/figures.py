@@ -14,7 +14,7 @@ from nominee.lab.study.report import RateSummary, Report, TrialSummary
 from nominee.lab.study.results import Condition, TrialResult
 from nominee.lab.study.settings import CRASH_POINTS, NO_CRASH, Scenario
 from nominee.lab.study.statistics import Summary
-from nominee.scheduler.framework.deferred_resize import Fit, Tracking
+from nominee.scheduler.framework.resize_preemption import Fit, Tracking
 
 # pygal's finder of plugins has no find_spec, so each later import of an absent module would warn.
 sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]

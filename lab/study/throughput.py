@@ -30,7 +30,7 @@ from nominee.machinery.client.api_client import Client
 from nominee.machinery.client.informer import Informer
 from nominee.machinery.resources.pod_resources import is_resize_deferred
 from nominee.machinery.runtime.clock import Clock, SystemClock
-from nominee.scheduler.framework.deferred_resize import Fit
+from nominee.scheduler.framework.resize_preemption import Fit
 
 _NAMESPACE = "default"
 _CONCURRENCY = 20

@@ -15,7 +15,7 @@ from nominee.commands.executors import executor_of, executor_option
 from nominee.lab.bench.machine import machine
 from nominee.lab.extras import installation
 from nominee.lab.study.settings import QUICK_SEEDS, SEEDS_MAX, Scenario
-from nominee.scheduler.framework.deferred_resize import Tracking
+from nominee.scheduler.framework.resize_preemption import Tracking
 
 if TYPE_CHECKING:
     from nominee.lab.study.report import Report

@@ -25,15 +25,13 @@ from nominee.scheduler.framework.cache import Cache
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.deferred_resize import (
     FITS,
-    Flavour,
-    ResizePreemption,
-    Tracking,
     is_deferred_resize,
     is_disabled_by_kubelet,
     is_disabled_by_node,
 )
 from nominee.scheduler.framework.diagnosis import Diagnosis, FitError, NodeStatusTable
 from nominee.scheduler.framework.interface import Code, Status
+from nominee.scheduler.framework.resize_preemption import Flavour, ResizePreemption, Tracking
 from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.types import PodInfo
 

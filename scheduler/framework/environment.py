@@ -11,9 +11,9 @@ from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime.clock import Clock
-from nominee.scheduler.framework.deferred_resize import ResizePreemption
 from nominee.scheduler.framework.interface import ApiClient, Lister, PluginEventRecorder, Status, WaitingPod
 from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.resize_preemption import ResizePreemption
 from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import PodInfo

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from nominee.machinery.runtime.clock import Clock
     from nominee.scheduler.framework.columns import Rows
     from nominee.scheduler.framework.cycle_state import CycleState
-    from nominee.scheduler.framework.deferred_resize import ResizePreemption
     from nominee.scheduler.framework.nominator import Nominator
+    from nominee.scheduler.framework.resize_preemption import ResizePreemption
     from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
     from nominee.scheduler.framework.snapshot import Snapshot
     from nominee.scheduler.framework.types import NodeInfo, PodInfo

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from nominee.scheduler.attempts.resize import own_node
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.deferred_resize import Tracking, is_deferred_resize
+from nominee.scheduler.framework.deferred_resize import is_deferred_resize
 from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEventWithHint,
@@ -31,6 +31,7 @@ from nominee.scheduler.framework.interface import (
     Status,
 )
 from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.framework.resize_preemption import Tracking
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.preemption.chosen_victims import ChosenVictims
 from nominee.scheduler.preemption.eligibility import VICTIM_TERMINATING

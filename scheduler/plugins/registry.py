@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from nominee.machinery.features.gates import Gates
-from nominee.scheduler.framework.deferred_resize import Flavour, ResizePreemption
 from nominee.scheduler.framework.interface import Plugin
 from nominee.scheduler.framework.profile import (
     DEFAULT_SCHEDULER_NAME,
@@ -18,6 +17,7 @@ from nominee.scheduler.framework.profile import (
     Profile,
     expand_multi_point,
 )
+from nominee.scheduler.framework.resize_preemption import Flavour, ResizePreemption
 from nominee.scheduler.plugins.default_binder import DefaultBinder
 from nominee.scheduler.plugins.default_preemption import DefaultPreemption
 from nominee.scheduler.plugins.deferred_pod_scheduling import DeferredPodScheduling

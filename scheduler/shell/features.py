@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from nominee.machinery.features.gates import Gates, Version
-from nominee.scheduler.framework.deferred_resize import ALPHA, ResizePreemption
 from nominee.scheduler.framework.pod_requests import ResourceOptions
+from nominee.scheduler.framework.resize_preemption import ALPHA, ResizePreemption
 from nominee.scheduler.framework.types import DEFAULT_OPTIONS
 
 KEEPS_NOMINATIONS: Final = Version(1, 34)  # the one release in which a failure did not clear a nomination

@@ -25,7 +25,6 @@ from nominee.scheduler.extenders.client import ExtenderClient
 from nominee.scheduler.extenders.search import EXTENDER_NAME
 from nominee.scheduler.extenders.tls import TransportError
 from nominee.scheduler.framework.cache import Cache
-from nominee.scheduler.framework.deferred_resize import ALPHA, ResizePreemption
 from nominee.scheduler.framework.environment import Environment
 from nominee.scheduler.framework.events import ActionType, EventResource
 from nominee.scheduler.framework.instrumentation import hooks_of
@@ -33,6 +32,7 @@ from nominee.scheduler.framework.interface import Plugin, Status
 from nominee.scheduler.framework.nominator import Nominator
 from nominee.scheduler.framework.plugin_set import PluginConfigError
 from nominee.scheduler.framework.profile import ArgumentError, Profile
+from nominee.scheduler.framework.resize_preemption import ALPHA, ResizePreemption
 from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
 from nominee.scheduler.framework.snapshot import Snapshot

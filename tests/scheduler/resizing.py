@@ -23,12 +23,12 @@ from nominee.scheduler.event_handlers import EventHandlers
 from nominee.scheduler.failure import requeue_failed
 from nominee.scheduler.framework.cache import Cache
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.deferred_resize import ALPHA, Flavour, ResizePreemption
 from nominee.scheduler.framework.environment import Environment
 from nominee.scheduler.framework.io_steps import Concurrently, Delete, IoSteps
 from nominee.scheduler.framework.nominator import Nominator
 from nominee.scheduler.framework.pod_requests import ResourceOptions
 from nominee.scheduler.framework.profile import Enabled, Profile, expand_multi_point
+from nominee.scheduler.framework.resize_preemption import ALPHA, Flavour, ResizePreemption
 from nominee.scheduler.framework.runtime import Framework
 from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
 from nominee.scheduler.framework.snapshot import Snapshot

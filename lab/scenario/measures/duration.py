@@ -105,5 +105,5 @@ class _Timer(Recorder):
             self._look(following, now)
 
     def value(self, now: float) -> Json:
-        """Return the seconds; None if a moment did not come."""
-        return self._times[1] - self._times[0] if len(self._times) == 2 else None
+        """Return the seconds, with three decimals; None if a moment did not come."""
+        return round(self._times[1] - self._times[0], 3) if len(self._times) == 2 else None

@@ -65,6 +65,6 @@ class _Stopwatch(Recorder):
             self._since = None
 
     def value(self, now: float) -> Json:
-        """Return the seconds."""
+        """Return the seconds, with three decimals."""
         running = now - self._since if self._since is not None else 0.0
-        return self._seconds + running
+        return round(self._seconds + running, 3)

@@ -13,7 +13,7 @@ from nominee.machinery.api.pb import core, devices
 from nominee.machinery.features.gates import Version
 from nominee.scheduler.framework import resource_columns
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.deferred_resize import Fit, ResizePreemption, is_deferred_resize
+from nominee.scheduler.framework.deferred_resize import is_deferred_resize
 from nominee.scheduler.framework.events import (
     ActionType,
     ClusterEventWithHint,
@@ -41,6 +41,7 @@ from nominee.scheduler.framework.pod_requests import (
     ResourceOptions,
     pod_requests,
 )
+from nominee.scheduler.framework.resize_preemption import Fit, ResizePreemption
 from nominee.scheduler.framework.resource_columns import CPU, FIRST_SCALAR, MEMORY, name_of
 from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo

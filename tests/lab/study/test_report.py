@@ -15,7 +15,7 @@ from nominee.lab.study.results import Condition, Rate, Results, Setup, TrialResu
 from nominee.lab.study.settings import NO_CRASH, Scenario
 from nominee.lab.study.statistics import ratios, summarize
 from nominee.lab.study.tables import tables
-from nominee.scheduler.framework.deferred_resize import Fit, Tracking
+from nominee.scheduler.framework.resize_preemption import Fit, Tracking
 
 
 def trial(
