@@ -12,8 +12,8 @@ from typing import Any
 from google.protobuf.message import Message
 
 from nominee.apiserver.schema.documents import Literal
-from nominee.machinery.wire.scalars import OWN, DecodeError, json_type
 from nominee.machinery.wire.schema import Field, messages
+from nominee.machinery.wire.values.scalars import OWN, DecodeError, json_type
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 # The type that a Go type with its own UnmarshalJSON decodes first.

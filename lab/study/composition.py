@@ -25,7 +25,7 @@ from nominee.lab.study.settings import (
     Scenario,
     Sizes,
 )
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 from nominee.scheduler.framework.resize_preemption import Fit, Tracking
 
 SETS: Final = 3

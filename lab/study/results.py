@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from nominee.lab.study.plans import Plan
 from nominee.lab.study.settings import Scenario
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 from nominee.scheduler.framework.resize_preemption import Fit, Tracking
 
 T = TypeVar("T")

@@ -1,4 +1,7 @@
-"""The hooks of one attempt, called after each plugin (see `nominee.scheduler.framework.instrumentation`)."""
+"""The hooks of one attempt, called after each plugin.
+
+See `nominee.scheduler.framework.runtime.instrumentation`.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The kinds of conditions, one file each: fields, schema, parsing, description, evaluation, row of the page.
 
-Start with `base` (what a kind must have) and `table` (the list of kinds). docs/changing.md says how to
-add one.
+Start with `observing.base` (what a kind must have) and `table` (the list of kinds). docs/changing.md says
+how to add one.
 """

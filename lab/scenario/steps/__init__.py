@@ -1,5 +1,5 @@
 """The verbs of steps, one file each: fields, schema, parsing, performing, description, undoing, recording.
 
-Start with `base` (what a verb must have) and `table` (the list of verbs). docs/changing.md says how to
+Start with `acting.base` (what a verb must have) and `table` (the list of verbs). docs/changing.md says how to
 add one.
 """

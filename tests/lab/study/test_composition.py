@@ -16,7 +16,7 @@ from nominee.lab.study.composition import PODS_STEP, SETS, Round, cluster_of, co
 from nominee.lab.study.plans import Plan, PlannedPod
 from nominee.lab.study.results import TrialResult
 from nominee.lab.study.settings import CRASH_POINTS, NO_CRASH, QUICK, VICTIMS_TERMINATING, Scenario
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 from nominee.scheduler.framework.resize_preemption import Fit, Tracking
 
 _FILES = sorted((Path(composition.__file__).parent / "scenarios").glob("*.yaml"))

@@ -1,0 +1,1 @@
+"""Admission plugins that refuse users without a permission."""

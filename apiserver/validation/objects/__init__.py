@@ -1,0 +1,1 @@
+"""Validation of fields that all objects have: metadata, selectors, conditions, references."""

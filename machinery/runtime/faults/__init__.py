@@ -1,0 +1,1 @@
+"""Faults of calls and failpoints: their actions, chains and waiters."""

@@ -1,0 +1,1 @@
+"""Metrics of the scheduler: tables, durations and their timers."""
