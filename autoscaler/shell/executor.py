@@ -36,7 +36,7 @@ from nominee.autoscaler.orders import (
     WriteStatus,
 )
 from nominee.autoscaler.planning.objects.observation import Observation
-from nominee.autoscaler.shell import failpoints as points
+from nominee.autoscaler.shell import failpoints
 from nominee.autoscaler.shell.ports import Cloud, CloudError, Cluster, Counters
 from nominee.machinery.api.errors import FailpointError, StatusError, is_not_found
 from nominee.machinery.api.objects import key_of
@@ -74,38 +74,38 @@ class Executor:
         cluster, cloud = self.cluster, self.cloud
         match order:
             case Observe():
-                return await _attempt(self._observe, points.LOOP_BEFORE)
+                return await _attempt(self._observe, failpoints.LOOP_BEFORE)
             case RefreshCloudProvider(nodes):
                 return await _attempt(partial(cloud.refresh, nodes))
             case ReadNode(node):
-                hits = points.RECHECK_BEFORE, points.RECHECK_AFTER
+                hits = failpoints.RECHECK_BEFORE, failpoints.RECHECK_AFTER
                 return await _attempt(partial(cluster.read_node, node), *hits, node=node)
             case ReadCachedNode(node):
                 return next((each for each in cluster.observe().nodes if each.metadata.name == node), None)
             case CheckPodsOnNode(node, candidates):
                 return await _attempt(partial(self._pods_on_node, node, candidates))
             case IncreaseSize(group, delta):
-                hits = points.SCALE_UP_BEFORE, points.SCALE_UP_AFTER
+                hits = failpoints.SCALE_UP_BEFORE, failpoints.SCALE_UP_AFTER
                 return await _attempt(partial(cloud.increase, group, delta), *hits, group=group, delta=delta)
             case DecreaseTargetSize(group, delta):
                 return await _attempt(partial(cloud.decrease_target, group, delta))
             case DeleteNodes(group, nodes):
-                hits, names = (points.DELETE_BEFORE, points.DELETE_AFTER), ",".join(nodes)
+                hits, names = (failpoints.DELETE_BEFORE, failpoints.DELETE_AFTER), ",".join(nodes)
                 return await _attempt(
                     partial(cloud.delete_nodes, group, nodes), *hits, node=names, group=group
                 )
             case TaintToBeDeleted(node):
-                hits, now = (points.TAINT_BEFORE, points.TAINT_AFTER), self.clock.now()
+                hits, now = (failpoints.TAINT_BEFORE, failpoints.TAINT_AFTER), self.clock.now()
                 return await _attempt(partial(cluster.taint_to_be_deleted, node, now), *hits, node=node)
             case CleanToBeDeleted(node):
-                before = points.UNTAINT_BEFORE
+                before = failpoints.UNTAINT_BEFORE
                 return await _attempt(partial(cluster.clean_to_be_deleted, node), before, node=node)
             case TaintDeletionCandidate(node, since):
                 return await _attempt(partial(cluster.taint_deletion_candidate, node, since))
             case CleanDeletionCandidate(node):
                 return await _attempt(partial(cluster.clean_deletion_candidate, node))
             case EvictPod(pod, grace):
-                hits, key = (points.EVICT_BEFORE, points.EVICT_AFTER), str(key_of(pod))
+                hits, key = (failpoints.EVICT_BEFORE, failpoints.EVICT_AFTER), str(key_of(pod))
                 return await _attempt(partial(cluster.evict, pod, grace), *hits, pod=key)
             case WriteStatus(document, now):
                 return await _attempt(partial(cluster.write_status, document, now))

@@ -21,8 +21,7 @@ from nominee.kubelet.instructions import (
     SaveCheckpoint,
 )
 from nominee.kubelet.pod_sync.sync import FAILURE_RETRY_SECONDS
-from nominee.kubelet.shell import failpoints as points
-from nominee.kubelet.shell import metrics
+from nominee.kubelet.shell import failpoints, metrics
 from nominee.kubelet.shell.agent import Agent
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import ignoring, is_not_found, is_retryable
@@ -36,12 +35,12 @@ REQUESTS_MAX: Final = 16
 """Calls of the API server at once."""
 
 _BEFORE: Final[Mapping[type[RuntimeCall], Failpoint]] = {
-    instructions.CreateSandbox: points.START_BEFORE,
-    instructions.SignalContainers: points.TERMINATE_BEFORE,
+    instructions.CreateSandbox: failpoints.START_BEFORE,
+    instructions.SignalContainers: failpoints.TERMINATE_BEFORE,
 }
 _AFTER: Final[Mapping[type[RuntimeCall], Failpoint]] = {
-    instructions.StartContainers: points.START_AFTER,
-    instructions.StopContainers: points.TERMINATE_AFTER,
+    instructions.StartContainers: failpoints.START_AFTER,
+    instructions.StopContainers: failpoints.TERMINATE_AFTER,
 }
 
 
@@ -65,7 +64,7 @@ class PodWorker:
                 result = await self._perform(agent, instruction)
                 done, instruction = instruction, agent.handle(result)
                 if isinstance(done, PatchStatus) and isinstance(result, events.StatusWritten):
-                    await points.STATUS_AFTER.hit(pod=done.pod, node=name)
+                    await failpoints.STATUS_AFTER.hit(pod=done.pod, node=name)
         except Exception as error:  # noqa: BLE001  # one pod's trouble must not stop the others
             _log_failure(agent, uid, error)
             agent.env.timers.after(FAILURE_RETRY_SECONDS, lambda: agent.env.enqueue(name, uid))
@@ -110,8 +109,8 @@ class PodWorker:
         """Make a call: its change is on disk when it returns, as of a real runtime."""
         before, after = _BEFORE.get(type(call)), _AFTER.get(type(call))
         if isinstance(call, Actuate):
-            before = points.ACTUATE_BEFORE if call.first else points.ACTUATE_BETWEEN
-            after = points.ACTUATE_AFTER if call.last else None
+            before = failpoints.ACTUATE_BEFORE if call.first else failpoints.ACTUATE_BETWEEN
+            after = failpoints.ACTUATE_AFTER if call.last else None
         if before is not None:
             await before.hit(pod=_name(agent, call.uid), node=agent.name)
         old = agent.runtime.sandboxes.get(call.uid)
@@ -133,7 +132,7 @@ class PodWorker:
         Raises StatusError: a conflict may be another pod of this name, or too many writers.
         """
         await agent.checkpointer.save()
-        await points.STATUS_BEFORE.hit(pod=patch.pod, node=agent.name)
+        await failpoints.STATUS_BEFORE.hit(pod=patch.pod, node=agent.name)
         async with self.requests:
             with ignoring(is_not_found):
                 return await self.client.patch(
@@ -143,7 +142,7 @@ class PodWorker:
 
     async def _delete(self, agent: Agent, uid: str, pod: ObjectKey) -> None:
         """Remove a pod that has stopped: deletion without grace, of just this pod."""
-        await points.DELETE_BEFORE.hit(pod=pod, node=agent.name)
+        await failpoints.DELETE_BEFORE.hit(pod=pod, node=agent.name)
         async with self.requests:
             with ignoring(is_not_found):
                 await self.client.delete(kinds.POD, pod.name, pod.namespace, grace_period_seconds=0, uid=uid)

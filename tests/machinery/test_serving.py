@@ -235,7 +235,7 @@ async def test_stop_ends_it_too() -> None:
 
 def test_it_imports_no_http_until_it_runs() -> None:
     script = (
-        "import sys, machinery.process.serving;"
+        "import sys, nominee.machinery.process.serving_port.serving;"
         "assert not {'starlette', 'uvicorn', 'prometheus_client', 'grpc'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE_SECONDS)

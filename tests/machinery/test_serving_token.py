@@ -25,7 +25,8 @@ def test_it_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
 
 def test_processes_that_start_at_once_have_the_same(tmp_path: Path) -> None:
     script = (
-        "import sys; from nominee.machinery.process import serving_token; print(end='.', flush=True);"
+        "import sys; from nominee.machinery.process.serving_port import serving_token;"
+        "print(end='.', flush=True);"
         "sys.stdin.readline();"
         "print(serving_token.ensure(sys.argv[1]))"
     )

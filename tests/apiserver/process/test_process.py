@@ -15,6 +15,7 @@ from tests.apiserver.cache.test_watch_cache import pod
 from tests.apiserver.storage.test_etcd_killed import Ledger, Seen, write
 from tests.support.cluster import Cluster
 from tests.support.etcd import skip_if_etcd_loses_writes
+from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS
 
 LIMIT_SECONDS = PATIENCE_SECONDS
@@ -47,9 +48,11 @@ async def test_create_get_list_watch_bind_delete(cluster: Cluster) -> None:
         await batches.aclose()
         with pytest.raises(StatusError):
             await client.get(kinds.POD, "a", "default")
-    metrics = cluster.ask("apiserver", "/metrics").text
     labels = 'group="",resource="pods",subresource="",verb="GET",version="v1"'
-    assert f'apiserver_request_total{{code="404",{labels}}} 1.0' in metrics
+    counted = f'apiserver_request_total{{code="404",{labels}}} 1.0'  # after the answer has left
+    metrics = await eventually(
+        lambda: cluster.ask("apiserver", "/metrics").text, lambda text: counted in text
+    )
     assert f"apiserver_request_duration_seconds_count{{{labels}}} 2.0" in metrics
     assert 'apiserver_storage_objects{resource="namespaces"} 4.0' in metrics
     assert await cluster.stop("apiserver") == 0

@@ -14,22 +14,22 @@ from nominee.machinery.api import kinds
 from nominee.machinery.wire import presence
 
 SHARED = (
-    "collection",
+    "deletions/collection",
     "context",
-    "create",
-    "delete",
-    "deletion",
-    "patch",
+    "writes/create",
+    "deletions/delete",
+    "deletions/deletion",
+    "writes/patch",
     "read",
     "rules",
     "store",
-    "update",
+    "writes/update",
 )
 
 
 @pytest.mark.parametrize("module", SHARED)
 def test_a_shared_step_compares_with_no_kind(module: str) -> None:
-    text = Path(registry.__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
+    text = (Path(registry.__file__).parent / f"{module}.py").read_text(encoding="utf-8")
     names = {kind.kind.upper() for kind in RULES} | {"SERVICE", "NAMESPACE", "POD"}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Compare):
