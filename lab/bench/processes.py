@@ -24,13 +24,17 @@ class BenchError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A series of objects for one creator: `count` objects of a workload, at once or at an interval."""
+    """A series of objects for one creator: `count` objects of a workload, at once or at an interval.
+
+    `apiserver` is the name of the server that the creator asks.
+    """
 
     workload: str
     name: str
     count: int
     concurrency: int
     every_seconds: float = 0.0
+    apiserver: str = "apiserver"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class Creator:
                 *(sys.executable, "-P", "-m", "nominee.lab.bench.load.creator", "--dir", str(directory)),
                 *("--workload", series.workload, "--series", series.name, "--count", str(series.count)),
                 *("--concurrency", str(series.concurrency), "--every-seconds", str(series.every_seconds)),
+                *("--apiserver", series.apiserver),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

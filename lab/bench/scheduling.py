@@ -60,13 +60,22 @@ _ALGORITHM = "scheduler_scheduling_algorithm_duration_seconds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulingSettings:
-    """Settings of a run: a workload at a size."""
+    """Settings of a run: a workload at a size.
+
+    With several API servers the scheduler asks the first one, the creators and the watcher the last one.
+    """
 
     workload: str
     nodes: int
     init_pods: int
     pods: int
     concurrency: int
+    apiservers: int = 1
+
+    @property
+    def last_apiserver(self) -> str:
+        """The name of the server for the creators and the watcher."""
+        return "apiserver" if self.apiservers == 1 else f"apiserver-{self.apiservers - 1}"
 
 
 def run(directory: Path, settings: SchedulingSettings, up_options: Sequence[str]) -> dict[str, object]:
@@ -82,7 +91,13 @@ def run(directory: Path, settings: SchedulingSettings, up_options: Sequence[str]
     if workload.devices_per_node:
         wanted += [(CLASSES, 1), (TEMPLATES, 1), (SLICES, settings.nodes)]
     series = [
-        Series(workload=workload.name, name=name, count=count, concurrency=settings.concurrency)
+        Series(
+            workload=workload.name,
+            name=name,
+            count=count,
+            concurrency=settings.concurrency,
+            apiserver=settings.last_apiserver,
+        )
         for name, count in wanted
         if count
     ]
@@ -90,10 +105,18 @@ def run(directory: Path, settings: SchedulingSettings, up_options: Sequence[str]
         paced = workload.churn_seconds
         series.append(
             Series(
-                workload=workload.name, name=CHURN, count=CHURN_PODS_MAX, concurrency=1, every_seconds=paced
+                workload=workload.name,
+                name=CHURN,
+                count=CHURN_PODS_MAX,
+                concurrency=1,
+                every_seconds=paced,
+                apiserver=settings.last_apiserver,
             )
         )
     options = [*workload.up_options, *up_options]
+    if settings.apiservers > 1:
+        options += ["--replicas", f"apiserver={settings.apiservers}"]
+        options += ["--arg", "scheduler=--apiserver=apiserver-0"]
     if workload.scheduler_config is not None:
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / "bench-scheduler.json"
@@ -117,7 +140,9 @@ async def _measure(
         for name in DEVICES:
             if name in by_name:
                 await _create(by_name[name])
-        await group.start(lambda *, task_status: bound.run(directory, task_status=task_status))
+        await group.start(
+            lambda *, task_status: bound.run(directory, settings.last_apiserver, task_status=task_status)
+        )
         if settings.init_pods:
             await _create(by_name[INIT])
             await bound.wait_for(settings.init_pods, stalled)

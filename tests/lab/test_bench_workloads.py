@@ -113,3 +113,17 @@ def test_every_workload_runs(workload: str) -> None:
     assert (report["pods"]["unschedulable"] > 0) == (workload == "Unschedulable")
     if workload == "DelayedBinding":
         assert report["throughput"]["seconds"] > 1
+
+
+@pytest.mark.slow
+def test_several_api_servers() -> None:
+    answer = nominee(
+        *("bench", "scheduling", "--nodes", "30", "--init-pods", "10", "--pods", "60"),
+        *("--apiservers", "2", "-o", "json"),
+    )
+    assert answer.returncode == 0, answer.stderr
+    report = json.loads(answer.stdout)
+    assert report["pods"]["bound"] == 60
+    spent = report["cpuMillisecondsPerPod"]
+    assert spent["apiserver-0"] > 0  # bindings and events
+    assert spent["apiserver-1"] > 0  # creations

@@ -26,13 +26,19 @@ from nominee.pb.nominee_api.v1 import api_pb2 as api
 
 
 async def create(
-    directory: Path, workload: str, series: str, count: int, concurrency: int, every_seconds: float = 0.0
+    directory: Path,
+    workload: str,
+    series: str,
+    count: int,
+    concurrency: int,
+    every_seconds: float = 0.0,
+    apiserver: str = "apiserver",
 ) -> dict[str, float]:
     """Create `count` objects with at most `concurrency` requests in flight.
 
     Returns the count and the seconds taken. With `every_seconds` requests start at that interval.
     """
-    run_file = await wait_for_run_file(directory, "apiserver", limit_seconds=10.0)
+    run_file = await wait_for_run_file(directory, apiserver, limit_seconds=10.0)
     kind, make = WORKLOADS[workload].maker(series)
     clock = SystemClock()
     remaining = iter(range(count))
@@ -77,6 +83,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--concurrency", type=int, required=True)
     parser.add_argument("--every-seconds", type=float, default=0.0)
+    parser.add_argument("--apiserver", default="apiserver", help="the name of the API server")
     options = parser.parse_args()
     print("warm", flush=True)
     if not sys.stdin.readline():  # the parent process is gone
@@ -89,6 +96,7 @@ def main() -> None:
         options.count,
         options.concurrency,
         options.every_seconds,
+        options.apiserver,
         backend_options={"use_uvloop": True},
     )
     print(json.dumps(result), flush=True)

@@ -28,11 +28,11 @@ class BoundPods:
         self.times: list[float] = []
         self._changed = anyio.Event()
 
-    async def run(self, directory: Path, *, task_status: Any) -> None:
+    async def run(self, directory: Path, apiserver: str, *, task_status: Any) -> None:
         """Watch until cancelled; report as started when the watch is established."""
-        async with await connect(directory, limit_seconds=10.0) as client:
+        async with await connect(directory, apiserver, limit_seconds=10.0) as client:
             since = (await client.list(POD, limit=1)).resource_version
-        run_file = await wait_for_run_file(directory, "apiserver", limit_seconds=10.0)
+        run_file = await wait_for_run_file(directory, apiserver, limit_seconds=10.0)
         request = api.WatchRequest(
             target=api.Target(version="v1", resource="pods"),
             field_selector="spec.nodeName!=",

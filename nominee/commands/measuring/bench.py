@@ -45,6 +45,13 @@ def bench() -> None:
 @click.option(
     "--concurrency", type=_count, default=30, show_default=True, help="Concurrent requests that create pods."
 )
+@click.option(
+    "--apiservers",
+    type=click.IntRange(1, 3),
+    default=1,
+    show_default=True,
+    help="API servers: the scheduler asks the first, creators and watcher ask the last.",
+)
 @version_options
 @click.option("--arg", "arguments", multiple=True, metavar="COMPONENT=--option=value")
 @click.option("--insecure", is_flag=True, help="No TLS and authentication, as `nominee up --insecure`.")
@@ -61,6 +68,7 @@ def scheduling(
     init_pods: int | None,
     pods: int | None,
     concurrency: int,
+    apiservers: int,
     emulated_version: tuple[str, ...],
     feature_gates: tuple[str, ...],
     arguments: tuple[str, ...],
@@ -86,6 +94,7 @@ def scheduling(
         init_pods=chosen.init_pods if init_pods is None else init_pods,
         pods=chosen.pods if pods is None else pods,
         concurrency=concurrency,
+        apiservers=apiservers,
     )
     complaint = chosen.too_many(settings.nodes, settings.init_pods, settings.pods)
     if complaint:
