@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import EnumType, IntEnum
+from typing import NoReturn
 
 
-class Code(IntEnum):
+class _CodeType(EnumType):
+    def __getattr__(cls, name: str) -> NoReturn:
+        raise AttributeError(f"there is no Code.{name}; the codes are {', '.join(cls.__members__)}")
+
+
+class Code(IntEnum, metaclass=_CodeType):
     """Outcome of a plugin; numbers and names are upstream's."""
 
     Success = 0
@@ -16,6 +23,12 @@ class Code(IntEnum):
     Wait = 4
     Skip = 5
     Pending = 6
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        raise ValueError(
+            f"{value!r} is no Code; write one of {', '.join(f'Code.{each.name}' for each in cls)}"
+        )
 
 
 REJECTIONS = frozenset({Code.Unschedulable, Code.UnschedulableAndUnresolvable, Code.Pending})
@@ -33,14 +46,33 @@ def error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if isinstance(error, _BUGS) or not text else text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Status:
-    """The result of a plugin: code, reasons, the plugin that returned it, the error if it is one."""
+    """The result of a plugin: code, reasons, the plugin that returned it, the error if it is one.
+
+    A single reason may be given as a string, several in any iterable.
+
+    Raises:
+        ValueError, TypeError: the code is none of `Code`, or a reason is not a string.
+    """
 
     code: Code
     reasons: tuple[str, ...] = ()
     plugin: str = ""
     error: BaseException | None = field(default=None, compare=False)
+
+    def __init__(
+        self,
+        code: Code,
+        reasons: str | Iterable[str] = (),
+        plugin: str = "",
+        error: BaseException | None = None,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "code", code if type(code) is Code else Code(code))
+        put(self, "reasons", reasons if type(reasons) is tuple else _reasons(reasons))
+        put(self, "plugin", plugin)
+        put(self, "error", error)
 
     @staticmethod
     def as_error(error: BaseException, plugin: str = "") -> Status:
@@ -76,3 +108,11 @@ class Status:
 def is_success(status: Status | None) -> bool:
     """Return whether the status is a success; None is one."""
     return status is None or status.code is Code.Success
+
+
+def _reasons(given: str | Iterable[str]) -> tuple[str, ...]:
+    reasons = (given,) if isinstance(given, str) else tuple(given)
+    wrong = [each for each in reasons if not isinstance(each, str)]
+    if wrong:
+        raise TypeError(f"the reason {wrong[0]!r} of a Status is not a string")
+    return reasons
