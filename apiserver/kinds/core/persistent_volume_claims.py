@@ -12,6 +12,7 @@ from nominee.apiserver.validation import claims, field, metadata, names, quantit
 from nominee.apiserver.validation import metadata as metadata_rules
 from nominee.apiserver.validation.equality import same
 from nominee.apiserver.validation.pods import warnings as pod_warnings
+from nominee.apiserver.validation.spec_diff import diff
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
@@ -82,11 +83,12 @@ def _same_data_source(spec: core.PersistentVolumeClaimSpec) -> None:
 
 def _validate_change(new: core.PersistentVolumeClaim, old: core.PersistentVolumeClaim) -> Iterator[Cause]:
     """A claim may be bound (volumeName set), given its class, and when bound be expanded."""
-    spec, before = core.PersistentVolumeClaimSpec(), old.spec
+    spec, before = core.PersistentVolumeClaimSpec(), core.PersistentVolumeClaimSpec()
     spec.CopyFrom(new.spec)
+    before.CopyFrom(old.spec)
     bound = new.status.phase == "Bound"
     if not before.volumeName:
-        spec.volumeName = before.volumeName
+        before.volumeName = spec.volumeName
     yield from _class_change(spec, new, old)
     if bound and "storage" in before.resources.requests and spec.resources.requests:
         spec.resources.requests["storage"].CopyFrom(before.resources.requests["storage"])
@@ -95,7 +97,7 @@ def _validate_change(new: core.PersistentVolumeClaim, old: core.PersistentVolume
         if before.HasField("volumeAttributesClassName"):
             spec.volumeAttributesClassName = before.volumeAttributesClassName
     if not same(spec, before):
-        yield field.forbidden("spec", _CLAIM_IMMUTABLE)
+        yield field.forbidden("spec", f"{_CLAIM_IMMUTABLE}\n{diff(before, spec)}")
     asked, had = _storage(new.spec.resources.requests), _storage(before.resources.requests)
     # An expansion that failed may be taken back, but not below what there is.
     if asked < had and asked <= _storage(old.status.capacity):

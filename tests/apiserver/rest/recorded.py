@@ -8,7 +8,6 @@ import re
 from typing import Any
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
-_DIFF = re.compile(r"\n@@[^\n]*(\n[ +@-][^\n]*)*\n?")
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _VERSION = re.compile(r'((?:ResourceVersion: |\\"resourceVersion\\":\\"))\d+')
 _UNSTABLE = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
@@ -51,11 +50,6 @@ def comparable(document: dict[str, Any]) -> dict[str, Any]:
         metadata["deletionTimestamp"] = "<set>"
     text = json.dumps(made)
     return dict(json.loads(_TIME.sub("<now>", text)))
-
-
-def without_diff(text: str) -> str:
-    """Return a text without upstream's diffs of its internal structures."""
-    return _DIFF.sub("", text)
 
 
 def masked(text: str) -> str:
