@@ -6,7 +6,8 @@ Errors that show an internal structure show these. Source: kubernetes 1.36, pkg/
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+
+from nominee.machinery.wire.scalars import Json
 
 _CORE = "k8s.io.api.core.v1."
 
@@ -50,7 +51,7 @@ NOT_POINTERS = frozenset({(_CORE + "ServiceAccountTokenProjection", "expirationS
 """(message, field): a pointer in the API's type only."""
 
 
-def in_order(message: str, fields: dict[str, Any], empty_security_context: Any) -> dict[str, Any]:
+def in_order(message: str, fields: dict[str, Json], empty_security_context: Json) -> dict[str, Json]:
     """Return the fields of a message, by their Go names, as its internal type has them.
 
     `empty_security_context` is shown for a pod that has none: conversion always sets one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 from google.protobuf.message import Message
@@ -13,8 +14,10 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.wire.schema import messages
 from tests.apiserver.rest.asgi import in_memory
 
+_M = TypeVar("_M", bound=Message)
 
-def _changed(message: Message, change: Callable[[Message], None]) -> str:
+
+def _changed(message: _M, change: Callable[[_M], None]) -> str:
     changed = type(message)()
     changed.CopyFrom(message)
     change(changed)
