@@ -12,11 +12,11 @@ import click
 from nominee.autoscaler import options as flags
 from nominee.autoscaler.cloud.node_groups import NodeGroupError, load
 from nominee.autoscaler.options import Compat, Options
-from nominee.autoscaler.planning import expander
+from nominee.autoscaler.planning.scale_up import expander
 from nominee.autoscaler.shell.process import run_autoscaler, run_with_cloud
 from nominee.autoscaler.shell.provider import CloudConfig
 from nominee.machinery.process.component import Process, component_command
-from nominee.machinery.wire.scalars import format_duration
+from nominee.machinery.wire.values.scalars import format_duration
 
 
 def _shown(name: str, value: object) -> str:

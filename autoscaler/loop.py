@@ -9,22 +9,24 @@ from __future__ import annotations
 from nominee.autoscaler.orders import LoopError, Orders, RecordEvents
 from nominee.autoscaler.result import LoopResult
 from nominee.autoscaler.state import AutoscalerState
-from nominee.autoscaler.steps.act_on_empty_cluster import act_on_empty_cluster
-from nominee.autoscaler.steps.add_upcoming_nodes import add_upcoming_nodes
-from nominee.autoscaler.steps.check_cluster_health import is_healthy
-from nominee.autoscaler.steps.clean_up_if_required import clean_up_if_required
-from nominee.autoscaler.steps.delete_created_nodes_with_errors import delete_created_nodes_with_errors
-from nominee.autoscaler.steps.find_unneeded import find_unneeded
-from nominee.autoscaler.steps.fix_node_group_size import fix_node_group_size
-from nominee.autoscaler.steps.initialize_cluster_snapshot import initialize_cluster_snapshot
-from nominee.autoscaler.steps.process_pod_list import process_pod_list
-from nominee.autoscaler.steps.refresh import refresh
-from nominee.autoscaler.steps.remove_old_unregistered_nodes import remove_old_unregistered_nodes
-from nominee.autoscaler.steps.revert_timed_out_scale_ups import revert_timed_out_scale_ups
-from nominee.autoscaler.steps.scale_down import scale_down
-from nominee.autoscaler.steps.scale_up import scale_up
-from nominee.autoscaler.steps.scale_up_to_node_group_min_size import scale_up_to_node_group_min_size
-from nominee.autoscaler.steps.update_soft_deletion_taints import update_soft_deletion_taints
+from nominee.autoscaler.steps.cluster.act_on_empty_cluster import act_on_empty_cluster
+from nominee.autoscaler.steps.cluster.add_upcoming_nodes import add_upcoming_nodes
+from nominee.autoscaler.steps.cluster.check_cluster_health import is_healthy
+from nominee.autoscaler.steps.cluster.clean_up_if_required import clean_up_if_required
+from nominee.autoscaler.steps.cluster.initialize_cluster_snapshot import initialize_cluster_snapshot
+from nominee.autoscaler.steps.cluster.process_pod_list import process_pod_list
+from nominee.autoscaler.steps.cluster.refresh import refresh
+from nominee.autoscaler.steps.node_groups.delete_created_nodes_with_errors import (
+    delete_created_nodes_with_errors,
+)
+from nominee.autoscaler.steps.node_groups.fix_node_group_size import fix_node_group_size
+from nominee.autoscaler.steps.node_groups.remove_old_unregistered_nodes import remove_old_unregistered_nodes
+from nominee.autoscaler.steps.node_groups.revert_timed_out_scale_ups import revert_timed_out_scale_ups
+from nominee.autoscaler.steps.scaling.find_unneeded import find_unneeded
+from nominee.autoscaler.steps.scaling.scale_down import scale_down
+from nominee.autoscaler.steps.scaling.scale_up import scale_up
+from nominee.autoscaler.steps.scaling.scale_up_to_node_group_min_size import scale_up_to_node_group_min_size
+from nominee.autoscaler.steps.scaling.update_soft_deletion_taints import update_soft_deletion_taints
 from nominee.autoscaler.steps.write_status import write_status
 from nominee.machinery.runtime.clock import Moment
 

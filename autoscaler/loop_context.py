@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nominee.autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
-from nominee.autoscaler.planning.observation import Observation
-from nominee.autoscaler.planning.pods import PodsBySchedulability
-from nominee.autoscaler.planning.snapshot import ClusterSnapshot
-from nominee.autoscaler.planning.template_node import TemplateNode
+from nominee.autoscaler.planning.objects.observation import Observation
+from nominee.autoscaler.planning.objects.pods import PodsBySchedulability
+from nominee.autoscaler.planning.scale_down.node_deletion_tracker import NodeDeletionTracker
+from nominee.autoscaler.planning.snapshot.cluster_snapshot import ClusterSnapshot
+from nominee.autoscaler.planning.snapshot.template_node import TemplateNode
 from nominee.autoscaler.result import LoopResult
 from nominee.machinery.api.pb import core
 

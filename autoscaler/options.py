@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from nominee.machinery.features.gates import Version
-from nominee.machinery.wire.scalars import parse_seconds
+from nominee.machinery.wire.values.scalars import parse_seconds
 
 GIB = 1024**3
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from nominee.autoscaler.planning.events import Event
-from nominee.autoscaler.planning.observation import CloudView, Observation
+from nominee.autoscaler.planning.objects.events import Event
+from nominee.autoscaler.planning.objects.observation import CloudView, Observation
 from nominee.machinery.api.pb import core
 
 R = TypeVar("R")

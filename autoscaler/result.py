@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from nominee.autoscaler.orders import ErrorType
-from nominee.autoscaler.planning.events import Events
-from nominee.autoscaler.planning.scale_up import ScaleUpPlan, ScaleUpResult
+from nominee.autoscaler.planning.objects.events import Events
+from nominee.autoscaler.planning.scale_up.plan import ScaleUpPlan, ScaleUpResult
 from nominee.machinery.runtime.clock import Clock, Moment
 
 

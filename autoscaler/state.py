@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 
 from nominee.autoscaler.options import Options
-from nominee.autoscaler.planning.cluster_state import ClusterStateRegistry
-from nominee.autoscaler.planning.cooldowns import Cooldowns
-from nominee.autoscaler.planning.dynamic_resources import DynamicResources, Listers
-from nominee.autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
-from nominee.autoscaler.planning.nominations import Nominations
-from nominee.autoscaler.planning.observation import CloudView
-from nominee.autoscaler.planning.scale_down import ScaleDownPlanner
-from nominee.autoscaler.planning.scheduling_hints import SchedulingHints
-from nominee.autoscaler.planning.status import StatusBuilder
-from nominee.autoscaler.planning.templates import TemplateNodeProvider
+from nominee.autoscaler.planning.node_groups.cluster_state import ClusterStateRegistry
+from nominee.autoscaler.planning.node_groups.status import StatusBuilder
+from nominee.autoscaler.planning.objects.nominations import Nominations
+from nominee.autoscaler.planning.objects.observation import CloudView
+from nominee.autoscaler.planning.scale_down.cooldowns import Cooldowns
+from nominee.autoscaler.planning.scale_down.node_deletion_tracker import NodeDeletionTracker
+from nominee.autoscaler.planning.scale_down.planner import ScaleDownPlanner
+from nominee.autoscaler.planning.snapshot.dynamic_resources import DynamicResources, Listers
+from nominee.autoscaler.planning.snapshot.scheduling_hints import SchedulingHints
+from nominee.autoscaler.planning.snapshot.templates import TemplateNodeProvider
 from nominee.machinery.features.gates import Gates
 from nominee.machinery.runtime.clock import Clock
 from nominee.scheduler.framework.types import PodInfo

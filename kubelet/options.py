@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
-from nominee.machinery.wire.scalars import parse_seconds
+from nominee.machinery.wire.values.scalars import parse_seconds
 
 ANNOTATION = "nominee.dev/"
 """Pods may override a delay: `nominee.dev/start-delay: 5s`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
-from nominee.machinery.wire.scalars import parse_seconds
+from nominee.machinery.wire.values.scalars import parse_seconds
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Code, Handle, PreBindPlugin, Status
 from nominee.scheduler.framework.types import PodInfo

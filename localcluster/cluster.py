@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from nominee.localcluster.supervisor.client import NotRunningError, RefusedError, call
+from nominee.localcluster.supervisor.commands.client import NotRunningError, RefusedError, call
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory
-from nominee.machinery.process.serving_client import HttpAnswer, HttpError, ServingPort, request
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.process.serving_port.serving_client import HttpAnswer, HttpError, ServingPort, request
+from nominee.machinery.wire.values.scalars import Json
 
 COMMAND_SECONDS_MAX: Final = 60.0
 """How long the supervisor may take for a command: a component is ready, or stopped, when it answers."""
@@ -39,7 +39,7 @@ class FailpointState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessState:
-    """A process of the cluster; `state` is the supervisor's (`localcluster/supervisor/states.py`)."""
+    """A process of the cluster; `state` is the supervisor's (`localcluster/supervisor/model/states.py`)."""
 
     name: str
     component: str

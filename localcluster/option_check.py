@@ -11,11 +11,11 @@ from pathlib import Path
 
 from nominee.localcluster import declared_failpoints as declared
 from nominee.localcluster.components import BY_NAME
-from nominee.localcluster.options import OptionError
 from nominee.localcluster.plan import ClusterPlan, UpOptions
 from nominee.localcluster.supervisor.clock import monotonic, wait_until
+from nominee.localcluster.supervisor.model.spec import ProcessSpec
 from nominee.localcluster.supervisor.one_shot import CHECK_OPTION, CHECK_SECONDS_MAX, OneShot, Outcome
-from nominee.localcluster.supervisor.spec import ProcessSpec
+from nominee.localcluster.up_options.options import OptionError
 
 
 class RejectedError(ValueError):

@@ -11,11 +11,11 @@ from pathlib import Path
 from nominee.localcluster import version_skew
 from nominee.localcluster.components import BY_NAME, Component
 from nominee.localcluster.credentials.pki import Pki
-from nominee.localcluster.options import ALL, OptionError, merge_gates, setting
 from nominee.localcluster.supervisor.clock import SECONDS_MAX
-from nominee.localcluster.supervisor.core import Policy
-from nominee.localcluster.supervisor.node_ranges import of_kubelet
-from nominee.localcluster.supervisor.spec import ClusterSpec, ProcessSpec
+from nominee.localcluster.supervisor.model.core import Policy
+from nominee.localcluster.supervisor.model.node_ranges import of_kubelet
+from nominee.localcluster.supervisor.model.spec import ClusterSpec, ProcessSpec
+from nominee.localcluster.up_options.options import ALL, OptionError, merge_gates, setting
 from nominee.machinery.client.etcd_endpoints import endpoints
 from nominee.machinery.features import gates as versions
 

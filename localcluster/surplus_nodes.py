@@ -15,8 +15,8 @@ from pathlib import Path
 import anyio
 
 from nominee.localcluster.supervisor.directory import StateDirectory
-from nominee.localcluster.supervisor.node_ranges import NodeRange
-from nominee.localcluster.supervisor.spec import ClusterSpec
+from nominee.localcluster.supervisor.model.node_ranges import NodeRange
+from nominee.localcluster.supervisor.model.spec import ClusterSpec
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.client import api_client as client_module

@@ -68,8 +68,8 @@ def main(
 ) -> None:
     """Run the scheduler until it is stopped."""
     # Imported once the options are read: `--help` and a wrong option need neither numpy nor the plugins.
-    from nominee.scheduler.framework.deferred_resize import Fit, Flavour, ResizePreemption, Tracking
-    from nominee.scheduler.shell.run import SchedulerOptions, read_settings, run_scheduler
+    from nominee.scheduler.framework.api.deferred_resize import Fit, Flavour, ResizePreemption, Tracking
+    from nominee.scheduler.shell.process.run import SchedulerOptions, read_settings, run_scheduler
 
     resizes = ResizePreemption(
         Flavour(resize_preemption_flavour), Tracking(resize_preemption_tracking), Fit(resize_fit)

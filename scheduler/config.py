@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from nominee.machinery.wire.manifests import load_documents
-from nominee.machinery.wire.scalars import DecodeError
+from nominee.machinery.wire.files.manifests import load_documents
+from nominee.machinery.wire.values.scalars import DecodeError
 from nominee.scheduler.config_fields import Fields
 from nominee.scheduler.config_profiles import ProfileConfig, default_profile, read_profile
-from nominee.scheduler.framework.profile import DEFAULT_SCHEDULER_NAME
+from nominee.scheduler.framework.runtime.profile import DEFAULT_SCHEDULER_NAME
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"

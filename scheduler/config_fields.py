@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nominee.machinery.api import names
-from nominee.machinery.wire.scalars import json_type, parse_seconds
+from nominee.machinery.wire.values.scalars import json_type, parse_seconds
 
 
 class Fields:

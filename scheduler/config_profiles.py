@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from nominee.scheduler.config_fields import Fields
 from nominee.scheduler.framework.interface import Plugin
-from nominee.scheduler.framework.profile import (
+from nominee.scheduler.framework.runtime.profile import (
     DEFAULT_SCHEDULER_NAME,
     PLUGIN_BASES,
     Enabled,

@@ -13,9 +13,9 @@ from google.protobuf.message import Message
 
 from nominee.machinery.api.pb import core
 from nominee.scheduler.attempts.resize import QueueCalls, Resizes
-from nominee.scheduler.framework.cache import Cache, CacheError
-from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
-from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
+from nominee.scheduler.framework.api.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.framework.cluster.cache import Cache, CacheError
+from nominee.scheduler.framework.cluster.scheduling_groups import SchedulingGroups
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.object_changes import node_changes, pod_changes
 from nominee.scheduler.queue.queue_events import UNSCHEDULED_ADD

@@ -11,7 +11,7 @@ from typing import Final
 
 from nominee.machinery.api.pb import core, resource
 from nominee.machinery.resources.quantity import Quantity
-from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.framework.api.events import ActionType, ClusterEvent, EventResource
 from nominee.scheduler.framework.pod_requests import ResourceOptions, pod_requests
 from nominee.scheduler.framework.types import DEFAULT_OPTIONS
 

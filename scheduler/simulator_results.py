@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from nominee.scheduler.framework.api.status import is_success
 from nominee.scheduler.framework.interface import Status
-from nominee.scheduler.framework.status import is_success
 
 PREFIX: Final = "kube-scheduler-simulator.sigs.k8s.io/"
 HISTORY: Final = f"{PREFIX}result-history"

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from nominee.machinery.runtime import failpoints, runtime
-from nominee.machinery.runtime.call_faults import FAULTS, Faults
-from nominee.machinery.runtime.failpoint_registry import Point, PointState, Registry
+from nominee.machinery.runtime.faults.call_faults import FAULTS, Faults
+from nominee.machinery.runtime.faults.failpoint_registry import Point, PointState, Registry
 
 
 class ProcessPoints(Registry):

@@ -16,7 +16,7 @@ import click
 
 from nominee.machinery.client.api_client import Client, connect
 from nominee.machinery.process import component, run_files
-from nominee.machinery.runtime.call_faults import FAULTS
+from nominee.machinery.runtime.faults.call_faults import FAULTS
 from nominee.machinery.runtime.runtime import RUNTIME
 from nominee.simulation import interrupts, logs, per_process
 from nominee.simulation.clock import SimulatedClock

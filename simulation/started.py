@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from nominee.machinery.process.component import Process
-from nominee.machinery.runtime.call_faults import Faults
+from nominee.machinery.runtime.faults.call_faults import Faults
 from nominee.simulation import asgi
 from nominee.simulation.clock import SimulatedClock
 from nominee.simulation.owner import Owner, OwnerState

@@ -2,5 +2,5 @@
 
 Start reading at `access.py`, which the request chain calls; `authentication.py`, `rbac/` and `node/`
 decide. The user and the request's attributes are in `apiserver/objects/user.py` and
-`apiserver/objects/attributes.py`. What a node may do with objects is in admission/node_restriction.py.
+`apiserver/objects/attributes.py`. What a node may do with objects is in admission/permissions/node_restriction.py.
 """

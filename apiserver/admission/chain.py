@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from nominee.apiserver.admission.certificates import CertificateSubjectRestriction
-from nominee.apiserver.admission.claim_resize import PersistentVolumeClaimResize
 from nominee.apiserver.admission.default_ingress_class import DefaultIngressClass
-from nominee.apiserver.admission.default_storage_class import DefaultStorageClass
-from nominee.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
-from nominee.apiserver.admission.device_admin_access import DeviceAdminAccess
 from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Operation, Plugin
 from nominee.apiserver.admission.limit_ranger import LimitRanger
 from nominee.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
-from nominee.apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
-from nominee.apiserver.admission.pod_resize_validator import PodResizeValidator
-from nominee.apiserver.admission.pod_topology_labels import PodTopologyLabels
-from nominee.apiserver.admission.priority import Priority
+from nominee.apiserver.admission.permissions.certificates import CertificateSubjectRestriction
+from nominee.apiserver.admission.permissions.device_admin_access import DeviceAdminAccess
+from nominee.apiserver.admission.pods.default_toleration_seconds import DefaultTolerationSeconds
+from nominee.apiserver.admission.pods.node_declared_feature_validator import NodeDeclaredFeatureValidator
+from nominee.apiserver.admission.pods.pod_resize_validator import PodResizeValidator
+from nominee.apiserver.admission.pods.pod_topology_labels import PodTopologyLabels
+from nominee.apiserver.admission.pods.priority import Priority
+from nominee.apiserver.admission.pods.runtime_class import RuntimeClassAdmission
 from nominee.apiserver.admission.resource_quota import ResourceQuota
-from nominee.apiserver.admission.runtime_class import RuntimeClassAdmission
-from nominee.apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from nominee.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
+from nominee.apiserver.admission.volumes.claim_resize import PersistentVolumeClaimResize
+from nominee.apiserver.admission.volumes.default_storage_class import DefaultStorageClass
+from nominee.apiserver.admission.volumes.storage_object_in_use_protection import StorageObjectInUseProtection
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.features.gates import Gates
 

@@ -32,8 +32,8 @@ from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.features.gates import Version
 from nominee.machinery.runtime import logs
-from nominee.machinery.runtime.backoff import ExponentialBackoff, Retries
 from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.runtime.queues.backoff import ExponentialBackoff, Retries
 from nominee.machinery.wire import envelope
 
 ROOT = "/registry/"

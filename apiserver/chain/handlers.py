@@ -27,7 +27,7 @@ from nominee.apiserver.objects.requests import (
     Update,
     Watch,
 )
-from nominee.apiserver.registry.collection import is_deletable
+from nominee.apiserver.registry.deletions.collection import is_deletable
 from nominee.apiserver.registry.token_requests import TOKEN_REQUEST
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind, Kind

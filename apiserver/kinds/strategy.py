@@ -13,8 +13,9 @@ from typing import ClassVar, Generic, TypeVar
 from google.protobuf.message import Message
 
 from nominee.apiserver.objects.user import ADMIN, User
-from nominee.apiserver.validation import metadata, names
+from nominee.apiserver.validation import names
 from nominee.apiserver.validation.equality import same
+from nominee.apiserver.validation.objects import metadata
 from nominee.machinery.api.errors import Cause, StatusError
 from nominee.machinery.api.kinds import AnyKind, Kind
 from nominee.machinery.api.objects import metadata_of

@@ -27,8 +27,6 @@ from nominee.apiserver.kinds.core import (
     limit_ranges,
     namespaces,
     nodes,
-    persistent_volume_claims,
-    persistent_volumes,
     pod_templates,
     pods,
     replication_controllers,
@@ -37,6 +35,7 @@ from nominee.apiserver.kinds.core import (
     service_accounts,
     services,
 )
+from nominee.apiserver.kinds.core.volumes import persistent_volume_claims, persistent_volumes
 from nominee.apiserver.kinds.discovery import endpoint_slices
 from nominee.apiserver.kinds.events import events as new_events
 from nominee.apiserver.kinds.flowcontrol import flow_schemas, priority_level_configurations

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
-from nominee.apiserver.managed_fields import field_set
-from nominee.apiserver.managed_fields.field_set import FieldSet
-from nominee.apiserver.managed_fields.merge_engine import Manager, Owned, Owners
-from nominee.apiserver.managed_fields.paths import BadElement
-from nominee.apiserver.managed_fields.pruning import reconcile_atomic
-from nominee.apiserver.managed_fields.schema import of_message
+from nominee.apiserver.managed_fields.fields import field_set
+from nominee.apiserver.managed_fields.fields.field_set import FieldSet
+from nominee.apiserver.managed_fields.fields.paths import BadElement
+from nominee.apiserver.managed_fields.fields.schema import of_message
+from nominee.apiserver.managed_fields.merge.merge_engine import Manager, Owned, Owners
+from nominee.apiserver.managed_fields.merge.pruning import reconcile_atomic
 from nominee.apiserver.validation.field import quoted
 from nominee.machinery.api.pb import meta
 

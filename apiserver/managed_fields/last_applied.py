@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from nominee.apiserver.managed_fields import paths
-from nominee.apiserver.managed_fields.comparing import compare
-from nominee.apiserver.managed_fields.field_set import EMPTY, FieldSet
-from nominee.apiserver.managed_fields.schema import Type
-from nominee.apiserver.managed_fields.typed import TypedError, field_set, validate
-from nominee.apiserver.validation.metadata import ANNOTATIONS_BYTES_MAX
+from nominee.apiserver.managed_fields.fields import paths
+from nominee.apiserver.managed_fields.fields.field_set import EMPTY, FieldSet
+from nominee.apiserver.managed_fields.fields.schema import Type
+from nominee.apiserver.managed_fields.fields.typed import TypedError, field_set, validate
+from nominee.apiserver.managed_fields.merge.comparing import compare
+from nominee.apiserver.validation.objects.metadata import ANNOTATIONS_BYTES_MAX
 
 ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -17,11 +17,11 @@ from google.protobuf.message import Message
 
 from nominee.apiserver.managed_fields import entries, last_applied, resets
 from nominee.apiserver.managed_fields.entries import APPLY, UPDATE, BadEntries, Managed
-from nominee.apiserver.managed_fields.field_set import EMPTY, FieldSet
-from nominee.apiserver.managed_fields.merge_engine import Conflicts, Engine, Manager, Owned, Owners
-from nominee.apiserver.managed_fields.paths import field
-from nominee.apiserver.managed_fields.schema import Type, of_message
-from nominee.apiserver.managed_fields.typed import TypedError, validate
+from nominee.apiserver.managed_fields.fields.field_set import EMPTY, FieldSet
+from nominee.apiserver.managed_fields.fields.paths import field
+from nominee.apiserver.managed_fields.fields.schema import Type, of_message
+from nominee.apiserver.managed_fields.fields.typed import TypedError, validate
+from nominee.apiserver.managed_fields.merge.merge_engine import Conflicts, Engine, Manager, Owned, Owners
 from nominee.apiserver.schema.go_errors import conversion_problem
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause, StatusError, bad_request
@@ -193,7 +193,7 @@ def _applied(
 
 def conflict(found: list[tuple[Manager, tuple[str, ...]]]) -> StatusError:
     """Return the 409 for fields that other managers own."""
-    from nominee.apiserver.managed_fields.paths import shown_path
+    from nominee.apiserver.managed_fields.fields.paths import shown_path
 
     causes = [
         Cause("FieldManagerConflict", f"conflict with {entries.describe_manager(owner)}", shown_path(path))

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from nominee.apiserver.managed_fields.field_set import FieldSet
-from nominee.apiserver.managed_fields.merge_engine import Keep
-from nominee.apiserver.managed_fields.paths import field
+from nominee.apiserver.managed_fields.fields.field_set import FieldSet
+from nominee.apiserver.managed_fields.fields.paths import field
+from nominee.apiserver.managed_fields.merge.merge_engine import Keep
 
 
 @cache

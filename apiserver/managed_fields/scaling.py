@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from nominee.apiserver.managed_fields import entries, manager
 from nominee.apiserver.managed_fields.entries import BadEntries, Managed
-from nominee.apiserver.managed_fields.field_set import FieldSet
+from nominee.apiserver.managed_fields.fields.field_set import FieldSet
+from nominee.apiserver.managed_fields.fields.paths import Path, field
 from nominee.apiserver.managed_fields.manager import Endpoint, Who
-from nominee.apiserver.managed_fields.merge_engine import Owned
-from nominee.apiserver.managed_fields.paths import Path, field
+from nominee.apiserver.managed_fields.merge.merge_engine import Owned
 from nominee.machinery.api.kinds import Kind
 
 _REPLICAS: Final[Path] = (field("spec"), field("replicas"))

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from nominee.apiserver.printing.cells import age
 from nominee.machinery.api.objects import metadata_of
-from nominee.machinery.wire.scalars import format_time
+from nominee.machinery.wire.values.scalars import format_time
 
 Cell = str | int | bool
 Cells = Sequence[Cell]

@@ -14,9 +14,9 @@ from nominee.apiserver.access.node.graph import Graph
 from nominee.apiserver.access.options import AccessOptions
 from nominee.apiserver.access.rbac.authorizer import RBAC
 from nominee.apiserver.access.service_accounts import ServiceAccountTokens, parse_key
-from nominee.apiserver.admission.certificates import CertificateApproval, CertificateSigning
-from nominee.apiserver.admission.escalation import Escalation
-from nominee.apiserver.admission.node_restriction import NodeRestriction
+from nominee.apiserver.admission.permissions.certificates import CertificateApproval, CertificateSigning
+from nominee.apiserver.admission.permissions.escalation import Escalation
+from nominee.apiserver.admission.permissions.node_restriction import NodeRestriction
 from nominee.machinery.process.component import BadConfiguration
 from nominee.machinery.runtime import logs
 

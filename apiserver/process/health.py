@@ -15,7 +15,7 @@ from nominee.apiserver.process.bootstrap import AUTHENTICATION, NAMESPACES
 from nominee.apiserver.process.own_service import NAME, NAMESPACE
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.process.health import Health
+from nominee.machinery.process.serving_port.health import Health
 from nominee.machinery.scheduling.priority import SYSTEM_CLASSES
 
 Check = Callable[[], None]

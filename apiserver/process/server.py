@@ -25,7 +25,7 @@ from nominee.apiserver.process.access_setup import ServingCertificate
 from nominee.apiserver.process.compaction import compact_regularly
 from nominee.apiserver.storage.etcd_storage import EtcdStorage
 from nominee.machinery.api import errors
-from nominee.machinery.client import transport
+from nominee.machinery.client.calls import transport
 from nominee.machinery.client.etcd_channel import EtcdTls, connect
 from nominee.machinery.client.grpc_options import SERVER_OPTIONS
 from nominee.machinery.features.gates import Version

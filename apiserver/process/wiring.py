@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from nominee.apiserver.access.rbac import aggregation
 from nominee.apiserver.access.rbac import bootstrap as rbac_bootstrap
-from nominee.apiserver.admission import claim_status_authorization
-from nominee.apiserver.admission.service_account import ServiceAccount
+from nominee.apiserver.admission.permissions import claim_status_authorization
+from nominee.apiserver.admission.pods.service_account import ServiceAccount
 from nominee.apiserver.cache.reads import Reads
 from nominee.apiserver.cache.watch_cache import WatchCache
-from nominee.apiserver.fronts.rest.kubelets import Kubelets
+from nominee.apiserver.fronts.rest.nodes.kubelets import Kubelets
 from nominee.apiserver.kinds.table import fields_of
 from nominee.apiserver.process import access_setup, freed_memory, own_service
 from nominee.apiserver.process.bootstrap import bootstrap
@@ -22,8 +22,8 @@ from nominee.apiserver.registry.registry import Registry
 from nominee.apiserver.registry.services import default_range
 from nominee.apiserver.storage.etcd_storage import EtcdStorage
 from nominee.machinery.process.component import Process
-from nominee.machinery.process.health import Health
-from nominee.machinery.process.http_guard import same_machine
+from nominee.machinery.process.http.http_guard import same_machine
+from nominee.machinery.process.serving_port.health import Health
 
 if TYPE_CHECKING:
     import ssl
@@ -129,8 +129,8 @@ class Wiring:
     def make_rest(self, dependencies: Dependencies) -> RestPart:
         """Listen on the REST address, and build the front that serves there."""
         # Deferred: Starlette is imported already when the serving port opened.
-        from nominee.apiserver.fronts.rest.components import Components
         from nominee.apiserver.fronts.rest.front import FrontOptions, RestFront
+        from nominee.apiserver.fronts.rest.health.components import Components
         from nominee.apiserver.fronts.rest.kubeconfig import last_port
         from nominee.apiserver.fronts.rest.server import RestServer, listen
 

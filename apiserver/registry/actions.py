@@ -17,7 +17,7 @@ from nominee.apiserver.registry.body_checks import check_namespace, check_segmen
 from nominee.apiserver.registry.context import RegistryContext
 from nominee.apiserver.registry.pods import binding as bindings
 from nominee.apiserver.registry.pods.eviction import EvictionRequest
-from nominee.apiserver.registry.update import change_object
+from nominee.apiserver.registry.writes.update import change_object
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.pb import core, policy
 from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication

@@ -39,14 +39,12 @@ from nominee.apiserver.objects.requests import (
 )
 from nominee.apiserver.objects.user import User
 from nominee.apiserver.objects.watcher import Watcher
-from nominee.apiserver.registry import actions, deletion, read, scale
-from nominee.apiserver.registry.apply import apply
-from nominee.apiserver.registry.collection import delete_collection
+from nominee.apiserver.registry import actions, read, scale
 from nominee.apiserver.registry.context import RegistryContext, new_uid
-from nominee.apiserver.registry.create import create
-from nominee.apiserver.registry.delete import delete
+from nominee.apiserver.registry.deletions import deletion
+from nominee.apiserver.registry.deletions.collection import delete_collection
+from nominee.apiserver.registry.deletions.delete import delete
 from nominee.apiserver.registry.lookups import Lookups
-from nominee.apiserver.registry.patch import patch
 from nominee.apiserver.registry.reading import Cache, Reader
 from nominee.apiserver.registry.services import default_range
 from nominee.apiserver.registry.services.allocation import DEFAULT_PORTS, Allocator
@@ -54,7 +52,10 @@ from nominee.apiserver.registry.services.objects import ServerObjects
 from nominee.apiserver.registry.services.port_store import PortStore
 from nominee.apiserver.registry.services.repair import Repair
 from nominee.apiserver.registry.store import Store
-from nominee.apiserver.registry.update import update
+from nominee.apiserver.registry.writes.apply import apply
+from nominee.apiserver.registry.writes.create import create
+from nominee.apiserver.registry.writes.patch import patch
+from nominee.apiserver.registry.writes.update import update
 from nominee.apiserver.storage.interface import Storage, StorageError
 from nominee.apiserver.storage.status import to_status
 from nominee.machinery.api import errors

@@ -12,7 +12,8 @@ from nominee.apiserver.kinds.table import rules_of
 from nominee.apiserver.objects.requests import WriteOptions
 from nominee.apiserver.registry.body_checks import check_namespace
 from nominee.apiserver.storage.interface import VALUE_BYTES_MAX
-from nominee.apiserver.validation import field, metadata
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.objects import metadata
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import GroupKind
 from nominee.machinery.api.kinds import AnyKind

@@ -11,12 +11,14 @@ from typing import Any, cast
 from nominee.apiserver.kinds.autoscaling.scales import SCALE
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.objects.requests import Get, Patch, PatchKind, Update, WriteOptions
-from nominee.apiserver.registry import patching, read, rules, tracking
+from nominee.apiserver.registry import read, rules
 from nominee.apiserver.registry.body_checks import check_name, check_namespace
 from nominee.apiserver.registry.context import RegistryContext, Target
-from nominee.apiserver.registry.update import change_object
+from nominee.apiserver.registry.writes import patching, tracking
+from nominee.apiserver.registry.writes.update import change_object
 from nominee.apiserver.schema import version_fields
-from nominee.apiserver.validation import field, metadata, names
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.objects import metadata
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import GroupResource, StatusError
 from nominee.machinery.api.kinds import AnyKind

@@ -11,7 +11,7 @@ from typing import Any, Final
 from nominee.apiserver.schema.go_errors import unmarshal_problem
 from nominee.machinery.api import kinds
 from nominee.machinery.wire import codec
-from nominee.machinery.wire.scalars import DecodeError, json_type
+from nominee.machinery.wire.values.scalars import DecodeError, json_type
 
 _SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 _REMOVED = """

@@ -172,8 +172,8 @@ def parse_yaml(text: str) -> Document:
     """
     import yaml
 
-    from nominee.machinery.wire.manifests import load_documents
-    from nominee.machinery.wire.scalars import DecodeError
+    from nominee.machinery.wire.files.manifests import load_documents
+    from nominee.machinery.wire.values.scalars import DecodeError
 
     try:
         duplicates = _scan(text)

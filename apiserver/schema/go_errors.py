@@ -13,8 +13,8 @@ from google.protobuf.message import Message
 
 from nominee.apiserver.schema.documents import Literal
 from nominee.apiserver.schema.go_named_types import MAPS_BY_RESOURCE_NAME, NAMED_TYPES
-from nominee.machinery.wire.scalars import OWN, DecodeError, json_type
 from nominee.machinery.wire.schema import Field, messages
+from nominee.machinery.wire.values.scalars import OWN, DecodeError, json_type
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 # The type that a Go type with its own UnmarshalJSON decodes first.

@@ -23,9 +23,10 @@ from nominee.apiserver.storage.interface import (
     StorageUnavailable,
     ValueTooLarge,
 )
-from nominee.machinery.client.unary_call import call_of
-from nominee.machinery.runtime import call_faults, task_faults
-from nominee.machinery.runtime.call_faults import FAULTS
+from nominee.machinery.client.calls.unary_call import call_of
+from nominee.machinery.runtime import task_faults
+from nominee.machinery.runtime.faults import call_faults
+from nominee.machinery.runtime.faults.call_faults import FAULTS
 
 T = TypeVar("T")
 ETCD = "etcd"

@@ -14,7 +14,7 @@ from nominee.apiserver.storage.channel import ETCD, REQUIRE_LEADER, translate
 from nominee.apiserver.storage.interface import Compacted, StorageUnavailable
 from nominee.machinery.api.errors import FailpointError, StatusError
 from nominee.machinery.runtime import failpoints, task_faults
-from nominee.machinery.runtime.call_faults import FAULTS, Call
+from nominee.machinery.runtime.faults.call_faults import FAULTS, Call
 
 # All keys: a reader that waits for a revision must see it, also when the write was of another client's key.
 _ALL = b"\x00"

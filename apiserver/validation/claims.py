@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nominee.apiserver.validation import field, metadata, names
-from nominee.apiserver.validation.selectors import label_selector
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.objects import metadata
+from nominee.apiserver.validation.objects.selectors import label_selector
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core, meta
 from nominee.machinery.resources.quantity import Quantity

@@ -13,8 +13,9 @@ from google.protobuf.message import Message
 
 from nominee.apiserver.validation import internal_types
 from nominee.machinery.api.pb import core
-from nominee.machinery.wire import codec, scalars
+from nominee.machinery.wire import codec
 from nominee.machinery.wire.schema import Field, messages
+from nominee.machinery.wire.values import scalars
 
 # Of packages whose Go types are the API's own, which do have JSON names.
 _PUBLIC = "k8s.io.apimachinery."

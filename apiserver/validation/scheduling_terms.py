@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.objects.selectors import label_selector
 from nominee.apiserver.validation.pods.options import NUMERIC_OPERATORS, PodOptions
-from nominee.apiserver.validation.selectors import label_selector
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.names import EMPTY
 from nominee.machinery.api.pb import core

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from nominee.autoscaler.options import Options
 from nominee.autoscaler.orders import CountEviction, EvictPod, Orders, RecordEvents, RunInParallel, Sleep
-from nominee.autoscaler.planning import annotation_keys, pods
-from nominee.autoscaler.planning.events import Event, EventType
+from nominee.autoscaler.planning.objects import annotation_keys, pods
+from nominee.autoscaler.planning.objects.events import Event, EventType
 from nominee.machinery.api.objects import key_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import Clock

@@ -23,8 +23,8 @@ from nominee.autoscaler.orders import (
     RecordEvents,
     Sleep,
 )
-from nominee.autoscaler.planning.annotation_keys import DELAY_DELETION_PREFIX
-from nominee.autoscaler.planning.events import Events
+from nominee.autoscaler.planning.objects.annotation_keys import DELAY_DELETION_PREFIX
+from nominee.autoscaler.planning.objects.events import Events
 from nominee.autoscaler.state import AutoscalerState
 from nominee.machinery.api.pb import core
 

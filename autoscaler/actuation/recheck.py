@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nominee.autoscaler.options import Compat, Options
-from nominee.autoscaler.planning import pods
-from nominee.autoscaler.planning.drainability import DrainContext, pods_to_move
-from nominee.autoscaler.planning.observation import Observation
-from nominee.autoscaler.planning.pdb_tracker import RemainingPdbTracker
+from nominee.autoscaler.planning.objects import pods
+from nominee.autoscaler.planning.objects.observation import Observation
+from nominee.autoscaler.planning.objects.pdb_tracker import RemainingPdbTracker
+from nominee.autoscaler.planning.scale_down.drainability import DrainContext, pods_to_move
 from nominee.machinery.api.objects import is_terminating, key_of
 from nominee.machinery.api.pb import core
 

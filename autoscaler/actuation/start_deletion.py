@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from nominee.autoscaler.actuation.eviction import drained_pods
 from nominee.autoscaler.actuation.node_deletion import NodeDeletion
 from nominee.autoscaler.orders import CleanToBeDeleted, Orders, StartDeletion, TaintToBeDeleted
-from nominee.autoscaler.planning.events import Events
-from nominee.autoscaler.planning.scale_down import NodesToDelete
-from nominee.autoscaler.planning.scale_down_input import NodeToBeRemoved
-from nominee.autoscaler.planning.snapshot import ClusterSnapshot
+from nominee.autoscaler.planning.objects.events import Events
+from nominee.autoscaler.planning.scale_down.planner import NodesToDelete
+from nominee.autoscaler.planning.scale_down.scale_down_input import NodeToBeRemoved
+from nominee.autoscaler.planning.snapshot.cluster_snapshot import ClusterSnapshot
 from nominee.autoscaler.state import AutoscalerState
 
 MARKED = "marked the node as toBeDeleted/unschedulable"

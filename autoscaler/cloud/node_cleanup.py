@@ -16,7 +16,7 @@ from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import FailpointError, StatusError
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.process.component import Fatal, Process
 from nominee.machinery.runtime import failpoints
 

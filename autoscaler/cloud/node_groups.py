@@ -25,9 +25,9 @@ import yaml
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
 from nominee.machinery.resources.quantity import Quantity, QuantityError
-from nominee.machinery.wire import yaml_text
 from nominee.machinery.wire.codec import DecodeError, from_json
-from nominee.machinery.wire.scalars import parse_seconds
+from nominee.machinery.wire.files import yaml_text
+from nominee.machinery.wire.values.scalars import parse_seconds
 
 GROUP_LABEL = "nominee.dev/node-group"
 _TEXTS_MAX = 16

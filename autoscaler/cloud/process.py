@@ -15,7 +15,7 @@ from nominee.autoscaler.cloud.servicer import CloudServicer
 from nominee.autoscaler.cloud.state import CloudState, InstanceState
 from nominee.autoscaler.cloud.state_file import StateFile, StateFileError
 from nominee.autoscaler.cloud.wake_signal import Signal
-from nominee.machinery.client import transport
+from nominee.machinery.client.calls import transport
 from nominee.machinery.client.grpc_options import CONNECTION_OPTIONS
 from nominee.machinery.process.component import Fatal, Process
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc

@@ -9,18 +9,18 @@ from typing import Any
 import yaml
 
 from nominee.autoscaler.options import Compat, Options
-from nominee.autoscaler.planning import annotation_keys, taints
-from nominee.autoscaler.planning.events import Event
-from nominee.autoscaler.planning.observation import ControllerKey, DaemonSet, Observation
-from nominee.autoscaler.planning.pods import is_unschedulable
-from nominee.autoscaler.planning.status import timestamp
+from nominee.autoscaler.planning.node_groups.status import timestamp
+from nominee.autoscaler.planning.objects import annotation_keys, taints
+from nominee.autoscaler.planning.objects.events import Event
+from nominee.autoscaler.planning.objects.observation import ControllerKey, DaemonSet, Observation
+from nominee.autoscaler.planning.objects.pods import is_unschedulable
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, ignoring, is_conflict, is_not_found
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.client.informer import Informer
-from nominee.machinery.client.live_objects import get_if_exists
+from nominee.machinery.client.watches.informer import Informer
+from nominee.machinery.client.watches.live_objects import get_if_exists
 from nominee.machinery.events.recorder import BufferedRecorder
 from nominee.machinery.events.reference import reference
 from nominee.machinery.runtime.clock import Clock

@@ -35,8 +35,8 @@ from nominee.autoscaler.orders import (
     TaintToBeDeleted,
     WriteStatus,
 )
-from nominee.autoscaler.planning.observation import Observation
-from nominee.autoscaler.shell import points
+from nominee.autoscaler.planning.objects.observation import Observation
+from nominee.autoscaler.shell import failpoints as points
 from nominee.autoscaler.shell.ports import Cloud, CloudError, Cluster, Counters
 from nominee.machinery.api.errors import FailpointError, StatusError, is_not_found
 from nominee.machinery.api.objects import key_of

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, Summary
 
 from nominee.autoscaler.options import GIB, Options
-from nominee.autoscaler.planning import quotas, readiness
-from nominee.autoscaler.planning.observation import Observation
-from nominee.autoscaler.planning.taints import taint_type
+from nominee.autoscaler.planning.objects import quotas, readiness
+from nominee.autoscaler.planning.objects.observation import Observation
+from nominee.autoscaler.planning.objects.taints import taint_type
 from nominee.autoscaler.result import LoopResult
 from nominee.autoscaler.state import AutoscalerState
 from nominee.machinery.api.pb import core

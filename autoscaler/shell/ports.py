@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from nominee.autoscaler.planning.events import Event
-from nominee.autoscaler.planning.observation import CloudView, Observation
+from nominee.autoscaler.planning.objects.events import Event
+from nominee.autoscaler.planning.objects.observation import CloudView, Observation
 from nominee.machinery.api.pb import core
 
 

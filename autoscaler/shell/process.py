@@ -12,7 +12,7 @@ from nominee.autoscaler.cloud.node_groups import NodeGroup
 from nominee.autoscaler.cloud.process import CloudService
 from nominee.autoscaler.loop import run_once
 from nominee.autoscaler.options import Options
-from nominee.autoscaler.planning.status import initializing
+from nominee.autoscaler.planning.node_groups.status import initializing
 from nominee.autoscaler.result import LoopResult
 from nominee.autoscaler.shell.cluster import ApiCluster
 from nominee.autoscaler.shell.event_limits import event_correlator

@@ -17,16 +17,17 @@ import yaml
 from cachetools import TTLCache
 from google.protobuf.message import DecodeError, Message
 
-from nominee.autoscaler.planning.observation import CloudView, Instance, NodeGroup
+from nominee.autoscaler.planning.objects.observation import CloudView, Instance, NodeGroup
 from nominee.autoscaler.shell.ports import CloudError
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core
-from nominee.machinery.client import credentials, transport
-from nominee.machinery.client.unary_call import call_unary
-from nominee.machinery.runtime import call_faults
+from nominee.machinery.client import credentials
+from nominee.machinery.client.calls import transport
+from nominee.machinery.client.calls.unary_call import call_unary
 from nominee.machinery.runtime.clock import Clock
-from nominee.machinery.wire import yaml_text
-from nominee.machinery.wire.scalars import parse_seconds
+from nominee.machinery.runtime.faults import call_faults
+from nominee.machinery.wire.files import yaml_text
+from nominee.machinery.wire.values.scalars import parse_seconds
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nominee.autoscaler.orders import Orders, WriteStatus
-from nominee.autoscaler.planning.status import ScaleDownCandidates, initializing
+from nominee.autoscaler.planning.node_groups.status import ScaleDownCandidates, initializing
 from nominee.autoscaler.result import LoopResult
 from nominee.autoscaler.state import AutoscalerState
 

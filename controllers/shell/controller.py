@@ -18,14 +18,14 @@ from nominee.machinery.api.kinds import Kind, M, Object
 from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of, key_of, metadata_of
 from nominee.machinery.api.pb import core, discovery
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.client.informer import IndexFunction, Informer
+from nominee.machinery.client.watches.informer import IndexFunction, Informer
 from nominee.machinery.events.correlating_recorder import CorrelatingRecorder
 from nominee.machinery.events.recorder import BufferedRecorder
 from nominee.machinery.features.gates import Gates
 from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.runtime.failpoints import FailpointError
 from nominee.machinery.runtime.logs import Logger
-from nominee.machinery.runtime.work_queue import WorkQueue
+from nominee.machinery.runtime.queues.work_queue import WorkQueue
 from nominee.machinery.scheduling.volume_matching import class_of
 
 K = TypeVar("K", bound=Hashable)

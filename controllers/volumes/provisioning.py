@@ -19,7 +19,7 @@ from nominee.machinery.scheduling.volume_matching import (
     class_of,
     delays_binding,
 )
-from nominee.machinery.wire.scalars import parse_seconds
+from nominee.machinery.wire.values.scalars import parse_seconds
 
 _FAILURES_DIGITS = 9
 HOSTNAME = "kubernetes.io/hostname"

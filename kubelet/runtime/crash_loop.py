@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from nominee.machinery.api.pb import core
-from nominee.machinery.runtime.backoff import ExponentialBackoff
+from nominee.machinery.runtime.queues.backoff import ExponentialBackoff
 
 FIRST_SECONDS: Final = 10.0
 SECONDS_MAX: Final = 300.0

@@ -20,8 +20,8 @@ from nominee.kubelet.pods.record import TERMINAL_PHASES
 from nominee.kubelet.runtime.adoption import adopt
 from nominee.kubelet.runtime.emulated_runtime import EmulatedRuntime
 from nominee.kubelet.shell import metrics
-from nominee.kubelet.shell.checkpoint_file import CheckpointFile
-from nominee.kubelet.shell.checkpointer import Checkpointer
+from nominee.kubelet.shell.checkpoints.checkpoint_file import CheckpointFile
+from nominee.kubelet.shell.checkpoints.checkpointer import Checkpointer
 from nominee.kubelet.shell.timers import Timers
 from nominee.kubelet.sync_loop import handle
 from nominee.machinery.api.objects import key_of, resource_version_of

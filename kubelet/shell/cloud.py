@@ -16,11 +16,12 @@ from google.protobuf.message import Message
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core
 from nominee.machinery.client import credentials
+from nominee.machinery.client.calls.unary_call import call_unary
 from nominee.machinery.client.credentials import Credential
-from nominee.machinery.client.unary_call import call_unary
-from nominee.machinery.runtime import call_faults, logs
+from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.runtime.failpoints import FailpointError
+from nominee.machinery.runtime.faults import call_faults
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as cloud
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as cloud_grpc
 

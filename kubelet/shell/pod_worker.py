@@ -21,7 +21,8 @@ from nominee.kubelet.instructions import (
     SaveCheckpoint,
 )
 from nominee.kubelet.pod_sync.sync import FAILURE_RETRY_SECONDS
-from nominee.kubelet.shell import metrics, points
+from nominee.kubelet.shell import failpoints as points
+from nominee.kubelet.shell import metrics
 from nominee.kubelet.shell.agent import Agent
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import ignoring, is_not_found, is_retryable

@@ -22,28 +22,29 @@ from nominee.kubelet.node.summary import memory_in_use, summary
 from nominee.kubelet.node.swap import swap_predicate
 from nominee.kubelet.node.sysctls import SysctlAllowlist
 from nominee.kubelet.options import Delays, Heartbeats, NodeShape
-from nominee.kubelet.shell import metrics, node_endpoints
+from nominee.kubelet.shell import metrics
 from nominee.kubelet.shell.agent import Agent, Environment
-from nominee.kubelet.shell.checkpoint_file import CheckpointFile
+from nominee.kubelet.shell.checkpoints.checkpoint_file import CheckpointFile
 from nominee.kubelet.shell.cloud import CloudInstance, CloudWatcher, Provider, node_name
+from nominee.kubelet.shell.failpoints import ADMIT_BEFORE
 from nominee.kubelet.shell.fresh_node import refresh_node
 from nominee.kubelet.shell.pod_worker import PodWorker
-from nominee.kubelet.shell.points import ADMIT_BEFORE
 from nominee.kubelet.shell.registration import Registrar, attempt
+from nominee.kubelet.shell.serving import node_endpoints
 from nominee.kubelet.shell.timers import Timers
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import key_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.client import credentials
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.events.correlating_recorder import CorrelatingRecorder
 from nominee.machinery.events.correlator import EventCorrelator
 from nominee.machinery.features.gates import DEFAULT
 from nominee.machinery.process.component import Process
-from nominee.machinery.process.health import TimedWork
 from nominee.machinery.process.run_files import RunFile
-from nominee.machinery.runtime.work_queue import WorkQueue
+from nominee.machinery.process.serving_port.health import TimedWork
+from nominee.machinery.runtime.queues.work_queue import WorkQueue
 
 if TYPE_CHECKING:
     # Starlette is imported with the first page: most processes serve none.

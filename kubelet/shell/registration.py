@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from nominee.kubelet.node.node_object import NodeFacts, labels, new_node, same_but_heartbeat, write_status
 from nominee.kubelet.options import Heartbeats
 from nominee.kubelet.shell.agent import Agent
-from nominee.kubelet.shell.points import LEASE_BEFORE, NODE_STATUS_BEFORE, REGISTER_AFTER, REGISTER_BEFORE
+from nominee.kubelet.shell.failpoints import LEASE_BEFORE, NODE_STATUS_BEFORE, REGISTER_AFTER, REGISTER_BEFORE
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import coordination, core

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nominee.machinery.printing.tables import table
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 PAIRS = 5
 _HEADER = ("", "pods/s", "ms a pod", "by process", "busy elsewhere")

@@ -46,12 +46,12 @@ class Created:
 
 
 class Creator:
-    """A process (`nominee.lab.bench.creator`) that waits for a line before it creates its series."""
+    """A process (`nominee.lab.bench.load.creator`) that waits for a line before it creates its series."""
 
     def __init__(self, directory: Path, series: Series) -> None:
         self._process = subprocess.Popen(
             [
-                *(sys.executable, "-P", "-m", "nominee.lab.bench.creator", "--dir", str(directory)),
+                *(sys.executable, "-P", "-m", "nominee.lab.bench.load.creator", "--dir", str(directory)),
                 *("--workload", series.workload, "--series", series.name, "--count", str(series.count)),
                 *("--concurrency", str(series.concurrency), "--every-seconds", str(series.every_seconds)),
             ],

@@ -28,11 +28,7 @@ from nominee.lab.bench.figures import (
     rounded,
     sample,
 )
-from nominee.lab.bench.machine import busy_seconds, machine
-from nominee.lab.bench.processes import BenchError, Created, Creator, Series, creators
-from nominee.lab.bench.verification import placed, problems
-from nominee.lab.bench.watcher import BoundPods
-from nominee.lab.bench.workloads import (
+from nominee.lab.bench.load.workloads import (
     CHURN,
     CHURN_PODS_MAX,
     CLASSES,
@@ -45,13 +41,17 @@ from nominee.lab.bench.workloads import (
     TEMPLATES,
     WORKLOADS,
 )
+from nominee.lab.bench.machine import busy_seconds, machine
+from nominee.lab.bench.processes import BenchError, Created, Creator, Series, creators
+from nominee.lab.bench.verification import placed, problems
+from nominee.lab.bench.watches.watcher import BoundPods
 from nominee.localcluster.own_cluster import cluster
 from nominee.localcluster.process_usage import cpu_seconds, pss_bytes
-from nominee.localcluster.supervisor.client import call
+from nominee.localcluster.supervisor.commands.client import call
 from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.machinery.api.kinds import POD
 from nominee.machinery.client.api_client import connect
-from nominee.machinery.process.serving_client import ServingPort, request
+from nominee.machinery.process.serving_port.serving_client import ServingPort, request
 from nominee.machinery.runtime.clock import SystemClock
 
 _ATTEMPTS = "scheduler_scheduling_attempt_duration_seconds"

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nominee.lab.bench.objects import NODE_CPU_MILLI, zone_of
-from nominee.lab.bench.workloads import CHURN, INIT, MEASURED, Workload
+from nominee.lab.bench.load.objects import NODE_CPU_MILLI, zone_of
+from nominee.lab.bench.load.workloads import CHURN, INIT, MEASURED, Workload
 
 
 @dataclass(frozen=True, slots=True)

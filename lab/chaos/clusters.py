@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from nominee.lab.chaos.case import Case
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.observations import Undisturbed
 from nominee.lab.chaos.messages import CaseAnswer, CaseRequest
-from nominee.lab.chaos.observations import Undisturbed
 from nominee.lab.chaos.worker import CLUSTER, simulated
 from nominee.lab.jobs.directory import JobDirectory
 from nominee.lab.jobs.job import Ended, Executor, Job, Line
 from nominee.lab.jobs.process import JobError, JobProcess
 from nominee.lab.scenario.format.model import Scenario
 from nominee.machinery.runtime.clock import SystemClock
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 START_SECONDS_MAX = 120.0
 CASES_PER_CLUSTER_MAX = 40

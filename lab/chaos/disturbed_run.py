@@ -9,7 +9,7 @@ from dataclasses import replace
 import anyio
 import anyio.abc
 
-from nominee.lab.chaos.case import (
+from nominee.lab.chaos.cases.case import (
     FREEZE_SECONDS,
     HOLD_SECONDS,
     Action,
@@ -19,15 +19,15 @@ from nominee.lab.chaos.case import (
     ToServer,
     View,
 )
-from nominee.lab.chaos.moves import catch_up, keep_away, lag, move, move_back
-from nominee.lab.chaos.observations import Ran, Undisturbed
-from nominee.lab.chaos.rest import unrest
-from nominee.lab.chaos.tolerance import Relaxed, only, relaxed
-from nominee.lab.chaos.tolerance import states as states_of
+from nominee.lab.chaos.cases.moves import catch_up, keep_away, lag, move, move_back
+from nominee.lab.chaos.cases.observations import Ran, Undisturbed
+from nominee.lab.chaos.cases.rest import unrest
+from nominee.lab.chaos.cases.tolerance import Relaxed, only, relaxed
+from nominee.lab.chaos.cases.tolerance import states as states_of
 from nominee.lab.scenario.cluster import ScenarioCluster
-from nominee.lab.scenario.conditions.leader import leading
-from nominee.lab.scenario.conditions.world import World, watched_kinds
 from nominee.lab.scenario.format.model import Scenario, Step
+from nominee.lab.scenario.observing.leader import leading
+from nominee.lab.scenario.observing.world import World, watched_kinds
 from nominee.lab.scenario.play.cleaning import clean
 from nominee.lab.scenario.play.narration import Narrator, Silent
 from nominee.lab.scenario.play.runner import Run
@@ -35,7 +35,7 @@ from nominee.lab.scenario.result import Outcome, ScenarioResult
 from nominee.lab.scenario.steps.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.fault import InjectFault
 from nominee.localcluster.cluster import ClusterError, FailpointState
-from nominee.localcluster.supervisor.states import ChildState
+from nominee.localcluster.supervisor.model.states import ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 

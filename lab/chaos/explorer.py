@@ -7,16 +7,16 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from nominee.lab.chaos.case import Case
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.exploration import ETCD, Exploration, Scope, smallest_first
+from nominee.lab.chaos.cases.observations import Undisturbed
+from nominee.lab.chaos.cases.tolerance import changes, controlled, is_among
+from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, judge
 from nominee.lab.chaos.clusters import Answered, Clusters
-from nominee.lab.chaos.exploration import ETCD, Exploration, Scope, smallest_first
 from nominee.lab.chaos.messages import CaseAnswer
-from nominee.lab.chaos.observations import Undisturbed
-from nominee.lab.chaos.tolerance import changes, controlled, is_among
-from nominee.lab.chaos.verdict import CaseResult, Verdict, judge
 from nominee.lab.jobs.job import ExecutorError
+from nominee.lab.scenario.acting.control import Control
 from nominee.lab.scenario.format.model import Scenario
-from nominee.lab.scenario.steps.control import Control
 from nominee.machinery.runtime.clock import SystemClock
 
 API_SERVER = "apiserver"

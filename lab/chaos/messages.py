@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from nominee.lab.chaos.case import Case
-from nominee.lab.chaos.observations import Ran, Undisturbed
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.observations import Ran, Undisturbed
 from nominee.lab.scenario.result import ScenarioResult
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

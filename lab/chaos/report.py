@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
+from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 from nominee.lab.chaos.explorer import Report
-from nominee.lab.chaos.verdict import CaseResult, Verdict
 from nominee.lab.reports.markdown import markup_line, one_cell, table_head
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from nominee.lab.chaos.case import Case
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.observations import Ran, Undisturbed
 from nominee.lab.chaos.messages import CaseAnswer, CaseRequest
-from nominee.lab.chaos.observations import Ran, Undisturbed
 from nominee.lab.jobs.job import Write
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.play.narration import Narrator, Silent, TextNarrator

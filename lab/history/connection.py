@@ -10,8 +10,8 @@ from nominee.lab.history.etcd_watch import HistoryUnavailable
 from nominee.localcluster.credentials.etcd_pki import EtcdPki
 from nominee.localcluster.etcd import server as etcd
 from nominee.localcluster.supervisor.directory import StateDirectory
-from nominee.localcluster.supervisor.node_ranges import option_value
-from nominee.localcluster.supervisor.spec import ClusterSpec
+from nominee.localcluster.supervisor.model.node_ranges import option_value
+from nominee.localcluster.supervisor.model.spec import ClusterSpec
 from nominee.machinery.client.etcd_channel import EtcdTls, connect, nearest
 from nominee.machinery.client.etcd_endpoints import endpoints
 

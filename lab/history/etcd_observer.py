@@ -26,7 +26,7 @@ from nominee.lab.history.etcd_watch import (
 )
 from nominee.lab.history.fold import Fold
 from nominee.lab.history.revision import Revision
-from nominee.machinery.client.unary_call import is_task_cancelled
+from nominee.machinery.client.calls.unary_call import is_task_cancelled
 
 _ALL = b"\x00"
 _EMPTY = 1

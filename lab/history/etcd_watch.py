@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import grpc.aio
 from aetcd import rpc
 
-from nominee.machinery.client.unary_call import is_task_cancelled
+from nominee.machinery.client.calls.unary_call import is_task_cancelled
 
 RANGE_REVISIONS_MIN: Final = 3000
 """From so many revisions on `read_range` is faster than `watch`."""

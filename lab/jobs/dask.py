@@ -23,7 +23,7 @@ from nominee.lab.jobs.directory import JobDirectory, last_line
 from nominee.lab.jobs.job import Ended, ExecutorError, Job, Line, Report
 from nominee.lab.jobs.local import LocalExecutor
 from nominee.localcluster.supervisor.clock import monotonic
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
     from distributed import Client, Future

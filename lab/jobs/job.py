@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 Write = Callable[[Json], None]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from nominee.lab.jobs.job import Job
 from nominee.localcluster.ending import end, kill
 from nominee.localcluster.supervisor.clock import monotonic
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 _JOB, _CHUNK_BYTES = "job.pickle", 1 << 16
 

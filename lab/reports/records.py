@@ -8,7 +8,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Self, get_args, get_origin, get_type_hints
 
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 _hints = lru_cache(get_type_hints)
 

@@ -16,7 +16,7 @@ from nominee.machinery.api.pb import autoscaling_v1
 from nominee.machinery.client.api_client import ListResult, WatchEvent
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.runtime.clock import Clock
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 
 class ObjectClient(Protocol):

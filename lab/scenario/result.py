@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Self
 
 from nominee.lab.reports.records import Record
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 
 class Outcome(Enum):

@@ -15,7 +15,7 @@ from rich.progress import (
 )
 
 from nominee.lab.scenario.result import Outcome
-from nominee.lab.skew.report import CellResult
+from nominee.lab.skew.pages.report import CellResult
 
 _STYLES = {
     Outcome.PASSED: ("✓", "green"),

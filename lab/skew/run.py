@@ -10,13 +10,14 @@ from typing import Protocol
 from nominee.lab.bench.machine import machine
 from nominee.lab.jobs.job import Ended, Executor, Line
 from nominee.lab.scenario.result import Outcome
-from nominee.lab.skew import cell_run, evidence, junit, kep_page, markdown, page
-from nominee.lab.skew import report as reports
-from nominee.lab.skew.planning import MatrixPlan
-from nominee.lab.skew.report import CellResult, Report, judge
-from nominee.lab.skew.store import Store
+from nominee.lab.skew.cells import cell_run, evidence
+from nominee.lab.skew.cells.store import Store
+from nominee.lab.skew.matrix.planning import MatrixPlan
+from nominee.lab.skew.pages import junit, kep_page, markdown, page
+from nominee.lab.skew.pages import report as reports
+from nominee.lab.skew.pages.report import CellResult, Report, judge
 from nominee.localcluster.supervisor.directory import write_atomically
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 
 class Progress(Protocol):

@@ -25,8 +25,8 @@ from nominee.lab.study.settings import (
     Scenario,
     Sizes,
 )
-from nominee.machinery.wire.scalars import Json
-from nominee.scheduler.framework.deferred_resize import Fit, Tracking
+from nominee.machinery.wire.values.scalars import Json
+from nominee.scheduler.framework.api.deferred_resize import Fit, Tracking
 
 SETS: Final = 3
 """Sets of nodes, used in turn: the pods of the last round may still be stopping on theirs."""

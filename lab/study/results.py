@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from nominee.lab.study.plans import Plan
 from nominee.lab.study.settings import Scenario
-from nominee.machinery.wire.scalars import Json
-from nominee.scheduler.framework.deferred_resize import Fit, Tracking
+from nominee.machinery.wire.values.scalars import Json
+from nominee.scheduler.framework.api.deferred_resize import Fit, Tracking
 
 T = TypeVar("T")
 

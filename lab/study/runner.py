@@ -16,7 +16,7 @@ from nominee.lab.scenario.result import ScenarioResult
 from nominee.lab.study.composition import SETS, cluster_of, compose, plans, rounds
 from nominee.lab.study.results import Results, Setup, TrialResult, decode
 from nominee.lab.study.settings import CRASH_POINTS, FULL, QUICK, QUICK_CRASH_POINTS, Scenario
-from nominee.scheduler.framework.deferred_resize import Fit, Tracking
+from nominee.scheduler.framework.api.deferred_resize import Fit, Tracking
 
 _THIS = "nominee.lab.study.runner"
 

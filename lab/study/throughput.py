@@ -27,10 +27,10 @@ from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.pb import core
 from nominee.machinery.client import api_client as client_module
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.resources.pod_resources import is_resize_deferred
 from nominee.machinery.runtime.clock import Clock, SystemClock
-from nominee.scheduler.framework.deferred_resize import Fit
+from nominee.scheduler.framework.api.deferred_resize import Fit
 
 _NAMESPACE = "default"
 _CONCURRENCY = 20

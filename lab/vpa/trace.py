@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import yaml
 
 from nominee.machinery.resources import quantity
-from nominee.machinery.wire.scalars import parse_duration
+from nominee.machinery.wire.values.scalars import parse_duration
 
 COLUMNS = ("at", "container", "cpu", "memory")
 SAMPLES_MAX = 100_000

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from nominee.localcluster.credentials.authority import Identity
-from nominee.localcluster.supervisor.node_ranges import of_kubelet, option_value
-from nominee.localcluster.supervisor.spec import ProcessSpec
+from nominee.localcluster.supervisor.model.node_ranges import of_kubelet, option_value
+from nominee.localcluster.supervisor.model.spec import ProcessSpec
 
 MASTERS, NODES = "system:masters", "system:nodes"
 ADMIN = Identity("kubernetes-admin", (MASTERS,))

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from nominee.localcluster.etcd.leader import leader
+from nominee.localcluster.supervisor.commands.socket_path import reachable
 from nominee.localcluster.supervisor.directory import is_alive
-from nominee.localcluster.supervisor.socket_path import reachable
 
 MESSAGE_BYTES_MAX: Final = 4096
 ANSWER_SECONDS_MAX: Final = 5.0

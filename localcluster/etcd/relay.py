@@ -22,7 +22,7 @@ import anyio.abc
 
 from nominee.localcluster.etcd import links as etcd_links
 from nominee.localcluster.supervisor.children import before_exec
-from nominee.localcluster.supervisor.socket_path import reachable
+from nominee.localcluster.supervisor.commands.socket_path import reachable
 
 CONNECTIONS_MAX: Final = 200
 _CHUNK_BYTES: Final = 256 * 1024

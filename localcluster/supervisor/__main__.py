@@ -19,9 +19,9 @@ from pathlib import Path
 
 from nominee.localcluster.supervisor.clock import monotonic
 from nominee.localcluster.supervisor.directory import InUseError, StateDirectory, acquire_lock
+from nominee.localcluster.supervisor.model.spec import ClusterSpec
 from nominee.localcluster.supervisor.report import Printer
 from nominee.localcluster.supervisor.shell import Supervisor
-from nominee.localcluster.supervisor.spec import ClusterSpec
 from nominee.machinery.process import file_lock
 
 

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from nominee.localcluster.supervisor.states import Effect
+from nominee.localcluster.supervisor.model.states import Effect
 from nominee.machinery.process.parent_death import die_with_parent
 
 SIGNALS: Mapping[Effect, signal.Signals] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from nominee.localcluster.supervisor.children import Child
 from nominee.localcluster.supervisor.clock import Monotonic
-from nominee.localcluster.supervisor.states import Effect
+from nominee.localcluster.supervisor.model.states import Effect
 
 CHECK_OPTION = "--check-options"
 """The option with which a component checks its options and exits."""

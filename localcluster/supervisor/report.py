@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from nominee.localcluster.output import discard
-from nominee.localcluster.supervisor.core import ProcessState, Supervision
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory, read_json
-from nominee.localcluster.supervisor.spec import ClusterSpec
-from nominee.localcluster.supervisor.states import RUNNING, ChildState
+from nominee.localcluster.supervisor.model.core import ProcessState, Supervision
+from nominee.localcluster.supervisor.model.spec import ClusterSpec
+from nominee.localcluster.supervisor.model.states import RUNNING, ChildState
 
 ANNOUNCED = (
     *("http", "grpc", "rest", "emulatedVersion", "version", "featureGates", "compat", "warning", "startTime"),

@@ -14,14 +14,16 @@ from dataclasses import replace
 
 from nominee.localcluster.supervisor.children import Child, describe_exit
 from nominee.localcluster.supervisor.clock import Monotonic
-from nominee.localcluster.supervisor.control import Answer, Control, Pending
-from nominee.localcluster.supervisor.core import Action, Supervision, UnknownProcessError
+from nominee.localcluster.supervisor.commands.control import Answer, Control, Pending
 from nominee.localcluster.supervisor.directory import (
     JsonObject,
     StateDirectory,
     process_letter,
     write_atomically,
 )
+from nominee.localcluster.supervisor.model.core import Action, Supervision, UnknownProcessError
+from nominee.localcluster.supervisor.model.spec import ClusterSpec, ProcessSpec
+from nominee.localcluster.supervisor.model.states import RUNNING, ChildState, Effect, Trigger
 from nominee.localcluster.supervisor.one_shot import CHECK_OPTION, CHECK_SECONDS_MAX, OneShot
 from nominee.localcluster.supervisor.readiness import INTERVAL_SECONDS, Probe
 from nominee.localcluster.supervisor.report import (
@@ -31,8 +33,6 @@ from nominee.localcluster.supervisor.report import (
     failure_lines,
     ready_lines,
 )
-from nominee.localcluster.supervisor.spec import ClusterSpec, ProcessSpec
-from nominee.localcluster.supervisor.states import RUNNING, ChildState, Effect, Trigger
 from nominee.machinery.runtime.state_table import InvalidTransitionError
 
 _IDLE_SECONDS_MAX = 5.0

@@ -23,15 +23,16 @@ from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import AnyKind, Kind, M
 from nominee.machinery.api.objects import key_of
 from nominee.machinery.api.pb import autoscaling_v1, core, meta, policy
-from nominee.machinery.client import credentials, messages, watch_stream
+from nominee.machinery.client import credentials, messages
+from nominee.machinery.client.calls import watch_stream
+from nominee.machinery.client.calls.unary_call import call_unary
+from nominee.machinery.client.calls.watch_stream import WatchEvent as WatchEvent
 from nominee.machinery.client.connection import Connection, Dialer
-from nominee.machinery.client.unary_call import call_unary
-from nominee.machinery.client.watch_stream import WatchEvent as WatchEvent
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.process.run_files import wait_for_run_file
-from nominee.machinery.runtime import call_faults
-from nominee.machinery.runtime.backoff import ExponentialBackoff
 from nominee.machinery.runtime.clock import Clock, SystemClock
+from nominee.machinery.runtime.faults import call_faults
+from nominee.machinery.runtime.queues.backoff import ExponentialBackoff
 from nominee.machinery.wire import envelope
 from nominee.pb.nominee_api.v1 import api_pb2 as api
 

@@ -12,7 +12,7 @@ import grpc.aio
 from google.protobuf.message import Message
 
 from nominee.machinery.client import credentials
-from nominee.machinery.client.call_stream import BatchedCalls, NotServedError
+from nominee.machinery.client.calls.call_stream import BatchedCalls, NotServedError
 from nominee.machinery.client.credentials import Metadata
 from nominee.machinery.client.grpc_options import CHANNEL_OPTIONS
 from nominee.machinery.process.run_files import RunFile
@@ -20,7 +20,7 @@ from nominee.pb.nominee_api.v1 import api_pb2 as api
 from nominee.pb.nominee_api.v1 import api_pb2_grpc as api_grpc
 
 if TYPE_CHECKING:
-    from nominee.machinery.client.call_stream import Method
+    from nominee.machinery.client.calls.call_stream import Method
 
 Send: TypeAlias = Callable[..., Awaitable[Message]]
 """Makes a unary call: takes the request, `timeout` and `metadata`, returns the response."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
-from nominee.machinery.client import transport
+from nominee.machinery.client.calls import transport
 from nominee.machinery.process.run_files import RunFile
 
 ADMIN = "admin"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import grpc
 import grpc.aio
 
-from nominee.machinery.client import transport
+from nominee.machinery.client.calls import transport
 from nominee.machinery.client.credentials import DIRECTLY
 
 _OPTIONS: tuple[tuple[str, int | str], ...] = (

@@ -17,7 +17,7 @@ from cachetools import LRUCache
 
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import to_time
-from nominee.machinery.runtime.token_bucket import TokenBucket
+from nominee.machinery.runtime.queues.token_bucket import TokenBucket
 
 COMBINED = "(combined from similar events): "
 SpamKey = Callable[[core.Event], Hashable]

@@ -26,7 +26,7 @@ from nominee.machinery.client.api_client import Client
 from nominee.machinery.events.reference import reference
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.runtime.clock import Clock, SystemClock
-from nominee.machinery.runtime.token_bucket import TokenBucket
+from nominee.machinery.runtime.queues.token_bucket import TokenBucket
 
 QUEUE_MAX = 1000
 TRIES_MAX = 12

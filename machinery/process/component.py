@@ -27,13 +27,15 @@ import anyio.abc
 import click
 
 from nominee.machinery.features import gates as versions
-from nominee.machinery.process import file_lock, option_types, run_files, serving_token
+from nominee.machinery.process import file_lock, option_types, run_files
 from nominee.machinery.process.parent_death import die_with_parent
 from nominee.machinery.process.run_files import RunFile
-from nominee.machinery.process.serving import Serving
-from nominee.machinery.runtime import call_faults, failpoints, host, logs
-from nominee.machinery.runtime.call_faults import FAULTS
+from nominee.machinery.process.serving_port import serving_token
+from nominee.machinery.process.serving_port.serving import Serving
+from nominee.machinery.runtime import failpoints, host, logs
 from nominee.machinery.runtime.clock import Clock, SystemClock, rfc3339
+from nominee.machinery.runtime.faults import call_faults
+from nominee.machinery.runtime.faults.call_faults import FAULTS
 from nominee.machinery.runtime.runtime import RUNTIME
 
 if TYPE_CHECKING:

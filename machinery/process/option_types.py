@@ -7,7 +7,7 @@ from collections.abc import Callable
 import click
 
 from nominee.machinery.client.etcd_endpoints import endpoints
-from nominee.machinery.wire.scalars import parse_seconds
+from nominee.machinery.wire.values.scalars import parse_seconds
 
 
 class Duration(click.ParamType[float]):

@@ -9,14 +9,14 @@ An unarmed point costs a few attribute tests. `failpoint_registry` has the actio
 from __future__ import annotations
 
 from nominee.machinery.runtime import runtime
-from nominee.machinery.runtime.failpoint_registry import ActionError as ActionError
-from nominee.machinery.runtime.failpoint_registry import FailpointError as FailpointError
-from nominee.machinery.runtime.failpoint_registry import Point
-from nominee.machinery.runtime.failpoint_registry import PointState as PointState
-from nominee.machinery.runtime.failpoint_registry import Registry as Registry
-from nominee.machinery.runtime.failpoint_registry import Term as Term
-from nominee.machinery.runtime.failpoint_registry import parse as parse
-from nominee.machinery.runtime.failpoint_registry import parse_list as parse_list
+from nominee.machinery.runtime.faults.failpoint_registry import ActionError as ActionError
+from nominee.machinery.runtime.faults.failpoint_registry import FailpointError as FailpointError
+from nominee.machinery.runtime.faults.failpoint_registry import Point
+from nominee.machinery.runtime.faults.failpoint_registry import PointState as PointState
+from nominee.machinery.runtime.faults.failpoint_registry import Registry as Registry
+from nominee.machinery.runtime.faults.failpoint_registry import Term as Term
+from nominee.machinery.runtime.faults.failpoint_registry import parse as parse
+from nominee.machinery.runtime.faults.failpoint_registry import parse_list as parse_list
 from nominee.machinery.runtime.runtime import RUNTIME
 
 REGISTRY = Registry()

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import grpc
     import grpc.aio
 
-    from nominee.machinery.runtime.call_faults import Faults
     from nominee.machinery.runtime.clock import Clock
-    from nominee.machinery.runtime.failpoint_registry import Registry
+    from nominee.machinery.runtime.faults.call_faults import Faults
+    from nominee.machinery.runtime.faults.failpoint_registry import Registry
 
 T = TypeVar("T")
 Options = Sequence[tuple[str, int | str]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nominee.machinery.runtime.call_faults import FAULTS, Faults
+from nominee.machinery.runtime.faults.call_faults import FAULTS, Faults
 from nominee.machinery.runtime.runtime import RUNTIME
 
 

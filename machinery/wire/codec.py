@@ -14,9 +14,9 @@ from typing import TypeVar
 from google.protobuf.message import Message
 
 from nominee.machinery.api import kinds
-from nominee.machinery.wire import scalars
-from nominee.machinery.wire.scalars import DecodeError, Json, Value
 from nominee.machinery.wire.schema import Field, messages
+from nominee.machinery.wire.values import scalars
+from nominee.machinery.wire.values.scalars import DecodeError, Json, Value
 
 __all__ = ["DecodeError", "FieldPlan", "MessagePlan", "from_json", "plan_of", "to_json"]
 

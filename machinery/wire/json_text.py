@@ -18,7 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from nominee.machinery.wire import codec
 from nominee.machinery.wire.codec import FieldPlan
-from nominee.machinery.wire.scalars import Value
+from nominee.machinery.wire.values.scalars import Value
 
 _PARTS_MAX: Final = 1024
 _PART_BYTES_MAX: Final = 2048

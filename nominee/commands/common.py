@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import click
 
 from nominee.completion.candidates import completing, feature_gates, versions
-from nominee.localcluster.supervisor.client import NotRunningError, RefusedError, call
 from nominee.localcluster.supervisor.clock import SECONDS_MAX
+from nominee.localcluster.supervisor.commands.client import NotRunningError, RefusedError, call
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory, process_letter
-from nominee.machinery.process.serving_client import ServingPort
+from nominee.machinery.process.serving_port.serving_client import ServingPort
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -136,8 +136,8 @@ def serving_ports(directory: Path, component: str, *, allows_paused: bool = Fals
             answer.
     """
     # 50 ms that --help and completion would pay.
-    from nominee.localcluster.options import OptionError, target
     from nominee.localcluster.plan import directory_hint
+    from nominee.localcluster.up_options.options import OptionError, target
 
     try:
         name = target("COMPONENT", component)

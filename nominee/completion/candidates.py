@@ -15,7 +15,7 @@ ACTIONS = ("off", "crash", "error", "pause")
 """Actions of a failpoint that need no quotes (`nominee.machinery.runtime.failpoints` has all)."""
 
 FAULT_ACTIONS = ("off", "cut", "drop-request", "drop-response", "hold", "merge", "relist")
-"""Actions of a fault without an argument (`nominee.machinery.runtime.call_faults` has all)."""
+"""Actions of a fault without an argument (`nominee.machinery.runtime.faults.call_faults` has all)."""
 FAULT_METHODS = {
     "apiserver": (
         "Bind", "Create", "Delete", "Evict", "Get", "List", "Patch", "ServerInfo", "Update", "Watch",

@@ -24,15 +24,15 @@ from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.scheduling.label_keys import merge_label_keys
 from nominee.machinery.scheduling.priority import SYSTEM_CLASSES
 from nominee.machinery.wire import codec
-from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.cluster.cache import Cache
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.environment import Environment
 from nominee.scheduler.framework.interface import Plugin
-from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.nominations.nominator import Nominator
 from nominee.scheduler.framework.pod_requests import ResourceOptions
-from nominee.scheduler.framework.profile import Profile
-from nominee.scheduler.framework.runtime import Framework
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.runtime.environment import Environment
+from nominee.scheduler.framework.runtime.framework import Framework
+from nominee.scheduler.framework.runtime.profile import Profile
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.registry import IN_TREE, default_profile
 

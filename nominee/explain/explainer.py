@@ -15,8 +15,8 @@ from nominee.scheduler.explanation.document import pod_explanation
 from nominee.scheduler.explanation.format import PodExplanation
 from nominee.scheduler.explanation.verdict import explain
 from nominee.scheduler.framework.interface import Plugin
-from nominee.scheduler.framework.profile import Profile
-from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.runtime.framework import Framework
+from nominee.scheduler.framework.runtime.profile import Profile
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.registry import IN_TREE
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nominee.machinery.wire.manifests import manifest_documents
-from nominee.machinery.wire.scalars import DecodeError
+from nominee.machinery.wire.files.manifests import manifest_documents
+from nominee.machinery.wire.values.scalars import DecodeError
 
 Manifest = Mapping[str, Any]
 

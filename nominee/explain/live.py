@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 
 import click
 
-from nominee.commands.leader import leading_port
-from nominee.machinery.process.serving_client import HttpError, request
+from nominee.commands.cluster.leader import leading_port
+from nominee.machinery.process.serving_port.serving_client import HttpError, request
 from nominee.scheduler.explanation.format import LivePodExplanation
 
 

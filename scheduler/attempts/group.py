@@ -19,12 +19,12 @@ from nominee.scheduler.attempts import pod as cycle
 from nominee.scheduler.attempts.placements import EVERYWHERE, Placement
 from nominee.scheduler.attempts.pod import CLEAR_NOMINATION, Failed, Reason, Scheduled
 from nominee.scheduler.attempts.resize import is_resize
-from nominee.scheduler.framework.algorithm import ScheduleResult
-from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.cluster.cache import Cache
+from nominee.scheduler.framework.cluster.scheduling_groups import group_of
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import NominatingInfo, NominatingMode
-from nominee.scheduler.framework.runtime import Framework
-from nominee.scheduler.framework.scheduling_groups import group_of
+from nominee.scheduler.framework.runtime.framework import Framework
+from nominee.scheduler.framework.scheduling.algorithm import ScheduleResult
 from nominee.scheduler.framework.types import PodInfo
 
 UNSCHEDULABLE_GROUP: Final = "pod group is unschedulable"

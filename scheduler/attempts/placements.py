@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nominee.machinery.api.pb import workloads
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 
 
 class PlacementError(Exception):

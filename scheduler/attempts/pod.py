@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from nominee.scheduler.dispatch.api_calls import PodStatusPatch
-from nominee.scheduler.framework.algorithm import AlgorithmError, NoNodesError, ScheduleResult, schedule_pod
-from nominee.scheduler.framework.cache import Cache, CacheError
+from nominee.scheduler.framework.api.status import error_text, is_success
+from nominee.scheduler.framework.cluster.cache import Cache, CacheError
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.diagnosis import FitError
 from nominee.scheduler.framework.interface import (
     Code,
     FilterError,
@@ -25,8 +24,14 @@ from nominee.scheduler.framework.interface import (
     PostFilterResult,
     Status,
 )
-from nominee.scheduler.framework.runtime import Framework
-from nominee.scheduler.framework.status import error_text, is_success
+from nominee.scheduler.framework.runtime.framework import Framework
+from nominee.scheduler.framework.scheduling.algorithm import (
+    AlgorithmError,
+    NoNodesError,
+    ScheduleResult,
+    schedule_pod,
+)
+from nominee.scheduler.framework.scheduling.diagnosis import FitError
 from nominee.scheduler.framework.types import PodInfo
 
 CLEAR_NOMINATION = NominatingInfo(NominatingMode.Override, "")

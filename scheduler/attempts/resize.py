@@ -20,10 +20,7 @@ from nominee.scheduler.attempts.pod import (
     failed_without_fit_error,
 )
 from nominee.scheduler.dispatch.api_calls import PodStatusPatch
-from nominee.scheduler.framework.algorithm import AlgorithmError, pre_filter
-from nominee.scheduler.framework.cache import Cache
-from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.deferred_resize import (
+from nominee.scheduler.framework.api.deferred_resize import (
     FITS,
     Flavour,
     ResizePreemption,
@@ -32,9 +29,12 @@ from nominee.scheduler.framework.deferred_resize import (
     is_disabled_by_kubelet,
     is_disabled_by_node,
 )
-from nominee.scheduler.framework.diagnosis import Diagnosis, FitError, NodeStatusTable
+from nominee.scheduler.framework.cluster.cache import Cache
+from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Code, Status
-from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.runtime.framework import Framework
+from nominee.scheduler.framework.scheduling.algorithm import AlgorithmError, pre_filter
+from nominee.scheduler.framework.scheduling.diagnosis import Diagnosis, FitError, NodeStatusTable
 from nominee.scheduler.framework.types import PodInfo
 
 SKIPPED_PLUGINS: Final = frozenset(

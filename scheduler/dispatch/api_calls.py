@@ -13,7 +13,7 @@ from typing import Any
 from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.api.pb import core
 from nominee.scheduler.dispatch.states import Trigger
-from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
+from nominee.scheduler.framework.nominations.nominating import NominatingInfo, NominatingMode
 
 
 class Purpose(StrEnum):

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nominee.scheduler.framework.algorithm import AlgorithmError, NoNodesError, Survey, survey
+from nominee.scheduler.framework.api.status import error_text
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.diagnosis import Diagnosis, FitError
 from nominee.scheduler.framework.interface import Candidate, Code, FilterError, Status
-from nominee.scheduler.framework.runtime import Framework, ScoreError
-from nominee.scheduler.framework.snapshot import Snapshot
-from nominee.scheduler.framework.status import error_text
+from nominee.scheduler.framework.runtime.framework import Framework, ScoreError
+from nominee.scheduler.framework.scheduling.algorithm import AlgorithmError, NoNodesError, Survey, survey
+from nominee.scheduler.framework.scheduling.diagnosis import Diagnosis, FitError
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.default_preemption import DefaultPreemption
 from nominee.scheduler.plugins.dynamic_resources import DynamicResources

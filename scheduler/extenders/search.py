@@ -19,15 +19,15 @@ from nominee.scheduler.attempts.pod import Failed, Scheduled
 from nominee.scheduler.config import Extender
 from nominee.scheduler.extenders import wire
 from nominee.scheduler.extenders.wire import Call, ExtenderError
-from nominee.scheduler.framework import algorithm
-from nominee.scheduler.framework.algorithm import ScheduleResult
-from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.cluster.cache import Cache
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.diagnosis import Diagnosis, FitError
 from nominee.scheduler.framework.interface import Code, Status
-from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.runtime.framework import Framework
+from nominee.scheduler.framework.scheduling import algorithm
+from nominee.scheduler.framework.scheduling.algorithm import ScheduleResult
+from nominee.scheduler.framework.scheduling.diagnosis import Diagnosis, FitError
 from nominee.scheduler.framework.types import PodInfo
-from nominee.scheduler.preemption.review import REVIEW_KEY, CandidateReview
+from nominee.scheduler.preemption.dry_runs.review import REVIEW_KEY, CandidateReview
 
 EXTENDER_NAME: Final = "Extender"  # stands for all of them among the plugins that rejected a pod
 

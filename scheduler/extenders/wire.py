@@ -14,8 +14,8 @@ from google.protobuf.message import Message
 
 from nominee.machinery.wire import codec
 from nominee.scheduler.config import Extender
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.interface import MAX_NODE_SCORE, Candidate
-from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 MAX_EXTENDER_SCORE = 10

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nominee.scheduler.framework.columns import Rows
-from nominee.scheduler.framework.events import (
+from nominee.scheduler.framework.api.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -30,21 +29,22 @@ from nominee.scheduler.framework.events import (
     HintFunction,
     QueueingHint,
 )
-from nominee.scheduler.framework.handle_protocols import (
+from nominee.scheduler.framework.api.handle_protocols import (
     ApiClient,
     Handle,
     Lister,
     PluginEventRecorder,
     WaitingPod,
 )
-from nominee.scheduler.framework.io_steps import IoSteps
-from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
-from nominee.scheduler.framework.room import Room
-from nominee.scheduler.framework.status import Code, Status
+from nominee.scheduler.framework.api.io_steps import IoSteps
+from nominee.scheduler.framework.api.status import Code, Status
+from nominee.scheduler.framework.cluster.columns import Rows
+from nominee.scheduler.framework.cluster.room import Room
+from nominee.scheduler.framework.nominations.nominating import NominatingInfo, NominatingMode
 
 if TYPE_CHECKING:
+    from nominee.scheduler.framework.cluster.snapshot import Snapshot
     from nominee.scheduler.framework.cycle_state import CycleState
-    from nominee.scheduler.framework.snapshot import Snapshot
     from nominee.scheduler.framework.types import NodeInfo, PodInfo, QueuedPodInfo
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The hooks of one attempt, called after each plugin (see `nominee.scheduler.framework.instrumentation`)."""
+"""The hooks of one attempt, called after each plugin (see `nominee.scheduler.framework.runtime.instrumentation`)."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nominee.machinery.api.errors import StatusError
+from nominee.scheduler.framework.api.io_steps import BindPod, IoSteps
 from nominee.scheduler.framework.interface import BindPlugin, Handle, Status
-from nominee.scheduler.framework.io_steps import BindPod, IoSteps
 
 if TYPE_CHECKING:
     from nominee.scheduler.framework.cycle_state import CycleState

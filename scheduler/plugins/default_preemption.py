@@ -9,15 +9,15 @@ from typing import Any
 from google.protobuf.message import Message
 
 from nominee.scheduler.attempts.resize import own_node
-from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.deferred_resize import Tracking, is_deferred_resize
-from nominee.scheduler.framework.events import (
+from nominee.scheduler.framework.api.deferred_resize import Tracking, is_deferred_resize
+from nominee.scheduler.framework.api.events import (
     ActionType,
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
     on,
 )
+from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
@@ -30,13 +30,13 @@ from nominee.scheduler.framework.interface import (
     PreEnqueuePlugin,
     Status,
 )
-from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.framework.runtime.profile import ArgumentError
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.preemption.chosen_victims import ChosenVictims
+from nominee.scheduler.preemption.dry_runs.review import REVIEW_KEY
 from nominee.scheduler.preemption.eligibility import VICTIM_TERMINATING
 from nominee.scheduler.preemption.evaluator import Decision, decide
 from nominee.scheduler.preemption.evictions import Evictions
-from nominee.scheduler.preemption.review import REVIEW_KEY
 
 CANDIDATES_PERCENTAGE_MIN = 10
 CANDIDATES_ABSOLUTE_MIN = 100

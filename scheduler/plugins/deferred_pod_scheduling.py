@@ -11,14 +11,13 @@ from google.protobuf.message import Message
 
 from nominee.machinery.api.pb import core
 from nominee.scheduler.attempts.resize import own_node
-from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.deferred_resize import (
+from nominee.scheduler.framework.api.deferred_resize import (
     FITS,
     NODE_DISABLES_PREEMPTION,
     is_deferred_resize,
     is_disabled_by_node,
 )
-from nominee.scheduler.framework.events import (
+from nominee.scheduler.framework.api.events import (
     ActionType,
     ClusterEventWithHint,
     EventResource,
@@ -26,6 +25,8 @@ from nominee.scheduler.framework.events import (
     expect,
     on,
 )
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
+from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
@@ -36,7 +37,6 @@ from nominee.scheduler.framework.interface import (
     PreFilterResult,
     Status,
 )
-from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 

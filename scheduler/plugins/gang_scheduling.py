@@ -14,8 +14,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.api.pb import core, workloads
 from nominee.scheduler.attempts.group import group_to_try
-from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.events import (
+from nominee.scheduler.framework.api.events import (
     ActionType,
     ClusterEventWithHint,
     EventResource,
@@ -23,6 +22,8 @@ from nominee.scheduler.framework.events import (
     expect,
     on,
 )
+from nominee.scheduler.framework.cluster.scheduling_groups import group_of
+from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
@@ -31,7 +32,6 @@ from nominee.scheduler.framework.interface import (
     PreEnqueuePlugin,
     Status,
 )
-from nominee.scheduler.framework.scheduling_groups import group_of
 from nominee.scheduler.framework.types import PodInfo
 
 PERMIT_TIMEOUT_SECONDS: Final = 300.0

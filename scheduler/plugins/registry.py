@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from nominee.machinery.features.gates import Gates
-from nominee.scheduler.framework.deferred_resize import Flavour, ResizePreemption
+from nominee.scheduler.framework.api.deferred_resize import Flavour, ResizePreemption
 from nominee.scheduler.framework.interface import Plugin
-from nominee.scheduler.framework.profile import (
+from nominee.scheduler.framework.runtime.profile import (
     DEFAULT_SCHEDULER_NAME,
     Enabled,
     Profile,
@@ -23,22 +23,22 @@ from nominee.scheduler.plugins.default_preemption import DefaultPreemption
 from nominee.scheduler.plugins.deferred_pod_scheduling import DeferredPodScheduling
 from nominee.scheduler.plugins.dynamic_resources import DynamicResources
 from nominee.scheduler.plugins.gang_scheduling import GangScheduling
-from nominee.scheduler.plugins.image_locality import ImageLocality
 from nominee.scheduler.plugins.inter_pod_affinity import InterPodAffinity
-from nominee.scheduler.plugins.node_affinity import NodeAffinity
-from nominee.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
-from nominee.scheduler.plugins.node_name import NodeName
-from nominee.scheduler.plugins.node_ports import NodePorts
 from nominee.scheduler.plugins.node_resources import NodeResourcesBalancedAllocation, NodeResourcesFit
-from nominee.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from nominee.scheduler.plugins.node_volume_limits import NodeVolumeLimits
+from nominee.scheduler.plugins.nodes.image_locality import ImageLocality
+from nominee.scheduler.plugins.nodes.node_affinity import NodeAffinity
+from nominee.scheduler.plugins.nodes.node_declared_features import NodeDeclaredFeatures
+from nominee.scheduler.plugins.nodes.node_name import NodeName
+from nominee.scheduler.plugins.nodes.node_ports import NodePorts
+from nominee.scheduler.plugins.nodes.node_unschedulable import NodeUnschedulable
+from nominee.scheduler.plugins.nodes.taint_toleration import TaintToleration
 from nominee.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from nominee.scheduler.plugins.priority_sort import PrioritySort
 from nominee.scheduler.plugins.scheduling_gates import SchedulingGates
-from nominee.scheduler.plugins.taint_toleration import TaintToleration
 from nominee.scheduler.plugins.volume_binding import VolumeBinding
-from nominee.scheduler.plugins.volume_restrictions import VolumeRestrictions
-from nominee.scheduler.plugins.volume_zone import VolumeZone
+from nominee.scheduler.plugins.volumes.volume_restrictions import VolumeRestrictions
+from nominee.scheduler.plugins.volumes.volume_zone import VolumeZone
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from google.protobuf.message import Message
 
 from nominee.machinery.api.pb import core
-from nominee.scheduler.framework.events import (
+from nominee.scheduler.framework.api.events import (
     ActionType,
     ClusterEventWithHint,
     EventResource,

@@ -6,9 +6,9 @@ from nominee.machinery.api.objects import get_condition
 from nominee.machinery.api.pb import core
 from nominee.machinery.scheduling.priority import preempts
 from nominee.scheduler.attempts.resize import own_node
-from nominee.scheduler.framework.deferred_resize import ResizePreemption, Tracking, is_deferred_resize
+from nominee.scheduler.framework.api.deferred_resize import ResizePreemption, Tracking, is_deferred_resize
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.interface import Code, Status
-from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import PodInfo
 
 DISRUPTION_TARGET = "DisruptionTarget"

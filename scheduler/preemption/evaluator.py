@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nominee.machinery.api import kinds
+from nominee.scheduler.framework.api.deferred_resize import is_deferred_resize
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.deferred_resize import is_deferred_resize
 from nominee.scheduler.framework.interface import Candidate, Code, Handle, NodeStatuses, Status
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.preemption.budgets import read_budgets
-from nominee.scheduler.preemption.dry_run import DryRun, dry_run
+from nominee.scheduler.preemption.dry_runs.dry_run import DryRun, dry_run
+from nominee.scheduler.preemption.dry_runs.review import PAUSED, REVIEW_KEY, CandidateReview
 from nominee.scheduler.preemption.eligibility import nominated_node, why_not_eligible
-from nominee.scheduler.preemption.review import PAUSED, REVIEW_KEY, CandidateReview
 from nominee.scheduler.preemption.selection import best_candidates
 from nominee.scheduler.preemption.victim_groups import VictimGroups
 

@@ -17,8 +17,7 @@ from nominee.machinery.features.gates import Version
 from nominee.machinery.patch.strategic_diff import diff_strategic
 from nominee.machinery.runtime.clock import to_time
 from nominee.machinery.wire import codec
-from nominee.scheduler.framework.interface import Candidate, Handle, Status
-from nominee.scheduler.framework.io_steps import (
+from nominee.scheduler.framework.api.io_steps import (
     ClearNomination,
     Concurrently,
     Delete,
@@ -26,6 +25,7 @@ from nominee.scheduler.framework.io_steps import (
     IoSteps,
     Patch,
 )
+from nominee.scheduler.framework.interface import Candidate, Handle, Status
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 

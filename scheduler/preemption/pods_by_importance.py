@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nominee.scheduler.framework import resource_columns
-from nominee.scheduler.framework.room import amounts_of
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.cluster.room import amounts_of
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 

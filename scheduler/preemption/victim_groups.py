@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey
+from nominee.scheduler.framework.cluster.scheduling_groups import group_of
 from nominee.scheduler.framework.interface import Candidate, Handle
-from nominee.scheduler.framework.scheduling_groups import group_of
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 WHOLE_GROUP: Final = "PodGroup"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nominee.machinery.api.objects import ObjectKey
-from nominee.machinery.runtime.backoff import ExponentialBackoff
+from nominee.machinery.runtime.queues.backoff import ExponentialBackoff
 from nominee.scheduler.framework.types import QueuedPodInfo
 from nominee.scheduler.queue.keyed_heap import KeyedHeap
 

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from nominee.machinery.api.pb import core
 from nominee.scheduler.attempts.resize import own_node
-from nominee.scheduler.framework.events import (
+from nominee.scheduler.framework.api.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,

@@ -14,7 +14,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from nominee.scheduler.framework.events import ClusterEvent
+from nominee.scheduler.framework.api.events import ClusterEvent
 from nominee.scheduler.framework.types import PodInfo
 
 EVENTS_MAX: Final = 100_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import Final
 
-from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.framework.api.events import ActionType, ClusterEvent, EventResource
 
 UNSCHEDULED_ADD: Final = ClusterEvent(EventResource.UnscheduledPod, ActionType.Add)
 UNSCHEDULED_UPDATE: Final = ClusterEvent(EventResource.UnscheduledPod, ActionType.Update)

@@ -26,10 +26,10 @@ from google.protobuf.message import Message
 
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core
-from nominee.scheduler.framework.events import ClusterEvent
+from nominee.scheduler.framework.api.events import ClusterEvent
 from nominee.scheduler.framework.interface import NominatingInfo, PreEnqueuePlugin, QueueSortPlugin, Status
-from nominee.scheduler.framework.nominator import Nominator
-from nominee.scheduler.framework.plugin_status import run_pre_enqueue_plugin
+from nominee.scheduler.framework.nominations.nominator import Nominator
+from nominee.scheduler.framework.runtime.plugin_status import run_pre_enqueue_plugin
 from nominee.scheduler.framework.types import PodInfo, QueuedPodInfo
 from nominee.scheduler.object_changes import is_pod_updated, pod_changes
 from nominee.scheduler.queue.backoff import Backoff, BackoffQueue

@@ -14,7 +14,7 @@ import grpc.aio
 from aetcd import rpc
 from aetcd.rpc import rpc_pb2_grpc
 
-from nominee.machinery.client import transport
+from nominee.machinery.client.calls import transport
 from nominee.machinery.runtime.clock import Clock
 from nominee.simulation.etcd import transactions
 from nominee.simulation.etcd.store import Change, CompactedError, FutureRevisionError, Lease, Store

@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from nominee.autoscaler.options import Compat, Options
-from nominee.autoscaler.planning import annotation_keys
-from nominee.autoscaler.planning.observation import ControllerKey
+from nominee.autoscaler.planning.objects import annotation_keys
+from nominee.autoscaler.planning.objects.observation import ControllerKey
 from nominee.autoscaler.shell.ports import Counters
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.pb import core

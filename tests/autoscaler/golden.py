@@ -9,12 +9,12 @@ from typing import Any
 import anyio
 
 from nominee.autoscaler.options import Compat, from_flags
-from nominee.autoscaler.planning.events import Event
-from nominee.autoscaler.planning.scale_up import ScaleUpResult
+from nominee.autoscaler.planning.objects.events import Event
+from nominee.autoscaler.planning.scale_up.plan import ScaleUpResult
 from nominee.autoscaler.result import LoopResult
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import FakeClock
-from nominee.machinery.wire.scalars import parse_time
+from nominee.machinery.wire.values.scalars import parse_time
 from tests.autoscaler.harness import Harness
 from tests.autoscaler.world import World
 

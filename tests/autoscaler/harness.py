@@ -6,7 +6,7 @@ import random
 
 from nominee.autoscaler.loop import run_once
 from nominee.autoscaler.options import Options
-from nominee.autoscaler.planning.dynamic_resources import Listers
+from nominee.autoscaler.planning.snapshot.dynamic_resources import Listers
 from nominee.autoscaler.result import LoopResult
 from nominee.autoscaler.shell.executor import Executor, Spawn
 from nominee.autoscaler.shell.ports import Counters

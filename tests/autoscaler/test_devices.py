@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from nominee.autoscaler.options import Compat
-from nominee.autoscaler.planning.device_utilization import device_utilization
-from nominee.autoscaler.planning.dynamic_resources import DynamicResources
-from nominee.autoscaler.planning.forkable_table import ForkableTable
+from nominee.autoscaler.planning.scale_down.device_utilization import device_utilization
+from nominee.autoscaler.planning.snapshot.dynamic_resources import DynamicResources
+from nominee.autoscaler.planning.snapshot.forkable_table import ForkableTable
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import ObjectKey, key_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.autoscaler.planning.equivalence import equivalence_groups
+from nominee.autoscaler.planning.scale_up.equivalence import equivalence_groups
 from nominee.machinery.api.pb import core
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.autoscaler.options import Compat
-from nominee.autoscaler.planning.observation import CREATING, Instance
+from nominee.autoscaler.planning.objects.observation import CREATING, Instance
 from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, new_world, node, pod
 from tests.autoscaler.world import World

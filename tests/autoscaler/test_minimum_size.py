@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from nominee.autoscaler.options import Compat
-from nominee.autoscaler.planning.observation import CloudView
+from nominee.autoscaler.planning.objects.observation import CloudView
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import Started, autoscaler, new_world, node, pod

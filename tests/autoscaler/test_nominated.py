@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.autoscaler.options import Compat
-from nominee.autoscaler.planning.scale_up import ScaleUpResult
+from nominee.autoscaler.planning.scale_up.plan import ScaleUpResult
 from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import Started, autoscaler, new_world, node, pod
 

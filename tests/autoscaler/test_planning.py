@@ -7,12 +7,12 @@ import pytest
 
 from nominee.autoscaler.actuation.eviction import EVICTION_RETRY_SECONDS
 from nominee.autoscaler.options import Compat, Options, Range, from_flags
-from nominee.autoscaler.planning import expander
-from nominee.autoscaler.planning.backoff import NodeGroupBackoff
-from nominee.autoscaler.planning.drainability import DrainContext, pods_to_move
-from nominee.autoscaler.planning.observation import ControllerKey
-from nominee.autoscaler.planning.pdb_tracker import RemainingPdbTracker
-from nominee.autoscaler.planning.scale_up import ScaleUpResult
+from nominee.autoscaler.planning.node_groups.backoff import NodeGroupBackoff
+from nominee.autoscaler.planning.objects.observation import ControllerKey
+from nominee.autoscaler.planning.objects.pdb_tracker import RemainingPdbTracker
+from nominee.autoscaler.planning.scale_down.drainability import DrainContext, pods_to_move
+from nominee.autoscaler.planning.scale_up import expander
+from nominee.autoscaler.planning.scale_up.plan import ScaleUpResult
 from nominee.machinery.api.pb import core, policy
 from nominee.machinery.features.gates import Version
 from nominee.machinery.runtime.clock import FakeClock

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from nominee.autoscaler.options import Compat
-from nominee.autoscaler.planning.observation import CloudView
-from nominee.autoscaler.planning.scale_up import ScaleUpResult
+from nominee.autoscaler.planning.objects.observation import CloudView
+from nominee.autoscaler.planning.scale_up.plan import ScaleUpResult
 from nominee.autoscaler.result import ScaleDownResult
 from nominee.autoscaler.shell.ports import CloudError
-from nominee.autoscaler.steps.act_on_empty_cluster import NODES_NOT_READY_SECONDS
+from nominee.autoscaler.steps.cluster.act_on_empty_cluster import NODES_NOT_READY_SECONDS
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, new_world, node, pod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.autoscaler.options import Options
-from nominee.autoscaler.planning.scale_up_requests import (
+from nominee.autoscaler.planning.node_groups.scale_up_requests import (
     TRANSITIONS,
     Effect,
     Occurrence,

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from nominee.autoscaler.options import Compat
-from nominee.autoscaler.planning.status import (
+from nominee.autoscaler.planning.node_groups.status import (
     ERROR_CHARACTERS_MAX,
     ScaleDownCandidates,
     StatusBuilder,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.autoscaler.options import Compat
-from nominee.autoscaler.planning.observation import DaemonSet
+from nominee.autoscaler.planning.objects.observation import DaemonSet
 from nominee.machinery.api.pb import apps, core
 from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, new_world, node, pod

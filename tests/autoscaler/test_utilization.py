@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.autoscaler.options import Compat
-from nominee.autoscaler.planning.utilization import Utilization
+from nominee.autoscaler.planning.scale_down.utilization import Utilization
 from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, new_world, node, pod
 

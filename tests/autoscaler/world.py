@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nominee.autoscaler.planning import taints
-from nominee.autoscaler.planning.events import Event
-from nominee.autoscaler.planning.observation import (
+from nominee.autoscaler.planning.objects import taints
+from nominee.autoscaler.planning.objects.events import Event
+from nominee.autoscaler.planning.objects.observation import (
     CloudView,
     ControllerKey,
     DaemonSet,

@@ -18,7 +18,7 @@ from nominee.kubelet.resources.pod_resources import PodResources
 from nominee.kubelet.resources.requirements import Requirements, ResourceList
 from nominee.kubelet.runtime import sandbox as runtime
 from nominee.kubelet.runtime.sandbox import PodSandbox
-from nominee.kubelet.shell.checkpoint_file import CheckpointFile
+from nominee.kubelet.shell.checkpoints.checkpoint_file import CheckpointFile
 from nominee.machinery.api.pb import core
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -120,7 +120,7 @@ def test_a_half_written_new_file_does_not_matter(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from nominee.kubelet.shell.checkpoint_file import CheckpointFile
+from nominee.kubelet.shell.checkpoints.checkpoint_file import CheckpointFile
 from tests.kubelet.test_checkpoint import checkpoint
 
 file = CheckpointFile(Path(sys.argv[1]), "node-0")

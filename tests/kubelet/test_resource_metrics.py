@@ -13,7 +13,7 @@ from nominee.kubelet.runtime import sandbox as runtime
 from nominee.kubelet.runtime.sandbox import PodSandbox
 from nominee.kubelet.runtime.terminations import terminations
 from nominee.kubelet.shell import metrics
-from nominee.kubelet.shell.resource_metrics import ResourceMetrics
+from nominee.kubelet.shell.serving.resource_metrics import ResourceMetrics
 from nominee.machinery.api.pb import core
 from tests.kubelet.executor import container, new_pod
 

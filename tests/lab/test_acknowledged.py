@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.evidence import Acknowledged, ComponentSettings
+from nominee.lab.history.invariants.checking.evidence import Acknowledged, ComponentSettings
 from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
 from nominee.lab.history.verification.verification import Verification, verify
 from nominee.machinery.api import kinds

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from nominee.lab.bench.watchers import Marks, Seen, _figures
+from nominee.lab.bench.watches.watchers import Marks, Seen, _figures
 from tests.support.patience import PATIENCE_SECONDS
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import pytest
 
-from nominee.commands.bench import reference_lines, scheduling
+from nominee.commands.measuring.bench import reference_lines, scheduling
+from nominee.lab.bench.load.workloads import CHURN, INIT, MEASURED, WORKLOADS
 from nominee.lab.bench.verification import Placed, placed, problems
-from nominee.lab.bench.workloads import CHURN, INIT, MEASURED, WORKLOADS
 from tests.nominee.test_cli import nominee
 
 

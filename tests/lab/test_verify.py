@@ -11,7 +11,7 @@ from aetcd import rpc
 from click.testing import CliRunner
 from google.protobuf.message import Message
 
-from nominee.commands import verify as command
+from nominee.commands.measuring import verify as command
 from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.history.history_file import HistoryWriter
 from nominee.lab.history.invariants.table import CHECKERS

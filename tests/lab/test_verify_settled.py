@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import anyio
 
 from nominee.lab.history.invariants.check import Result
-from nominee.lab.history.invariants.checker import Violation
+from nominee.lab.history.invariants.checking.checker import Violation
 from nominee.lab.history.verification.verification import ATTEMPTS, settled
 from nominee.machinery.runtime.clock import FakeClock
 

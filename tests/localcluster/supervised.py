@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from nominee.localcluster.supervisor.client import call
 from nominee.localcluster.supervisor.clock import wait_until
-from nominee.localcluster.supervisor.core import Policy
+from nominee.localcluster.supervisor.commands.client import call
 from nominee.localcluster.supervisor.directory import StateDirectory, is_alive, write_atomically
-from nominee.localcluster.supervisor.spec import ClusterSpec, ProcessSpec
+from nominee.localcluster.supervisor.model.core import Policy
+from nominee.localcluster.supervisor.model.spec import ClusterSpec, ProcessSpec
 from tests.support.patience import PATIENCE_SECONDS
 
 FAKE = Path(__file__).with_name("fake_component.py")

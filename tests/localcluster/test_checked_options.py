@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nominee.localcluster.kept_options import KeptOptions
+from nominee.localcluster.up_options.kept_options import KeptOptions
 from tests.nominee.test_cli import nominee
 
 SCHEDULER = """

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nominee.localcluster.supervisor.control import Control
-from nominee.localcluster.supervisor.socket_path import reachable
+from nominee.localcluster.supervisor.commands.control import Control
+from nominee.localcluster.supervisor.commands.socket_path import reachable
 
 
 def test_the_socket_has_its_name_only_once_it_answers(

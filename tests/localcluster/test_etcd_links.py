@@ -13,7 +13,7 @@ import anyio.abc
 import pytest
 from click.testing import CliRunner
 
-from nominee.commands.fault import fault
+from nominee.commands.faults.fault import fault
 from nominee.localcluster.etcd import links as etcd_links
 from nominee.localcluster.etcd import relay as etcd_relay
 from nominee.localcluster.etcd.links import LinkError

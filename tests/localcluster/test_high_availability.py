@@ -8,13 +8,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from nominee.commands.leader import leading_port
+from nominee.commands.cluster.leader import leading_port
 from nominee.localcluster.etcd.leader import leader
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_already_exists
 from nominee.machinery.client.api_client import connect, retry_unavailable
 from nominee.machinery.process.run_files import RunFile
-from nominee.machinery.process.serving_client import ServingPort, request
+from nominee.machinery.process.serving_port.serving_client import ServingPort, request
 from tests.localcluster.test_cluster import Cluster, directory
 from tests.machinery.api_server import config_map
 from tests.support.etcd import skip_if_etcd_loses_writes

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from nominee.localcluster.config_file import document_of, settings_of
 from nominee.localcluster.etcd import server as etcd
-from nominee.localcluster.kept_options import KeptOptions
-from nominee.localcluster.options import OptionError
+from nominee.localcluster.up_options.config_file import document_of, settings_of
+from nominee.localcluster.up_options.kept_options import KeptOptions
+from nominee.localcluster.up_options.options import OptionError
 from tests.nominee.test_cli import nominee
 
 EVERY_OPTION: Mapping[str, Any] = {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nominee.localcluster.supervisor.node_ranges import NodeRange, of_kubelet, without
-from nominee.localcluster.supervisor.spec import ClusterSpec, ProcessSpec
+from nominee.localcluster.supervisor.model.node_ranges import NodeRange, of_kubelet, without
+from nominee.localcluster.supervisor.model.spec import ClusterSpec, ProcessSpec
 
 
 @pytest.mark.parametrize(

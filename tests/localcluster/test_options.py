@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from nominee.localcluster.config_file import read_config
-from nominee.localcluster.options import (
+from nominee.localcluster.plan import UpOptions, build
+from nominee.localcluster.up_options.config_file import read_config
+from nominee.localcluster.up_options.options import (
     ALL,
     OptionError,
     parse_assignments,
@@ -16,7 +17,6 @@ from nominee.localcluster.options import (
     parse_gates,
     parse_versions,
 )
-from nominee.localcluster.plan import UpOptions, build
 
 CORE = ("etcd", "apiserver", "scheduler", "controllers", "kubelet")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nominee.localcluster.kept_options import KeptOptions
 from nominee.localcluster.own_cluster import ClusterStartError, cluster
 from nominee.localcluster.supervisor.directory import StateDirectory, lock_holder
+from nominee.localcluster.up_options.kept_options import KeptOptions
 
 pytestmark = pytest.mark.processes
 

@@ -15,7 +15,7 @@ from nominee.localcluster.credentials import identities
 from nominee.localcluster.credentials.authority import Identity
 from nominee.localcluster.credentials.pki import Pki
 from nominee.localcluster.plan import UpOptions, build
-from nominee.localcluster.supervisor.spec import ProcessSpec
+from nominee.localcluster.supervisor.model.spec import ProcessSpec
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 SOME = {"admin": Identity("kubernetes-admin", ("system:masters",))}

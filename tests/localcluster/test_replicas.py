@@ -11,8 +11,8 @@ import pytest
 from nominee.localcluster.components import UnknownComponentError, find_process
 from nominee.localcluster.credentials import identities
 from nominee.localcluster.etcd import members as etcd_members
-from nominee.localcluster.options import OptionError, parse_replicas
 from nominee.localcluster.plan import UpOptions, build
+from nominee.localcluster.up_options.options import OptionError, parse_replicas
 from nominee.machinery.process import run_files
 from nominee.machinery.process.run_files import RunFile
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nominee.localcluster.supervisor.client import NotRunningError, RefusedError
 from nominee.localcluster.supervisor.clock import wait_until
-from nominee.localcluster.supervisor.core import Policy
+from nominee.localcluster.supervisor.commands.client import NotRunningError, RefusedError
+from nominee.localcluster.supervisor.commands.socket_path import reachable
 from nominee.localcluster.supervisor.directory import (
     InUseError,
     StateDirectory,
@@ -22,7 +22,7 @@ from nominee.localcluster.supervisor.directory import (
     lock_holder,
     process_letter,
 )
-from nominee.localcluster.supervisor.socket_path import reachable
+from nominee.localcluster.supervisor.model.core import Policy
 from tests.localcluster.supervised import (
     LIMIT_SECONDS,
     STAGES,

@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from nominee.localcluster.supervisor.core import Action, Policy, Supervision, UnknownProcessError
-from nominee.localcluster.supervisor.states import (
+from nominee.localcluster.supervisor.model.core import Action, Policy, Supervision, UnknownProcessError
+from nominee.localcluster.supervisor.model.states import (
     RUNNING,
     TRANSITIONS,
     ChildState,

@@ -15,8 +15,8 @@ import anyio.abc
 import pytest
 
 from nominee.localcluster.credentials.pki import Pki
-from nominee.machinery.process import accepting
-from nominee.machinery.process.accepting import Acceptor
+from nominee.machinery.process.http import accepting
+from nominee.machinery.process.http.accepting import Acceptor
 from tests.support.patience import PATIENCE_SECONDS
 
 HELLO_BEGUN = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"

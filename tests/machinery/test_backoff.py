@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from nominee.machinery.runtime.backoff import ExponentialBackoff, Retries
+from nominee.machinery.runtime.queues.backoff import ExponentialBackoff, Retries
 
 
 @pytest.mark.parametrize(

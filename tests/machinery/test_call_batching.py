@@ -6,8 +6,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from nominee.machinery.client import call_batching
-from nominee.machinery.client.call_batching import (
+from nominee.machinery.client.calls import call_batching
+from nominee.machinery.client.calls.call_batching import (
     BYTES_MAX,
     CALLS_MAX,
     OPEN_MAX,

@@ -13,9 +13,9 @@ import grpc.aio
 import pytest
 
 from nominee.completion.candidates import FAULT_ACTIONS, FAULT_METHODS
-from nominee.machinery.runtime.action_chain import ActionError
-from nominee.machinery.runtime.call_faults import ACTIONS, FAULTS, Call, Faults, Stream, Verdict
 from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.runtime.faults.action_chain import ActionError
+from nominee.machinery.runtime.faults.call_faults import ACTIONS, FAULTS, Call, Faults, Stream, Verdict
 from tests.support.patience import PATIENCE_SECONDS
 
 BIND = Call("apiserver", "Bind", "pods")

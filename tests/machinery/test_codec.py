@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core, meta
-from nominee.machinery.wire import codec, envelope, scalars
-from nominee.machinery.wire.manifests import parse_manifests
+from nominee.machinery.wire import codec, envelope
+from nominee.machinery.wire.files.manifests import parse_manifests
+from nominee.machinery.wire.values import scalars
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 VALUES = [

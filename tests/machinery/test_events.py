@@ -17,7 +17,7 @@ from nominee.machinery.events.recorder import QUEUE_MAX, BufferedRecorder
 from nominee.machinery.events.series import SERIES_MAX, EventSeriesCache
 from nominee.machinery.events.series_recorder import NOTE_BYTES_MAX, SeriesRecorder
 from nominee.machinery.runtime.clock import FakeClock, from_time, to_micro_time
-from nominee.machinery.runtime.token_bucket import TokenBucket
+from nominee.machinery.runtime.queues.token_bucket import TokenBucket
 from tests.support.patience import PATIENCE_SECONDS
 
 LIMIT_SECONDS = PATIENCE_SECONDS

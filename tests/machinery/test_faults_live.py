@@ -13,9 +13,9 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.client.informer import Informer
-from nominee.machinery.runtime.call_faults import FAULTS
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.runtime.clock import FakeClock, SystemClock
+from nominee.machinery.runtime.faults.call_faults import FAULTS
 from tests.machinery.api_server import config_map, running
 from tests.nominee.test_cli import nominee
 from tests.support.cluster import Cluster

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nominee.autoscaler.planning.snapshot import ClusterSnapshot
+from nominee.autoscaler.planning.snapshot.cluster_snapshot import ClusterSnapshot
 from nominee.machinery.features import gates as features
 from nominee.machinery.features.gate_sentences import SENTENCES
 from nominee.machinery.features.gates import Gates

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import anyio
 import pytest
 
-from nominee.machinery.process import health
-from nominee.machinery.process.health import Health, TimedWork
+from nominee.machinery.process.serving_port import health
+from nominee.machinery.process.serving_port.health import Health, TimedWork
 from nominee.machinery.runtime.clock import FakeClock
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import h11
 import pytest
 
-from nominee.machinery.process.http_connection import StrictConnection, head_problem
+from nominee.machinery.process.http.http_connection import StrictConnection, head_problem
 
 GOOD = b"POST /a HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\nContent-Length: 3\r\n\r\n\n \n"
 

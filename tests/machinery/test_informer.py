@@ -14,7 +14,7 @@ from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client, ListResult, WatchEvent
-from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.runtime.clock import FakeClock
 from tests.support.patience import PATIENCE_SECONDS
 

@@ -11,8 +11,8 @@ from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client, retry_unavailable
-from nominee.machinery.client.informer import Informer
 from nominee.machinery.client.leader_election import LeaderElector, LeadershipLostError, Timing
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.events.correlating_recorder import CorrelatingRecorder
 from nominee.machinery.events.series_recorder import SeriesRecorder
 from tests.machinery.api_server import config_map, running

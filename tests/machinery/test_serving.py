@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from nominee.machinery.process.serving import Serving
+from nominee.machinery.process.serving_port.serving import Serving
 from nominee.machinery.runtime import failpoints
 from tests.support.patience import PATIENCE_SECONDS
 

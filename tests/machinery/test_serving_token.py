@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nominee.machinery.process import serving_token
-from nominee.machinery.process.serving_client import ServingPort
+from nominee.machinery.process.serving_port import serving_token
+from nominee.machinery.process.serving_port.serving_client import ServingPort
 from tests.support.patience import PATIENCE_SECONDS
 
 PROCESSES = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.machinery.wire.scalars import format_time
+from nominee.machinery.wire.values.scalars import format_time
 
 
 @pytest.mark.parametrize(

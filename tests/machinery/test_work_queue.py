@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from nominee.machinery.runtime.clock import FakeClock
-from nominee.machinery.runtime.work_queue import BACKOFF_MAX_SECONDS, WorkQueue
+from nominee.machinery.runtime.queues.work_queue import BACKOFF_MAX_SECONDS, WorkQueue
 
 
 @pytest.fixture

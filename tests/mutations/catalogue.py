@@ -45,7 +45,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         module="nominee.scheduler",
         edits=(
             Edit(
-                "nominee.scheduler.shell.binding:BindingCycles._unreserve",
+                "nominee.scheduler.shell.loop.binding:BindingCycles._unreserve",
                 "deps.cache.forget_pod(pod)",
                 "pass",
             ),
@@ -90,7 +90,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         module="nominee.scheduler",
         edits=(
             Edit(
-                "nominee.machinery.client.reflector:Reflector._watch_once",
+                "nominee.machinery.client.watches.reflector:Reflector._watch_once",
                 "resource_version=self.resource_version,",
                 "resource_version=str(int(self.resource_version) + bool(self.watches)),",
             ),
@@ -102,7 +102,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         module="nominee.autoscaler",
         edits=(
             Edit(
-                "nominee.autoscaler.planning.pods:arrange_by_schedulability",
+                "nominee.autoscaler.planning.objects.pods:arrange_by_schedulability",
                 "pod.status.nominatedNodeName and options.compat is not Compat.V1_35",
                 "False",
             ),
@@ -119,7 +119,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         module="nominee.scheduler",
         edits=(
             Edit(
-                "nominee.scheduler.preemption.dry_run:_not_reprieved",
+                "nominee.scheduler.preemption.dry_runs.dry_run:_not_reprieved",
                 "for first in (True, False):",
                 "for first in (False, True):",
             ),

@@ -9,7 +9,7 @@ from pathlib import Path
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.localcluster.components import COMPONENTS
 from nominee.localcluster.declared_failpoints import all_sentences, page
-from nominee.localcluster.supervisor.states import TRANSITIONS
+from nominee.localcluster.supervisor.model.states import TRANSITIONS
 from nominee.machinery.runtime.failpoints import REGISTRY
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_diagram_of_states_is_generated() -> None:
     page = ROOT / "docs" / "design" / "003-supervisor.md"
     assert f"```mermaid\n{TRANSITIONS.diagram()}\n```" in page.read_text(), (
-        "print it again with `python -m nominee.localcluster.supervisor.states`"
+        "print it again with `python -m nominee.localcluster.supervisor.model.states`"
     )
 
 

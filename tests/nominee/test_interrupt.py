@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from nominee.localcluster.output import INTERRUPTED
-from nominee.localcluster.supervisor.client import call
 from nominee.localcluster.supervisor.clock import wait_until
+from nominee.localcluster.supervisor.commands.client import call
 from nominee.localcluster.supervisor.directory import StateDirectory, lock_holder
 from tests.localcluster.supervised import LIMIT_SECONDS, all_gone
 

@@ -23,7 +23,7 @@ from nominee.localcluster.credentials.authority import Identity
 from nominee.localcluster.credentials.pki import Pki
 from nominee.localcluster.etcd.server import SOCKET
 from nominee.localcluster.supervisor.directory import StateDirectory
-from nominee.machinery.process.serving_client import ServingPort, request
+from nominee.machinery.process.serving_port.serving_client import ServingPort, request
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 from tests.localcluster.test_cluster import Cluster

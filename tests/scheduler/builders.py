@@ -11,9 +11,9 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import codec
-from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.cluster.cache import Cache
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.environment import Environment
 from nominee.scheduler.framework.interface import (
     BindPlugin,
     ClusterEventWithHint,
@@ -27,10 +27,10 @@ from nominee.scheduler.framework.interface import (
     ReservePlugin,
     Status,
 )
-from nominee.scheduler.framework.nominator import Nominator
-from nominee.scheduler.framework.profile import Enabled, Profile, expand_multi_point
-from nominee.scheduler.framework.runtime import Framework
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.nominations.nominator import Nominator
+from nominee.scheduler.framework.runtime.environment import Environment
+from nominee.scheduler.framework.runtime.framework import Framework
+from nominee.scheduler.framework.runtime.profile import Enabled, Profile, expand_multi_point
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins import registry
 

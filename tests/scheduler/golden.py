@@ -11,7 +11,7 @@ from nominee.explain.cluster import ObjectLister as ListLister
 from nominee.explain.cluster import build_cluster, options_of, read_object
 from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime.clock import FakeClock
-from nominee.scheduler.framework.profile import Profile
+from nominee.scheduler.framework.runtime.profile import Profile
 
 __all__ = [
     "GOLDEN_VERSION",

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
-from nominee.scheduler.framework.runtime import Framework
-from nominee.scheduler.shell.binding_plugins import BindingPlugins
-from nominee.scheduler.shell.perform import Performer
+from nominee.scheduler.framework.runtime.framework import Framework
+from nominee.scheduler.shell.calls.perform import Performer
+from nominee.scheduler.shell.loop.binding_plugins import BindingPlugins
 
 
 def _not_cleared(pod: core.Pod) -> None:

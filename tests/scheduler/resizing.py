@@ -21,17 +21,17 @@ from nominee.scheduler.attempts.pod import Failed, Scheduled, after_failure
 from nominee.scheduler.attempts.resize import DeferredResizes, is_resize
 from nominee.scheduler.event_handlers import EventHandlers
 from nominee.scheduler.failure import requeue_failed
-from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.api.deferred_resize import ALPHA, Flavour, ResizePreemption
+from nominee.scheduler.framework.api.io_steps import Concurrently, Delete, IoSteps
+from nominee.scheduler.framework.cluster.cache import Cache
+from nominee.scheduler.framework.cluster.scheduling_groups import SchedulingGroups
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.deferred_resize import ALPHA, Flavour, ResizePreemption
-from nominee.scheduler.framework.environment import Environment
-from nominee.scheduler.framework.io_steps import Concurrently, Delete, IoSteps
-from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.nominations.nominator import Nominator
 from nominee.scheduler.framework.pod_requests import ResourceOptions
-from nominee.scheduler.framework.profile import Enabled, Profile, expand_multi_point
-from nominee.scheduler.framework.runtime import Framework
-from nominee.scheduler.framework.scheduling_groups import SchedulingGroups
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.runtime.environment import Environment
+from nominee.scheduler.framework.runtime.framework import Framework
+from nominee.scheduler.framework.runtime.profile import Enabled, Profile, expand_multi_point
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins import registry
 from nominee.scheduler.queue.hints import build_hint_map

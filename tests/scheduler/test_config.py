@@ -13,7 +13,7 @@ from nominee.scheduler import config, plugin_loader
 from nominee.scheduler.config import ConfigError, SchedulerConfig
 from nominee.scheduler.config_profiles import ProfileError, build_profile
 from nominee.scheduler.framework.interface import PermitPlugin, Plugin
-from nominee.scheduler.framework.profile import ExtensionPoint, Profile
+from nominee.scheduler.framework.runtime.profile import ExtensionPoint, Profile
 from nominee.scheduler.plugins import registry
 from tests.scheduler.builders import Scripted
 

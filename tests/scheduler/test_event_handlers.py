@@ -12,8 +12,8 @@ from google.protobuf.message import Message
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire import codec
 from nominee.scheduler.event_handlers import EventHandlers
-from nominee.scheduler.framework.cache import Cache
-from nominee.scheduler.framework.events import ActionType, ClusterEvent
+from nominee.scheduler.framework.api.events import ActionType, ClusterEvent
+from nominee.scheduler.framework.cluster.cache import Cache
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.object_changes import node_changes, pod_changes
 from tests.support.recordings import read

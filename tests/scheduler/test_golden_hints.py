@@ -10,7 +10,12 @@ from google.protobuf.message import Message
 
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import GateError, Gates
-from nominee.scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from nominee.scheduler.framework.api.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+)
 from nominee.scheduler.framework.interface import EnqueueExtensions
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.object_changes import node_changes, pod_changes

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nominee.scheduler.framework.algorithm import NoNodesError, find_feasible, pre_filter
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.diagnosis import FitError
 from nominee.scheduler.framework.interface import Code, Status
+from nominee.scheduler.framework.scheduling.algorithm import NoNodesError, find_feasible, pre_filter
+from nominee.scheduler.framework.scheduling.diagnosis import FitError
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.default_preemption import DefaultPreemption
 from tests.scheduler.golden import World, build_world

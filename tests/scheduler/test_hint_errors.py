@@ -6,7 +6,7 @@ import pytest
 from google.protobuf.message import Message
 
 from nominee.machinery.api.pb import core, devices, storage
-from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from nominee.scheduler.framework.api.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.inter_pod_affinity.hints import after_pod_change
 from tests.scheduler.golden import build_world

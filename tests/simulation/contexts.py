@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from contextvars import Context
 
-from nominee.machinery.runtime.call_faults import FAULTS
+from nominee.machinery.runtime.faults.call_faults import FAULTS
 from nominee.machinery.runtime.runtime import RUNTIME
 from nominee.simulation.clock import SimulatedClock
 from nominee.simulation.host import Files, SimulatedHost

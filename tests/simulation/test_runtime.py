@@ -8,9 +8,9 @@ from contextvars import Context, copy_context
 import pytest
 
 from nominee.machinery.api.errors import FailpointError
-from nominee.machinery.client import transport
+from nominee.machinery.client.calls import transport
 from nominee.machinery.runtime import failpoints, host, task_faults
-from nominee.machinery.runtime.call_faults import FAULTS, Call
+from nominee.machinery.runtime.faults.call_faults import FAULTS, Call
 from nominee.machinery.runtime.runtime import RUNTIME, Runtime
 from nominee.simulation import per_process
 from nominee.simulation.loop import SimulatedLoop

@@ -27,10 +27,10 @@ import anyio
 from nominee.localcluster.credentials import identities
 from nominee.localcluster.credentials.pki import Pki
 from nominee.localcluster.plan import AUTHORIZATION_MODE
-from nominee.localcluster.supervisor.spec import ProcessSpec
+from nominee.localcluster.supervisor.model.spec import ProcessSpec
 from nominee.machinery.client.api_client import Client, connect
 from nominee.machinery.process.run_files import RunFile
-from nominee.machinery.process.serving_client import HttpAnswer, ServingPort, request
+from nominee.machinery.process.serving_port.serving_client import HttpAnswer, ServingPort, request
 from nominee.machinery.runtime.clock import SystemClock
 from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS

@@ -19,7 +19,7 @@ import grpc
 from aetcd.rpc import DeleteRangeRequest, KVStub, PutRequest, RangeRequest, RequestOp, TxnRequest
 
 from nominee.machinery.process.run_files import RunFile
-from nominee.machinery.process.serving_client import HttpError, ServingPort, request
+from nominee.machinery.process.serving_port.serving_client import HttpError, ServingPort, request
 from tests.support.eventually import eventually_sync
 from tests.support.patience import PATIENCE_SECONDS
 

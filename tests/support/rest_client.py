@@ -17,7 +17,7 @@ from nominee.machinery.api.kinds import AnyKind, Kind, M
 from nominee.machinery.api.objects import key_of
 from nominee.machinery.api.pb import meta
 from nominee.machinery.wire import codec
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
 
 Document = dict[str, Json]

@@ -19,9 +19,9 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import get_condition, is_terminating
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.patch.patch_type import PatchType
-from nominee.machinery.wire import manifests
+from nominee.machinery.wire.files import manifests
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS

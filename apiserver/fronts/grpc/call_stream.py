@@ -13,7 +13,7 @@ from nominee.apiserver.chain.request import Verb
 from nominee.apiserver.fronts.grpc.metadata import CallMetadata
 from nominee.apiserver.fronts.grpc.request import CallInfo, Context, GrpcRequest
 from nominee.machinery.api import errors
-from nominee.machinery.client.call_batching import ProtocolError, ServerCalls
+from nominee.machinery.client.calls.call_batching import ProtocolError, ServerCalls
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.deadlines import Deadlines
 from nominee.machinery.runtime.loop_turn import next_turn

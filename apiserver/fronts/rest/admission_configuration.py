@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from nominee.apiserver.chain import problems
-from nominee.apiserver.fronts.rest import answers
-from nominee.apiserver.fronts.rest.discovery import Virtual
-from nominee.apiserver.fronts.rest.http import Answer, Request
-from nominee.apiserver.fronts.rest.media import OBJECTS, PROTOBUF, negotiate
-from nominee.apiserver.fronts.rest.target import Target
+from nominee.apiserver.fronts.rest.answers import documents as answers
+from nominee.apiserver.fronts.rest.discovery.groups import Virtual
+from nominee.apiserver.fronts.rest.http.media import OBJECTS, PROTOBUF, negotiate
+from nominee.apiserver.fronts.rest.http.messages import Answer, Request
+from nominee.apiserver.fronts.rest.http.target import Target
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import GroupResource, StatusError
 from nominee.machinery.api.pb import meta

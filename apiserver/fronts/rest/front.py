@@ -8,16 +8,16 @@ from nominee.apiserver.access.service_accounts import ServiceAccountTokens
 from nominee.apiserver.chain.chain import chain
 from nominee.apiserver.chain.filters import Dependencies
 from nominee.apiserver.chain.request import ClientGone
-from nominee.apiserver.fronts.rest.components import ComponentSource
-from nominee.apiserver.fronts.rest.http import Answer, Message, Receive, Request, Send
-from nominee.apiserver.fronts.rest.kubelets import UsageSource
-from nominee.apiserver.fronts.rest.meta_paths import MetaPaths
-from nominee.apiserver.fronts.rest.node_proxy import NodeSource
+from nominee.apiserver.fronts.rest.discovery.meta_paths import MetaPaths
+from nominee.apiserver.fronts.rest.health.components import ComponentSource
+from nominee.apiserver.fronts.rest.http.messages import Answer, Message, Receive, Request, Send
+from nominee.apiserver.fronts.rest.http.target import parse
+from nominee.apiserver.fronts.rest.nodes.kubelets import UsageSource
+from nominee.apiserver.fronts.rest.nodes.node_proxy import NodeSource
 from nominee.apiserver.fronts.rest.own_handlers import OwnHandlers
 from nominee.apiserver.fronts.rest.request import RestRequest
-from nominee.apiserver.fronts.rest.target import parse
 from nominee.machinery.features.gates import Version
-from nominee.machinery.process.health import TEXT, Health
+from nominee.machinery.process.serving_port.health import TEXT, Health
 
 
 @dataclass(frozen=True, slots=True)

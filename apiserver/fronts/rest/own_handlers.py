@@ -15,26 +15,24 @@ from nominee.apiserver.chain.handlers import BINDING
 from nominee.apiserver.chain.request import OwnHandler
 from nominee.apiserver.chain.results import Result
 from nominee.apiserver.chain.reviews import review
-from nominee.apiserver.fronts.rest import (
-    admission_configuration,
-    component_statuses,
-    discovery,
-    meta_paths,
-    node_proxy,
-)
-from nominee.apiserver.fronts.rest.components import ComponentSource
-from nominee.apiserver.fronts.rest.discovery import Virtual
-from nominee.apiserver.fronts.rest.http import Answer
-from nominee.apiserver.fronts.rest.kubelets import UsageSource
-from nominee.apiserver.fronts.rest.meta_paths import MetaPaths
-from nominee.apiserver.fronts.rest.node_proxy import NodeSource
+from nominee.apiserver.fronts.rest import admission_configuration
+from nominee.apiserver.fronts.rest.discovery import groups as discovery
+from nominee.apiserver.fronts.rest.discovery import meta_paths
+from nominee.apiserver.fronts.rest.discovery.groups import Virtual
+from nominee.apiserver.fronts.rest.discovery.meta_paths import MetaPaths
+from nominee.apiserver.fronts.rest.health import component_statuses
+from nominee.apiserver.fronts.rest.health.components import ComponentSource
+from nominee.apiserver.fronts.rest.http.messages import Answer
+from nominee.apiserver.fronts.rest.http.target import Target
+from nominee.apiserver.fronts.rest.nodes import node_proxy
+from nominee.apiserver.fronts.rest.nodes.kubelets import UsageSource
+from nominee.apiserver.fronts.rest.nodes.node_proxy import NodeSource
 from nominee.apiserver.fronts.rest.request import RestRequest
-from nominee.apiserver.fronts.rest.target import Target
 from nominee.apiserver.kinds.strategy import read_only
 from nominee.apiserver.objects.requests import Act, RegistryAPI
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind, Kind
-from nominee.machinery.process.health import HEADERS, NOT_FOUND, TEXT
+from nominee.machinery.process.serving_port.health import HEADERS, NOT_FOUND, TEXT
 from nominee.machinery.runtime.clock import Clock
 from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication
 from nominee.pb.k8s.io.api.authorization.v1 import generated_pb2 as authorization
@@ -94,7 +92,7 @@ class OwnHandlers:
             return _not_found(request.http.path)
         found = discovery.virtual(target.group, target.version, target.resource)
         if found is not None and found.group == "metrics.k8s.io" and self.usage is not None:
-            from nominee.apiserver.fronts.rest.resource_metrics import ResourceMetrics
+            from nominee.apiserver.fronts.rest.nodes.resource_metrics import ResourceMetrics
 
             return await ResourceMetrics(registry, self.usage).answer(request.http, target)
         if found is not None and found.kind == "ComponentStatus" and self.components is not None:

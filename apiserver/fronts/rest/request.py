@@ -16,23 +16,20 @@ from nominee.apiserver.chain import problems
 from nominee.apiserver.chain.request import ApiRequest, OwnHandler
 from nominee.apiserver.chain.results import Result
 from nominee.apiserver.flow_control.controller import FlowControl, TooManyRequests
-from nominee.apiserver.fronts.rest import (
-    answers,
+from nominee.apiserver.fronts.rest.answers import documents as answers
+from nominee.apiserver.fronts.rest.answers import tables, watching
+from nominee.apiserver.fronts.rest.answers.responses import Encoder
+from nominee.apiserver.fronts.rest.discovery import deprecated
+from nominee.apiserver.fronts.rest.http import (
     bodies,
     compression,
     deadline,
-    deprecated,
     flow,
     media,
     options,
     request_info,
-    tables,
-    watching,
 )
-from nominee.apiserver.fronts.rest.http import Answer, Send
-from nominee.apiserver.fronts.rest.http import Message as AsgiMessage
-from nominee.apiserver.fronts.rest.http import Request as HttpRequest
-from nominee.apiserver.fronts.rest.media import (
+from nominee.apiserver.fronts.rest.http.media import (
     JSON,
     OBJECTS,
     PARTIAL,
@@ -42,8 +39,10 @@ from nominee.apiserver.fronts.rest.media import (
     YAML,
     Media,
 )
-from nominee.apiserver.fronts.rest.responses import Encoder
-from nominee.apiserver.fronts.rest.target import Target
+from nominee.apiserver.fronts.rest.http.messages import Answer, Send
+from nominee.apiserver.fronts.rest.http.messages import Message as AsgiMessage
+from nominee.apiserver.fronts.rest.http.messages import Request as HttpRequest
+from nominee.apiserver.fronts.rest.http.target import Target
 from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.requests import (
     DeleteResult,

@@ -10,7 +10,7 @@ import anyio
 import anyio.abc
 
 from nominee.apiserver.fronts.open_files import connection_limits
-from nominee.machinery.process.http_server import HttpServer
+from nominee.machinery.process.http.http_server import HttpServer
 
 GRACE_SECONDS = 1
 KEEP_ALIVE_SECONDS = 120

@@ -8,7 +8,8 @@ from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.printing.cells import NONE
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import field, metadata
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.objects import metadata
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.objects import controller_of

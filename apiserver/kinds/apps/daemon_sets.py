@@ -13,9 +13,9 @@ from nominee.apiserver.printing.cells import containers, labels
 from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation import field
 from nominee.apiserver.validation.go_dump import dump
-from nominee.apiserver.validation.int_or_percent import int_or_percent, is_zero, shown_value
 from nominee.apiserver.validation.pods import templates
 from nominee.apiserver.validation.pods.options import PodOptions
+from nominee.apiserver.validation.values.int_or_percent import int_or_percent, is_zero, shown_value
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import apps

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from nominee.apiserver.validation import field
+from nominee.apiserver.validation.objects.selectors import label_selector
 from nominee.apiserver.validation.pods import templates
 from nominee.apiserver.validation.pods.options import PodOptions
-from nominee.apiserver.validation.selectors import label_selector
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import apps, core, meta
 from nominee.machinery.api.selectors import LabelSelector, SelectorError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from nominee.apiserver.validation import field, names
-from nominee.apiserver.validation.quantities import NOT_NEGATIVE
+from nominee.apiserver.validation.values.quantities import NOT_NEGATIVE
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import autoscaling, resource
 from nominee.machinery.resources.quantity import Quantity

@@ -11,7 +11,8 @@ from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
 from nominee.apiserver.printing.cells import NONE, UNSET, containers, since
 from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cells, Column, Columns, wide
-from nominee.apiserver.validation import field, metadata
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.objects import metadata
 from nominee.apiserver.validation.pods import options as pod_options
 from nominee.apiserver.validation.pods import warnings as pod_warnings
 from nominee.apiserver.validation.pods.options import PodOptions

@@ -7,7 +7,7 @@ import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nominee.machinery.wire.scalars import parse_duration
+from nominee.machinery.wire.values.scalars import parse_duration
 
 _ATOI = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1

@@ -13,7 +13,8 @@ from nominee.apiserver.kinds.strategy import Environment, Strategy, keep
 from nominee.apiserver.objects.selectable_fields import selectable
 from nominee.apiserver.printing.cells import NONE, or_none
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import field, metadata, names
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.objects import metadata
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import certificates, meta

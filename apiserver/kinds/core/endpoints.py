@@ -8,7 +8,9 @@ from nominee.apiserver.kinds.rules import Deprecation, KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.printing.cells import NONE, few
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import addresses, field, metadata, names
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.objects import metadata
+from nominee.apiserver.validation.values import addresses
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core

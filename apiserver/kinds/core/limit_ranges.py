@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.printing.columns import NAME_AND_CREATION
-from nominee.apiserver.validation import field, names, quantities
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.values import quantities
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core

@@ -8,7 +8,8 @@ from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep
 from nominee.apiserver.objects.selectable_fields import selectable
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import field, metadata, names
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.objects import metadata
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core

@@ -9,12 +9,14 @@ from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strate
 from nominee.apiserver.objects.selectable_fields import bool_text, selectable
 from nominee.apiserver.printing.cells import NONE, UNKNOWN
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
-from nominee.apiserver.validation import addresses, declarative, field, metadata, names, quantities
+from nominee.apiserver.validation import declarative, field, names
+from nominee.apiserver.validation.objects import metadata
 from nominee.apiserver.validation.scheduling_terms import label_name, taint_effect
+from nominee.apiserver.validation.values import addresses, quantities
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
-from nominee.machinery.wire.scalars import format_time
+from nominee.machinery.wire.values.scalars import format_time
 
 PREEMPTION_POLICY_OWNERS_MAX = 20
 _PREEMPTION_GATE = "InPlacePodVerticalScalingSchedulerPreemption"

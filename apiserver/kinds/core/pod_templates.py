@@ -8,8 +8,8 @@ from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.printing.cells import containers, labels
 from nominee.apiserver.printing.columns import NAME, Cells, Column, Columns
-from nominee.apiserver.validation import metadata
 from nominee.apiserver.validation.equality import same
+from nominee.apiserver.validation.objects import metadata
 from nominee.apiserver.validation.pods import options as pod_options
 from nominee.apiserver.validation.pods import templates
 from nominee.apiserver.validation.pods import warnings as pod_warnings

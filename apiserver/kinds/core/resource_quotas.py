@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import field, quantities
+from nominee.apiserver.validation import field
 from nominee.apiserver.validation.go_dump import dump
+from nominee.apiserver.validation.values import quantities
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules, Unvalidated
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.printing.columns import NAME_AND_AGE
-from nominee.apiserver.validation import metadata
+from nominee.apiserver.validation.objects import metadata
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core

@@ -9,7 +9,8 @@ from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.kinds.strategy import Environment
 from nominee.apiserver.printing.cells import UNSET, few
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import addresses, field, names
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.values import addresses
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import discovery

@@ -15,8 +15,9 @@ from nominee.apiserver.kinds.rules import Conversion, KindRules
 from nominee.apiserver.kinds.strategy import Environment
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.objects.selectable_fields import SelectableFields
-from nominee.apiserver.validation import field, metadata, names
+from nominee.apiserver.validation import field, names
 from nominee.apiserver.validation.go_dump import dump
+from nominee.apiserver.validation.objects import metadata
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.kinds import EVENTS_EVENT

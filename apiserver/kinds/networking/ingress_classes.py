@@ -8,8 +8,9 @@ from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.printing.cells import NONE
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import field, names, paths
-from nominee.apiserver.validation.typed_references import typed_reference
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.objects.typed_references import typed_reference
+from nominee.apiserver.validation.values import paths
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core, networking

@@ -9,8 +9,10 @@ from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
 from nominee.apiserver.printing.cells import NONE, balancer_addresses
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import addresses, field, metadata, names
-from nominee.apiserver.validation.typed_references import typed_reference
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.objects import metadata
+from nominee.apiserver.validation.objects.typed_references import typed_reference
+from nominee.apiserver.validation.values import addresses
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import networking

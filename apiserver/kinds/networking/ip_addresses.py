@@ -8,9 +8,10 @@ from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.printing.cells import NONE
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import addresses, field, names
+from nominee.apiserver.validation import field, names
 from nominee.apiserver.validation.go_dump import dump
-from nominee.apiserver.validation.typed_references import segment
+from nominee.apiserver.validation.objects.typed_references import segment
+from nominee.apiserver.validation.values import addresses
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import networking

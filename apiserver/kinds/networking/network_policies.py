@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import addresses, field
-from nominee.apiserver.validation.selectors import label_selector
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.objects.selectors import label_selector
+from nominee.apiserver.validation.values import addresses
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import networking

@@ -5,8 +5,10 @@ from __future__ import annotations
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep_metadata
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import addresses, field, metadata
+from nominee.apiserver.validation import field
 from nominee.apiserver.validation.go_dump import dump
+from nominee.apiserver.validation.objects import metadata
+from nominee.apiserver.validation.values import addresses
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import networking

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import field, metadata, names, quantities, scheduling_terms
+from nominee.apiserver.validation import field, names, scheduling_terms
+from nominee.apiserver.validation.objects import metadata
+from nominee.apiserver.validation.values import quantities
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import node

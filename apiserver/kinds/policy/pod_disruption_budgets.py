@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import conditions, field
-from nominee.apiserver.validation.int_or_percent import int_or_percent, shown_value
-from nominee.apiserver.validation.selectors import label_selector
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.objects import conditions
+from nominee.apiserver.validation.objects.selectors import label_selector
+from nominee.apiserver.validation.values.int_or_percent import int_or_percent, shown_value
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import policy

@@ -8,7 +8,8 @@ from functools import partial
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.printing.columns import NAME_AND_CREATION
-from nominee.apiserver.validation import field, names, selectors
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.objects import selectors
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.kinds import Kind

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from nominee.apiserver.kinds.resource import device_terms
-from nominee.apiserver.validation import device_names, field, lists
+from nominee.apiserver.validation import field, lists
+from nominee.apiserver.validation.values import device_names
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import devices
 

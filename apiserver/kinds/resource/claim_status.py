@@ -12,8 +12,10 @@ from nominee.apiserver.kinds.resource.claim_specs import (
     request_reference,
     request_references,
 )
-from nominee.apiserver.validation import conditions, device_names, field, go_dump, lists
+from nominee.apiserver.validation import field, go_dump, lists
+from nominee.apiserver.validation.objects import conditions
 from nominee.apiserver.validation.scheduling_terms import node_selector
+from nominee.apiserver.validation.values import device_names
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import devices
 

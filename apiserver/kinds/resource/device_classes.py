@@ -7,7 +7,7 @@ from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.printing.columns import NAME_AND_AGE
 from nominee.apiserver.validation import field, lists
-from nominee.apiserver.validation.quantities import is_extended
+from nominee.apiserver.validation.values.quantities import is_extended
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import devices

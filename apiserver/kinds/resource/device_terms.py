@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from nominee.apiserver.validation import device_names, field, lists, names
+from nominee.apiserver.validation import field, lists, names
+from nominee.apiserver.validation.values import device_names
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import devices
 from nominee.machinery.cel.device_selector import compile_selector

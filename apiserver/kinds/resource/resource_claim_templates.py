@@ -6,7 +6,8 @@ from nominee.apiserver.kinds.resource.claim_specs import claim_spec
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
 from nominee.apiserver.printing.columns import NAME_AND_AGE
-from nominee.apiserver.validation import field, go_dump, metadata
+from nominee.apiserver.validation import field, go_dump
+from nominee.apiserver.validation.objects import metadata
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import devices

@@ -11,8 +11,9 @@ from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.objects.selectable_fields import selectable
 from nominee.apiserver.printing.cells import UNSET
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import device_names, field, lists
+from nominee.apiserver.validation import field, lists
 from nominee.apiserver.validation.scheduling_terms import node_selector
+from nominee.apiserver.validation.values import device_names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import devices

@@ -8,7 +8,8 @@ from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.scheduling import pod_group_terms
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep_metadata
 from nominee.apiserver.printing.columns import NAME_AND_CREATION
-from nominee.apiserver.validation import conditions, declarative, field, metadata
+from nominee.apiserver.validation import declarative, field
+from nominee.apiserver.validation.objects import conditions, metadata
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import workloads

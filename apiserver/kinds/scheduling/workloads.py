@@ -8,8 +8,9 @@ from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.scheduling import pod_group_terms
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.printing.columns import NAME_AND_CREATION
-from nominee.apiserver.validation import declarative, field, metadata
-from nominee.apiserver.validation.typed_references import segment
+from nominee.apiserver.validation import declarative, field
+from nominee.apiserver.validation.objects import metadata
+from nominee.apiserver.validation.objects.typed_references import segment
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import workloads

@@ -6,7 +6,8 @@ from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
 from nominee.apiserver.printing.cells import NONE, UNSET
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
-from nominee.apiserver.validation import device_names, field
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.values import device_names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import storage

@@ -10,7 +10,7 @@ from nominee.apiserver.printing.cells import UNSET
 from nominee.apiserver.printing.columns import NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, names
 from nominee.apiserver.validation.go_dump import dump
-from nominee.apiserver.validation.selectors import label_selector
+from nominee.apiserver.validation.objects.selectors import label_selector
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import storage

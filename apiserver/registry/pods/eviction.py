@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.objects.cached_object import CachedObject
-from nominee.apiserver.registry.deletion import Deletion, check_preconditions
+from nominee.apiserver.registry.deletions.deletion import Deletion, check_preconditions
 from nominee.apiserver.registry.pods import budget
 from nominee.apiserver.registry.store import Store
 from nominee.apiserver.validation import field

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from nominee.apiserver.validation import field, paths
+from nominee.apiserver.validation import field
 from nominee.apiserver.validation.pods.every_container import every_container, named_security_contexts
+from nominee.apiserver.validation.values import paths
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
 

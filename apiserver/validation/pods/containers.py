@@ -6,8 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nominee.apiserver.validation import addresses, field, names, quantities
-from nominee.apiserver.validation.pods import environment, handlers, security, volumes
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.pods import environment, handlers
+from nominee.apiserver.validation.pods.security import contexts as security
+from nominee.apiserver.validation.pods.volumes import volumes
+from nominee.apiserver.validation.values import addresses, quantities
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nominee.apiserver.validation import addresses, field, names
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.values import addresses
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.names import regex_problem
 from nominee.machinery.api.pb import core

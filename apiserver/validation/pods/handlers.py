@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from nominee.apiserver.validation import addresses, field
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.values import addresses
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.names import regex_problem
 from nominee.machinery.api.pb import core

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nominee.apiserver.validation import field, quantities
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.values import quantities
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
 from nominee.machinery.defaults.pod import container_requests

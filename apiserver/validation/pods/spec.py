@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from nominee.apiserver.validation import field, names, quantities, scheduling_terms
-from nominee.apiserver.validation.metadata import validate_labels
-from nominee.apiserver.validation.pods import (
-    containers,
-    dns,
-    security,
-    volumes,
-    windows,
-)
+from nominee.apiserver.validation import field, names, scheduling_terms
+from nominee.apiserver.validation.objects.metadata import validate_labels
+from nominee.apiserver.validation.pods import containers, dns
 from nominee.apiserver.validation.pods import (
     resources as pod_resources,
 )
 from nominee.apiserver.validation.pods.options import PodOptions
+from nominee.apiserver.validation.pods.security import contexts as security
+from nominee.apiserver.validation.pods.security import windows
+from nominee.apiserver.validation.pods.volumes import volumes
+from nominee.apiserver.validation.values import quantities
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
 

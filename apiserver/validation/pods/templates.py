@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from nominee.apiserver.validation import field, metadata
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.objects import metadata
+from nominee.apiserver.validation.objects.selectors import label_selector
 from nominee.apiserver.validation.pods import annotations as pod_annotations
 from nominee.apiserver.validation.pods.options import PodOptions
 from nominee.apiserver.validation.pods.spec import pod_spec
-from nominee.apiserver.validation.selectors import label_selector
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core, meta
 from nominee.machinery.api.selectors import LabelSelector, SelectorError

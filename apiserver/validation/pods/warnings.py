@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
 
-from nominee.apiserver.validation import addresses, names
+from nominee.apiserver.validation import names
 from nominee.apiserver.validation.field import quoted
 from nominee.apiserver.validation.pods.every_container import Container, containers_with_paths
+from nominee.apiserver.validation.values import addresses
 from nominee.machinery.api.pb import core, meta, resource
 from nominee.machinery.resources.quantity import Quantity
 from nominee.machinery.runtime.memo import CachedRule

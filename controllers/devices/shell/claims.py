@@ -12,7 +12,7 @@ from nominee.machinery.api.claim_templates import claim_from
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.objects import ObjectKey, is_controlled_by, key_of
 from nominee.machinery.api.pb import core, devices
-from nominee.machinery.client.live_objects import get_if_exists
+from nominee.machinery.client.watches.live_objects import get_if_exists
 
 Claim = devices.ResourceClaim
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from nominee.controllers.endpoints.members import Members
 from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.api.pb import core
-from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.watches.informer import Informer
 
 
 class ServicePods:

@@ -14,7 +14,7 @@ from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import discovery
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.runtime import failpoints
 
 WRITE_BEFORE = failpoints.declare(

@@ -28,8 +28,8 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Kind, Object
 from nominee.machinery.api.objects import is_terminating
 from nominee.machinery.api.pb import meta
-from nominee.machinery.client.informer import Informer
-from nominee.machinery.client.live_objects import get_if_exists
+from nominee.machinery.client.watches.informer import Informer
+from nominee.machinery.client.watches.live_objects import get_if_exists
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.runtime import failpoints
 

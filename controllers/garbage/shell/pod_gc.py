@@ -16,7 +16,7 @@ from nominee.controllers.shell.controller import Context, Runner
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, ignoring, is_conflict, is_not_found
 from nominee.machinery.api.pb import core
-from nominee.machinery.client.live_objects import get_if_exists
+from nominee.machinery.client.watches.live_objects import get_if_exists
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time
 from nominee.machinery.runtime.failpoints import FailpointError

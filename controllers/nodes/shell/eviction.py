@@ -9,7 +9,7 @@ from nominee.controllers.shell.disruption_target import disrupt
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey, has_ended, is_terminating
 from nominee.machinery.api.pb import core
-from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time
 

@@ -17,7 +17,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import FailpointError, StatusError, ignoring, is_conflict, is_not_found
 from nominee.machinery.api.objects import ObjectKey, condition_is
 from nominee.machinery.api.pb import core
-from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time

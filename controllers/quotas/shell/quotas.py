@@ -17,7 +17,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import ObjectKey, metadata_of
 from nominee.machinery.api.pb import core
-from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.resources import quota
 
 RESYNC_SECONDS = 300.0

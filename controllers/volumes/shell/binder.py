@@ -11,7 +11,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.default_class import DEFAULT_STORAGE_CLASS, default_class, is_default
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core, storage
-from nominee.machinery.client.live_objects import get_if_exists
+from nominee.machinery.client.watches.live_objects import get_if_exists
 from nominee.machinery.scheduling.volume_matching import class_of
 
 STEPS_MAX = 8

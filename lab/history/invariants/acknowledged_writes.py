@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import Acknowledged, ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.invariants.checking.evidence import Acknowledged, ComponentSettings, Evidence
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import metadata_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from nominee.lab.history.invariants.checker import Checker, Violation
-from nominee.lab.history.invariants.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.checker import Checker, Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.revision import Revision
 from nominee.lab.reports.records import Record

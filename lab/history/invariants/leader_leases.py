@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import ComponentSettings
-from nominee.lab.history.invariants.node_leases import NAMESPACE
+from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.node_leases import NAMESPACE
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import LEASE
 

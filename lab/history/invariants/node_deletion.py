@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import ComponentSettings
-from nominee.lab.history.invariants.pods import ended_pod, is_pending, same_pod_before
+from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.pods import ended_pod, is_pending, same_pod_before
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import NODE, POD
 from nominee.machinery.api.pb import core

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nominee.lab.history.invariants.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.revision import Revision
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from nominee.lab.history.invariants.acknowledged_writes import AcknowledgedWrites
-from nominee.lab.history.invariants.allocations import Allocations
-from nominee.lab.history.invariants.checker import Checker
-from nominee.lab.history.invariants.checkpoints import Checkpoints
-from nominee.lab.history.invariants.deferred_resizes import DeferredResizes
+from nominee.lab.history.invariants.checking.checker import Checker
 from nominee.lab.history.invariants.leader_leases import LeaderLeases
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
-from nominee.lab.history.invariants.nominations import Nominations
-from nominee.lab.history.invariants.pod_binding import PodBinding
-from nominee.lab.history.invariants.pod_termination import PodTermination
-from nominee.lab.history.invariants.redundant_victims import RedundantVictims
+from nominee.lab.history.invariants.pod_rules.allocations import Allocations
+from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
+from nominee.lab.history.invariants.pod_rules.deferred_resizes import DeferredResizes
+from nominee.lab.history.invariants.pod_rules.pod_binding import PodBinding
+from nominee.lab.history.invariants.pod_rules.pod_termination import PodTermination
+from nominee.lab.history.invariants.preemption.nominations import Nominations
+from nominee.lab.history.invariants.preemption.redundant_victims import RedundantVictims
+from nominee.lab.history.invariants.preemption.victim_priority import VictimPriority
 from nominee.lab.history.invariants.resource_versions import ResourceVersions
-from nominee.lab.history.invariants.victim_priority import VictimPriority
 
 CHECKERS: tuple[type[Checker], ...] = (
     PodBinding,

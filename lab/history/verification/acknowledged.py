@@ -8,7 +8,7 @@ from typing import Final
 from cachetools import LRUCache
 from google.protobuf.message import Message
 
-from nominee.lab.history.invariants.evidence import Acknowledged
+from nominee.lab.history.invariants.checking.evidence import Acknowledged
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import STORED_AS, AnyKind
 from nominee.machinery.api.objects import metadata_of, resource_version_of

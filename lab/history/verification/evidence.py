@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from nominee.lab.history.invariants.evidence import CheckpointedPod, Evidence
+from nominee.lab.history.invariants.checking.evidence import CheckpointedPod, Evidence
 from nominee.lab.history.verification.settings import read_plan
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory
-from nominee.localcluster.supervisor.node_ranges import of_kubelet, option_value
+from nominee.localcluster.supervisor.model.node_ranges import of_kubelet, option_value
 from nominee.machinery.api.objects import ObjectKey
-from nominee.machinery.process.serving_client import HttpError, ServingPort, request
+from nominee.machinery.process.serving_port.serving_client import HttpError, ServingPort, request
 
 _PLACES: Final = ("active", "backoff", "unschedulable", "gated", "waiting_on_permit", "binding")
 _SECONDS_MAX: Final = 5.0

@@ -8,7 +8,7 @@ from typing import Final
 from nominee.lab.history.changes import describe
 from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.history.invariants.check import Result
-from nominee.lab.history.invariants.checker import Violation
+from nominee.lab.history.invariants.checking.checker import Violation
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.verification.verification import Verification
 from nominee.machinery.printing.tables import table

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nominee.lab.history.invariants.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.localcluster.supervisor.directory import StateDirectory
-from nominee.localcluster.supervisor.node_ranges import option_value
-from nominee.localcluster.supervisor.spec import ClusterSpec
+from nominee.localcluster.supervisor.model.node_ranges import option_value
+from nominee.localcluster.supervisor.model.spec import ClusterSpec
 from nominee.machinery.features.gates import DEFAULT, GateError, Gates, parse_emulated_version, parse_gates
 
 CLEARING: Final = "ClearingNominatedNodeNameAfterBinding"

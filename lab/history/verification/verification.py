@@ -16,9 +16,9 @@ from nominee.lab.history.etcd_watch import HistoryUnavailable
 from nominee.lab.history.fold import Fold
 from nominee.lab.history.history_file import HistoryFileError, HistoryReader
 from nominee.lab.history.invariants.check import Check, Result
-from nominee.lab.history.invariants.checkpoints import Checkpoints
-from nominee.lab.history.invariants.deferred_resizes import DeferredResizes
-from nominee.lab.history.invariants.evidence import Acknowledged, ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.evidence import Acknowledged, ComponentSettings, Evidence
+from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
+from nominee.lab.history.invariants.pod_rules.deferred_resizes import DeferredResizes
 from nominee.lab.history.revision import Revision
 from nominee.lab.history.verification.evidence import collect
 from nominee.lab.history.verification.settings import settings_of

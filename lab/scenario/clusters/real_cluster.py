@@ -13,7 +13,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from nominee.lab.history.invariants.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
 from nominee.lab.history.verification.settings import settings_of
 from nominee.lab.scenario.clusters import cloud
@@ -27,7 +27,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.client import api_client as client_module
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.clock import Clock, SystemClock
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 
 class RealCluster:

@@ -12,8 +12,8 @@ from nominee.lab.history.etcd_observer import Coverage, EtcdObserver
 from nominee.lab.history.etcd_watch import HistoryUnavailable
 from nominee.lab.history.fold import Fold
 from nominee.lab.history.history_file import NAME, HistoryFileError, HistoryWriter
-from nominee.lab.history.invariants import checker
-from nominee.lab.history.invariants.evidence import Acknowledged, ComponentSettings
+from nominee.lab.history.invariants.checking import checker
+from nominee.lab.history.invariants.checking.evidence import Acknowledged, ComponentSettings
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.verification.verification import verify
 from nominee.lab.scenario.result import Violation

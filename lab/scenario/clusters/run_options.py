@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.options import ClusterOverrides
 from nominee.lab.scenario.steps.failpoint import ArmFailpoint
-from nominee.localcluster.options import OptionError, parse_assignments, parse_gates, parse_versions
+from nominee.localcluster.up_options.options import (
+    OptionError,
+    parse_assignments,
+    parse_gates,
+    parse_versions,
+)
 
 _FAILPOINTS = "--failpoints"
 _EXAMPLE = "scheduler=scheduler.bind.before=crash"

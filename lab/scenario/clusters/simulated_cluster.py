@@ -8,7 +8,7 @@ from contextlib import suppress
 from http import HTTPStatus
 
 from nominee.lab.history.invariants.check import Result, check
-from nominee.lab.history.invariants.evidence import CheckpointedPod, Evidence
+from nominee.lab.history.invariants.checking.evidence import CheckpointedPod, Evidence
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.revision import Revision
 from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
@@ -22,12 +22,12 @@ from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
 from nominee.lab.scenario.format.up_options import arguments_of
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError, FailpointState, ProcessState
-from nominee.localcluster.supervisor.states import ChildState, Trigger
+from nominee.localcluster.supervisor.model.states import ChildState, Trigger
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.runtime.action_chain import ActionError
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.runtime.faults.action_chain import ActionError
+from nominee.machinery.wire.values.scalars import Json
 from nominee.simulation.asgi import Answer
 from nominee.simulation.clock import SimulatedClock
 from nominee.simulation.simulation import DIRECTORY, Simulation

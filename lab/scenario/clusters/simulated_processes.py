@@ -8,9 +8,9 @@ import anyio
 
 from nominee.lab.history.verification.settings import Configured, of_arguments
 from nominee.localcluster.cluster import ClusterError, ProcessState
-from nominee.localcluster.supervisor.core import Action, Supervision
-from nominee.localcluster.supervisor.spec import ClusterSpec, ProcessSpec
-from nominee.localcluster.supervisor.states import ChildState, Effect, Trigger
+from nominee.localcluster.supervisor.model.core import Action, Supervision
+from nominee.localcluster.supervisor.model.spec import ClusterSpec, ProcessSpec
+from nominee.localcluster.supervisor.model.states import ChildState, Effect, Trigger
 from nominee.machinery.runtime.state_table import InvalidTransitionError
 from nominee.simulation.simulation import Simulation
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from nominee.lab.scenario.conditions.base import Combination
+from nominee.lab.scenario.observing.base import Combination
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import Condition, ConditionParser, Observed
 from nominee.lab.scenario.fields.comparison import Comparison, described, matches
 from nominee.lab.scenario.fields.fragments import COMPONENT, COUNT, Fragment, mapping, one_of
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.machinery.wire.scalars import Json
+from nominee.lab.scenario.observing.base import Condition, ConditionParser, Observed
+from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.cluster import ScenarioCluster

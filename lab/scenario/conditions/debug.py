@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import Condition, ConditionParser, Observed
-from nominee.lab.scenario.conditions.leader import leading
 from nominee.lab.scenario.fields import paths
 from nominee.lab.scenario.fields.comparison import Comparison, described_paths, matches, shown
 from nominee.lab.scenario.fields.fragments import COMPONENT, JSON_PATH, Fragment, mapping
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.machinery.wire.scalars import Json
+from nominee.lab.scenario.observing.base import Condition, ConditionParser, Observed
+from nominee.lab.scenario.observing.leader import leading
+from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.cluster import ScenarioCluster

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from nominee.lab.scenario.conditions.base import Condition, ConditionParser, JsonObject, Objects, Observed
 from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.comparison import (
     AT_LEAST_ONE,
@@ -18,9 +17,10 @@ from nominee.lab.scenario.fields.comparison import (
 )
 from nominee.lab.scenario.fields.fragments import COMPARISON, COUNT, TEXT, Fragment, mapping, one_of, text
 from nominee.lab.scenario.fields.paths import FieldPath
+from nominee.lab.scenario.observing.base import Condition, ConditionParser, JsonObject, Objects, Observed
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 _SHOWN_MAX = 5
 

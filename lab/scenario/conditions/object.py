@@ -10,7 +10,6 @@ from typing import ClassVar, Final
 
 from google.protobuf.message import Message
 
-from nominee.lab.scenario.conditions.base import Condition, ConditionParser, JsonObject, Objects, Observed
 from nominee.lab.scenario.fields import names, paths
 from nominee.lab.scenario.fields.comparison import (
     AT_LEAST_ONE,
@@ -23,10 +22,11 @@ from nominee.lab.scenario.fields.comparison import (
 )
 from nominee.lab.scenario.fields.fragments import COUNT, JSON_PATH, SELECTOR, Fragment, flag, mapping, text
 from nominee.lab.scenario.fields.paths import FieldPath
+from nominee.lab.scenario.observing.base import Condition, ConditionParser, JsonObject, Objects, Observed
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.api.selectors import LabelSelector
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 DEFAULT_NAMESPACE: Final = "default"
 _SHOWN_MAX = 5

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import Condition, ConditionParser, Observed
-from nominee.lab.scenario.conditions.leader import leading
 from nominee.lab.scenario.conditions.object import DEFAULT_NAMESPACE
 from nominee.lab.scenario.fields.comparison import Comparison, counted, matches
 from nominee.lab.scenario.fields.fragments import COMPONENT, COUNT, TEXT, Fragment, mapping, one_of, text
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.machinery.wire.scalars import Json
+from nominee.lab.scenario.observing.base import Condition, ConditionParser, Observed
+from nominee.lab.scenario.observing.leader import leading
+from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.cluster import ScenarioCluster

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from nominee.lab.scenario.conditions.all_of import AllOf
 from nominee.lab.scenario.conditions.any_of import AnyOf
-from nominee.lab.scenario.conditions.base import Condition
 from nominee.lab.scenario.conditions.component import ComponentCondition
 from nominee.lab.scenario.conditions.debug import DebugCondition
 from nominee.lab.scenario.conditions.event import EventCondition
@@ -12,6 +11,7 @@ from nominee.lab.scenario.conditions.failpoint import FailpointCondition
 from nominee.lab.scenario.conditions.metric import MetricCondition
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.conditions.queue import QueueCondition
+from nominee.lab.scenario.observing.base import Condition
 
 _KINDS: tuple[type[Condition], ...] = (
     ObjectCondition,

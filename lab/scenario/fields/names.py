@@ -12,8 +12,8 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.selectors import LabelSelector, SelectorError
 from nominee.machinery.features import gates as features
-from nominee.machinery.runtime import action_chain, call_faults
 from nominee.machinery.runtime.failpoints import ActionError, parse
+from nominee.machinery.runtime.faults import action_chain, call_faults
 
 _NEAR_MAX = 3
 

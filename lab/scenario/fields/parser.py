@@ -12,7 +12,7 @@ from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.localcluster.components import BY_NAME
 from nominee.machinery.resources.quantity import Quantity, QuantityError
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 
 class Parser:

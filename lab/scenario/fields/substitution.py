@@ -9,7 +9,7 @@ from enum import Enum
 from functools import partial
 from typing import TypeVar
 
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 T = TypeVar("T")
 _VARIABLE = re.compile(r"\$?\$\{([^}]*)\}")

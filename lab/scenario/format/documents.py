@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import yaml
 
-from nominee.machinery.wire.manifests import JSONTypesLoader
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.files.manifests import JSONTypesLoader
+from nominee.machinery.wire.values.scalars import Json
 
 Path = tuple[str | int, ...]
 """Keys and indexes from the root of a document to a value."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nominee.lab.scenario.conditions.base import Condition
+from nominee.lab.scenario.acting.base import Action
 from nominee.lab.scenario.fields.options import ClusterOptions, InvariantException, JsonObject
 from nominee.lab.scenario.measures.base import NamedMeasure
-from nominee.lab.scenario.steps.base import Action
+from nominee.lab.scenario.observing.base import Condition
 from nominee.lab.scenario.steps.expect import Mode
 
 API_VERSION = "scenario.nominee.dev/v1alpha1"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from nominee.lab.scenario.acting.base import Action
 from nominee.lab.scenario.conditions.all_of import AllOf
-from nominee.lab.scenario.conditions.base import ConditionParser
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.conditions.table import CONDITIONS
 from nominee.lab.scenario.fields import gate_checks, names, paths, substitution
@@ -17,11 +17,11 @@ from nominee.lab.scenario.format.model import TIMEOUT_SECONDS, Background, Scena
 from nominee.lab.scenario.format.variants import fill, uses, variants_of
 from nominee.lab.scenario.measures.base import NamedMeasure
 from nominee.lab.scenario.measures.table import MEASURES
-from nominee.lab.scenario.steps.base import Action
+from nominee.lab.scenario.observing.base import ConditionParser
 from nominee.lab.scenario.steps.expect import Mode
 from nominee.lab.scenario.steps.table import VERBS
 from nominee.localcluster.components import BY_NAME
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 
 def parse(document: Document) -> Scenario:

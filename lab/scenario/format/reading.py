@@ -11,7 +11,7 @@ from nominee.lab.scenario.format.documents import Document, InvalidScenarioError
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.parsing import parse
 from nominee.lab.scenario.format.variants import expand
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 _FILE_BYTES_MAX = 1 << 20
 

@@ -14,7 +14,7 @@ from nominee.lab.scenario.format.documents import Document, Problem
 from nominee.lab.scenario.format.documents import Path as FieldPath
 from nominee.lab.scenario.measures.table import MEASURES
 from nominee.lab.scenario.steps.table import VERBS
-from nominee.machinery.wire.scalars import Json, json_type
+from nominee.machinery.wire.values.scalars import Json, json_type
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
 from nominee.localcluster.components import COMPONENTS, find_process
-from nominee.machinery.wire import yaml_text
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.files import yaml_text
+from nominee.machinery.wire.values.scalars import Json
 
 READY_SECONDS_MAX = 90
 _TEXTS_MAX = 64

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from nominee.lab.scenario.fields.substitution import used
 from nominee.lab.scenario.format.documents import Document, Path
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 Variant = Mapping[str, Json]
 """Values by variable: texts or numbers."""

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from google.protobuf.message import Message
 
-from nominee.lab.scenario.conditions.base import Condition
-from nominee.lab.scenario.conditions.world import World
 from nominee.lab.scenario.measures.base import NamedMeasure
+from nominee.lab.scenario.observing.base import Condition
+from nominee.lab.scenario.observing.world import World
 from nominee.lab.scenario.result import Measurements
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.runtime.clock import Clock
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 
 class Collector:

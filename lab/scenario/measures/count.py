@@ -8,14 +8,14 @@ from typing import ClassVar
 
 from google.protobuf.message import Message
 
-from nominee.lab.scenario.conditions.base import Condition, ConditionParser, Objects
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.fields.fragments import Fragment
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.measures.base import Measure, Recorder
+from nominee.lab.scenario.observing.base import Condition, ConditionParser, Objects
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import metadata_of
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

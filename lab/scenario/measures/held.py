@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from google.protobuf.message import Message
 
-from nominee.lab.scenario.conditions.base import Condition, ConditionParser, Objects
 from nominee.lab.scenario.fields.fragments import CONDITION, Fragment
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.measures.base import Measure, Recorder, concerns, observable
+from nominee.lab.scenario.observing.base import Condition, ConditionParser, Objects
 from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

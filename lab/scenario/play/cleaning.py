@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from nominee.lab.scenario.acting.base import Phase, Undoing
+from nominee.lab.scenario.acting.errors import StepFailedError
+from nominee.lab.scenario.acting.stage import Stage
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.format.model import Scenario
-from nominee.lab.scenario.steps.base import Phase, Undoing
-from nominee.lab.scenario.steps.errors import StepFailedError
-from nominee.lab.scenario.steps.stage import Stage
 from nominee.localcluster.cluster import ClusterError
 
 _SECONDS_MAX: Final = 30.0

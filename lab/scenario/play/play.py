@@ -12,12 +12,12 @@ from pathlib import Path
 
 import anyio
 
+from nominee.lab.scenario.acting.base import Action
 from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.up_options import missing_program, write
 from nominee.lab.scenario.play.narration import Narrator, Silent
 from nominee.lab.scenario.result import Outcome, ScenarioResult
-from nominee.lab.scenario.steps.base import Action
 from nominee.localcluster.own_cluster import ClusterStartError, cluster
 from nominee.machinery.runtime.clock import SystemClock
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from nominee.lab.reports.junit import JUnitCase, Mark, junit
 from nominee.lab.reports.markdown import markup_line, table_head
 from nominee.lab.scenario.result import Outcome, ScenarioResult
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 _SHOWN_MAX = 5
 FORMATS = ("text", "json", "junit", "markdown")

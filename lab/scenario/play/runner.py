@@ -13,21 +13,21 @@ from itertools import groupby
 import anyio
 from google.protobuf.message import Message
 
+from nominee.lab.scenario.acting.base import Action, Performed
+from nominee.lab.scenario.acting.errors import StepFailedError
+from nominee.lab.scenario.acting.stage import Stage
+from nominee.lab.scenario.acting.waiting import PROBE_SECONDS, Waiting
 from nominee.lab.scenario.cluster import ScenarioCluster
-from nominee.lab.scenario.conditions.base import Condition, Observed
-from nominee.lab.scenario.conditions.world import World, watched_kinds
 from nominee.lab.scenario.fields import paths
 from nominee.lab.scenario.fields.substitution import substituted
 from nominee.lab.scenario.format.model import Background, Scenario, Step
 from nominee.lab.scenario.measures.collector import Collector, conditions_of
+from nominee.lab.scenario.observing.base import Condition, Observed
+from nominee.lab.scenario.observing.world import World, watched_kinds
 from nominee.lab.scenario.play.cleaning import clean
 from nominee.lab.scenario.play.narration import Changes, Narrator
 from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
-from nominee.lab.scenario.steps.base import Action, Performed
-from nominee.lab.scenario.steps.errors import StepFailedError
 from nominee.lab.scenario.steps.expect import Mode
-from nominee.lab.scenario.steps.stage import Stage
-from nominee.lab.scenario.steps.waiting import PROBE_SECONDS, Waiting
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind

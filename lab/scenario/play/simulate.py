@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import anyio
 
+from nominee.lab.scenario.acting.base import Action
 from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
 from nominee.lab.scenario.clusters.simulated_processes import SimulatedProcesses
 from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides
@@ -19,13 +20,12 @@ from nominee.lab.scenario.play import runner
 from nominee.lab.scenario.play.narration import Narrator, Silent
 from nominee.lab.scenario.play.play import ended
 from nominee.lab.scenario.result import Outcome, ScenarioResult
-from nominee.lab.scenario.steps.base import Action
 from nominee.localcluster import plan
 from nominee.localcluster.cluster import ClusterError
-from nominee.localcluster.config_file import read_config
-from nominee.localcluster.options import OptionError
 from nominee.localcluster.plan import UpOptions
-from nominee.localcluster.supervisor.spec import ClusterSpec
+from nominee.localcluster.supervisor.model.spec import ClusterSpec
+from nominee.localcluster.up_options.config_file import read_config
+from nominee.localcluster.up_options.options import OptionError
 from nominee.simulation.loop import SimulationError
 from nominee.simulation.simulation import DIRECTORY, Simulation
 

@@ -15,7 +15,7 @@ from nominee.lab.scenario.clusters.run_options import RunOptions
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.play.play import ended
 from nominee.lab.scenario.result import Measurements, Outcome, ScenarioResult
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 _SEEDS_PER_JOB = 50
 """On other machines: a worker that dies loses so many at most."""

@@ -9,10 +9,10 @@ from typing import Final
 import yaml
 
 from nominee.localcluster.components import BY_NAME
-from nominee.localcluster.supervisor.node_ranges import of_kubelet, option_value
-from nominee.localcluster.supervisor.spec import ClusterSpec
+from nominee.localcluster.supervisor.model.node_ranges import of_kubelet, option_value
+from nominee.localcluster.supervisor.model.spec import ClusterSpec
 from nominee.machinery.features.gates import DEFAULT, no_effect, parse_gates
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 _RELAY: Final = "--peer-relay"
 """Steps that cut links between etcd members need it; other arguments are not recorded."""

@@ -15,6 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from nominee.lab.scenario.acting.process_view import ProcessView
+from nominee.lab.scenario.acting.written_fields import (
+    JsonObject,
+    is_component,
+    is_made_by_component,
+    target_of,
+)
 from nominee.lab.scenario.conditions.object import name_of
 from nominee.lab.scenario.format.model import API_VERSION, KIND
 from nominee.lab.scenario.steps.apply import Apply
@@ -22,16 +29,9 @@ from nominee.lab.scenario.steps.delete import Delete
 from nominee.lab.scenario.steps.expect import Expect
 from nominee.lab.scenario.steps.fault import InjectFault, Link
 from nominee.lab.scenario.steps.patch import Patch
-from nominee.lab.scenario.steps.process_view import ProcessView
 from nominee.lab.scenario.steps.table import VERBS
 from nominee.lab.scenario.steps.wait import Wait
-from nominee.lab.scenario.steps.written_fields import (
-    JsonObject,
-    is_component,
-    is_made_by_component,
-    target_of,
-)
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 STEPS_MAX = 500
 OBJECTS_MAX = 500

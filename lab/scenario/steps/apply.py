@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from google.protobuf.message import Message
 
-from nominee.lab.scenario.conditions.base import ConditionParser, JsonObject
+from nominee.lab.scenario.acting.base import Action, Performed, Phase, Undoing
+from nominee.lab.scenario.acting.written_fields import written
 from nominee.lab.scenario.conditions.object import DEFAULT_NAMESPACE
 from nominee.lab.scenario.fields.fragments import Fragment
 from nominee.lab.scenario.fields.names import near
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.fields.substitution import escaped, used
-from nominee.lab.scenario.steps.base import Action, Performed, Phase, Undoing
-from nominee.lab.scenario.steps.written_fields import written
+from nominee.lab.scenario.observing.base import ConditionParser, JsonObject
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import metadata_of
-from nominee.machinery.wire.manifests import parse_object
-from nominee.machinery.wire.scalars import DecodeError, Json
+from nominee.machinery.wire.files.manifests import parse_object
+from nominee.machinery.wire.values.scalars import DecodeError, Json
 
 if TYPE_CHECKING:
-    from nominee.lab.scenario.steps.stage import Stage
+    from nominee.lab.scenario.acting.stage import Stage
 
 _GONE_SECONDS_MAX: Final = 30.0
 _POLL_SECONDS: Final = 0.02

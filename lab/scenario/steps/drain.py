@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from nominee.lab.scenario.conditions.base import ConditionParser
+from nominee.lab.scenario.acting.base import WAIT_SECONDS, Action, Performed
+from nominee.lab.scenario.acting.errors import StepFailedError
 from nominee.lab.scenario.fields.fragments import TEXT, Fragment, mapping, seconds
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.steps.base import WAIT_SECONDS, Action, Performed
+from nominee.lab.scenario.observing.base import ConditionParser
 from nominee.lab.scenario.steps.cordon import set_unschedulable
-from nominee.lab.scenario.steps.errors import StepFailedError
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.pb import core
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
-    from nominee.lab.scenario.steps.stage import Stage
+    from nominee.lab.scenario.acting.stage import Stage
 
 _POLL_SECONDS = 0.05
 _TOO_MANY_REQUESTS = 429

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import Condition, ConditionParser, JsonObject
+from nominee.lab.scenario.acting.base import WAIT_SECONDS, Action, Performed
+from nominee.lab.scenario.acting.errors import StepFailedError
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.fields.fragments import CONDITION, Fragment, mapping, seconds
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.steps.base import WAIT_SECONDS, Action, Performed
-from nominee.lab.scenario.steps.errors import StepFailedError
-from nominee.machinery.wire.scalars import Json
+from nominee.lab.scenario.observing.base import Condition, ConditionParser, JsonObject
+from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
-    from nominee.lab.scenario.steps.stage import Stage
+    from nominee.lab.scenario.acting.stage import Stage
 
 
 class Mode(Enum):

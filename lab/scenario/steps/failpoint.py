@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import ConditionParser, JsonObject
+from nominee.lab.scenario.acting.base import DONE, Action, Performed, Phase, Undoing
+from nominee.lab.scenario.acting.process_view import ProcessView
 from nominee.lab.scenario.fields.fragments import COMPONENT, TEXT, Fragment, mapping
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.steps.base import DONE, Action, Performed, Phase, Undoing
-from nominee.lab.scenario.steps.process_view import ProcessView
-from nominee.machinery.wire.scalars import Json
+from nominee.lab.scenario.observing.base import ConditionParser, JsonObject
+from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
-    from nominee.lab.scenario.steps.stage import Stage
+    from nominee.lab.scenario.acting.stage import Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import ConditionParser, JsonObject
+from nominee.lab.scenario.acting.base import DONE, Action, Performed, Phase, Undoing
+from nominee.lab.scenario.acting.process_view import ProcessView
 from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.fragments import COMPONENT, Fragment, mapping, text
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.steps.base import DONE, Action, Performed, Phase, Undoing
-from nominee.lab.scenario.steps.process_view import ProcessView
+from nominee.lab.scenario.observing.base import ConditionParser, JsonObject
 from nominee.localcluster.etcd import links as etcd_links
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
-    from nominee.lab.scenario.steps.stage import Stage
+    from nominee.lab.scenario.acting.stage import Stage
 
 Link = frozenset[str]
 """Two etcd members."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import JsonObject
+from nominee.lab.scenario.acting.base import DONE, Performed
+from nominee.lab.scenario.acting.control import Control
+from nominee.lab.scenario.acting.process_view import ProcessView
 from nominee.lab.scenario.fields.fragments import Fragment, of_component
-from nominee.lab.scenario.steps.base import DONE, Performed
-from nominee.lab.scenario.steps.control import Control
-from nominee.lab.scenario.steps.process_view import ProcessView
+from nominee.lab.scenario.observing.base import JsonObject
 
 if TYPE_CHECKING:
-    from nominee.lab.scenario.steps.stage import Stage
+    from nominee.lab.scenario.acting.stage import Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

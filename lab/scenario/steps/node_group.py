@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from nominee.lab.scenario.conditions.base import ConditionParser
+from nominee.lab.scenario.acting.base import DONE, WAIT_SECONDS, Action, Performed, Phase, Undoing
+from nominee.lab.scenario.acting.errors import StepFailedError
 from nominee.lab.scenario.fields.fragments import TEXT, Fragment, flag, mapping, seconds
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.steps.base import DONE, WAIT_SECONDS, Action, Performed, Phase, Undoing
-from nominee.lab.scenario.steps.errors import StepFailedError
+from nominee.lab.scenario.observing.base import ConditionParser
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is
 from nominee.machinery.api.pb import core
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
-    from nominee.lab.scenario.steps.stage import Stage
+    from nominee.lab.scenario.acting.stage import Stage
 
 GROUP_LABEL = "nominee.dev/node-group"
 _POLL_SECONDS = 0.05

@@ -6,14 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import ConditionParser, JsonObject
-from nominee.lab.scenario.fields import names
-from nominee.lab.scenario.fields.fragments import FLAG, SELECTOR, TEXT, Fragment, mapping, one_of
-from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.fields.substitution import escaped
-from nominee.lab.scenario.steps.base import Action, Performed
-from nominee.lab.scenario.steps.errors import StepFailedError
-from nominee.lab.scenario.steps.written_fields import (
+from nominee.lab.scenario.acting.base import Action, Performed
+from nominee.lab.scenario.acting.errors import StepFailedError
+from nominee.lab.scenario.acting.written_fields import (
     change,
     client_entry,
     is_made_by_component,
@@ -21,11 +16,16 @@ from nominee.lab.scenario.steps.written_fields import (
     target_of,
     without_secrets,
 )
+from nominee.lab.scenario.fields import names
+from nominee.lab.scenario.fields.fragments import FLAG, SELECTOR, TEXT, Fragment, mapping, one_of
+from nominee.lab.scenario.fields.paths import FieldPath
+from nominee.lab.scenario.fields.substitution import escaped
+from nominee.lab.scenario.observing.base import ConditionParser, JsonObject
 from nominee.machinery.patch.patch_type import PatchType
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
-    from nominee.lab.scenario.steps.stage import Stage
+    from nominee.lab.scenario.acting.stage import Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

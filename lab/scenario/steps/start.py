@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import ConditionParser, JsonObject
-from nominee.lab.scenario.fields.fragments import Fragment, of_component
-from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.steps.base import Action
-from nominee.lab.scenario.steps.control import (
+from nominee.lab.scenario.acting.base import Action
+from nominee.lab.scenario.acting.control import (
     OPTIONS,
     Launch,
     named,
@@ -18,11 +15,14 @@ from nominee.lab.scenario.steps.control import (
     recorded_options,
     recorded_target,
 )
-from nominee.lab.scenario.steps.process_view import ProcessView
-from nominee.machinery.wire.scalars import Json
+from nominee.lab.scenario.acting.process_view import ProcessView
+from nominee.lab.scenario.fields.fragments import Fragment, of_component
+from nominee.lab.scenario.fields.paths import FieldPath
+from nominee.lab.scenario.observing.base import ConditionParser, JsonObject
+from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
-    from nominee.lab.scenario.steps.stage import Stage
+    from nominee.lab.scenario.acting.stage import Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nominee.lab.scenario.acting.base import Action
 from nominee.lab.scenario.steps.apply import Apply
-from nominee.lab.scenario.steps.base import Action
 from nominee.lab.scenario.steps.checkpoint import DamageCheckpoint
 from nominee.lab.scenario.steps.clock import ShiftClock
 from nominee.lab.scenario.steps.cordon import Cordon

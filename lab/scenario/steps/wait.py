@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.conditions.base import Condition, ConditionParser, JsonObject
+from nominee.lab.scenario.acting.base import WAIT_SECONDS, Action, Performed
+from nominee.lab.scenario.acting.errors import StepFailedError
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.conditions.table import CONDITIONS
 from nominee.lab.scenario.fields.fragments import Fragment, flag, mapping, seconds
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.steps.base import WAIT_SECONDS, Action, Performed
-from nominee.lab.scenario.steps.errors import StepFailedError
-from nominee.machinery.wire.scalars import Json
+from nominee.lab.scenario.observing.base import Condition, ConditionParser, JsonObject
+from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
-    from nominee.lab.scenario.steps.stage import Stage
+    from nominee.lab.scenario.acting.stage import Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from nominee.commands.chaos.option_types import Actions, Duration, Identifier
 from nominee.commands.chaos.options import run_options
 from nominee.commands.chaos.run import run
 from nominee.commands.common import end_as_by_ctrl_c, output_option
-from nominee.commands.executors import executor_of, executor_option
-from nominee.lab.chaos.case import Action, Case, Move, View
+from nominee.commands.measuring.executors import executor_of, executor_option
+from nominee.lab.chaos.cases.case import Action, Case, Move, View
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.format.model import Scenario
@@ -100,8 +100,8 @@ def explore(
     """
     # 100 ms that --help and completion would pay.
     from nominee.lab.chaos import report as reports
+    from nominee.lab.chaos.cases.exploration import Scope
     from nominee.lab.chaos.clusters import Clusters, JobClusters, RealClusters, SimulatedClusters
-    from nominee.lab.chaos.exploration import Scope
     from nominee.lab.chaos.explorer import ExplorationSettings, Explorer
 
     if scheduler_address and verbose:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from nominee.lab.chaos.case import Action, Case, CaseError
-from nominee.machinery.wire.scalars import parse_seconds
+from nominee.lab.chaos.cases.case import Action, Case, CaseError
+from nominee.machinery.wire.values.scalars import parse_seconds
 
 
 class Duration(click.ParamType["float"]):

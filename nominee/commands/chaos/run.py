@@ -22,7 +22,7 @@ from nominee.lab.jobs.local import LocalExecutor
 from nominee.lab.reports.junit import JUnitCase, Mark, junit
 
 if TYPE_CHECKING:
-    from nominee.lab.chaos.random_run import Outcome
+    from nominee.lab.chaos.random.random_run import Outcome
 
 _FORMATS = ("text", "json", "junit")
 RATE_MAX = 100.0
@@ -128,7 +128,7 @@ def one(
 ) -> dict[str, object]:
     """Run with one seed, and return the result as JSON."""
     # 330 ms that --help and completion would pay.
-    from nominee.lab.chaos.random_cluster import run_real, run_simulated
+    from nominee.lab.chaos.random.random_cluster import run_real, run_simulated
     from nominee.localcluster.cluster import ClusterError
 
     def say(text: str) -> None:

@@ -16,25 +16,25 @@ import click
 
 from nominee.commands.common import ask_supervisor
 from nominee.lab.history.verification.settings import read_plan
+from nominee.lab.scenario.acting.process_view import ProcessView
 from nominee.lab.scenario.record.recorded_cluster import cluster_of
 from nominee.lab.scenario.record.recorder import STEPS_MAX, Recorder, described
-from nominee.lab.scenario.steps.process_view import ProcessView
 from nominee.localcluster.etcd.links import states
-from nominee.localcluster.supervisor.client import NotRunningError, RefusedError, call
+from nominee.localcluster.supervisor.commands.client import NotRunningError, RefusedError, call
 from nominee.localcluster.supervisor.directory import StateDirectory, write_atomically
-from nominee.localcluster.supervisor.spec import ClusterSpec
+from nominee.localcluster.supervisor.model.spec import ClusterSpec
 from nominee.machinery.api import kinds
 from nominee.machinery.client.credentials import NoCredential
-from nominee.machinery.process.serving_client import HttpError, ServingPort, request
+from nominee.machinery.process.serving_port.serving_client import HttpError, ServingPort, request
 from nominee.machinery.runtime.clock import SystemClock
 from nominee.machinery.wire.codec import to_json
-from nominee.machinery.wire.manifests import dump_yaml
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.files.manifests import dump_yaml
+from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-    from nominee.lab.scenario.conditions.world import World
+    from nominee.lab.scenario.observing.world import World
     from nominee.machinery.api.kinds import AnyKind
 
 _LOOK_SECONDS: Final = 0.3
@@ -118,7 +118,7 @@ async def _record(directory: Path, recorder: Recorder, write: Write) -> None:
     Further signals do not interrupt the writing.
     """
     # 100 ms that --help and completion would pay.
-    from nominee.lab.scenario.conditions.world import World
+    from nominee.lab.scenario.observing.world import World
     from nominee.machinery.client.api_client import connect
 
     def say(steps: Sequence[Mapping[str, Json]]) -> None:

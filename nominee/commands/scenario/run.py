@@ -13,7 +13,7 @@ import click
 from nominee.commands.common import directory_option, end_as_by_ctrl_c, version_options
 from nominee.commands.scenario.simulation import SimulationOptions, run_simulated, simulation_options
 from nominee.completion.candidates import completing, failpoint_settings
-from nominee.localcluster.options import OptionError
+from nominee.localcluster.up_options.options import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nominee.commands.executors import executor_of, executor_option
+from nominee.commands.measuring.executors import executor_of, executor_option
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.format.model import Scenario

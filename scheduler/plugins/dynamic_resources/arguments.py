@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nominee.machinery.features.gates import Gates
-from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.framework.runtime.profile import ArgumentError
 
 FILTER_TIMEOUT_SECONDS = 10.0
 BINDING_TIMEOUT_SECONDS = 600.0

@@ -13,8 +13,17 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core, devices
 from nominee.machinery.runtime.clock import Clock, to_time
-from nominee.scheduler.framework.io_steps import RETRIED, Create, Delete, Get, IoSteps, Patch, Sleep, Update
-from nominee.scheduler.framework.scheduling_groups import group_of
+from nominee.scheduler.framework.api.io_steps import (
+    RETRIED,
+    Create,
+    Delete,
+    Get,
+    IoSteps,
+    Patch,
+    Sleep,
+    Update,
+)
+from nominee.scheduler.framework.cluster.scheduling_groups import group_of
 from nominee.scheduler.plugins.dynamic_resources.device_allocation.results import FINALIZER
 from nominee.scheduler.plugins.dynamic_resources.pod_claims import (
     Claim,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from google.protobuf.message import Message
 
 from nominee.machinery.api.pb import core, devices
-from nominee.scheduler.framework.events import (
+from nominee.scheduler.framework.api.events import (
     ActionType,
     ClusterEventWithHint,
     EventResource,

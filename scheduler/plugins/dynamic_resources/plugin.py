@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from nominee.machinery.api.errors import FailpointError, StatusError, is_not_found, is_retryable
 from nominee.machinery.features.gates import Version
+from nominee.scheduler.framework.api.events import ClusterEventWithHint
+from nominee.scheduler.framework.api.io_steps import Failpoint, IoSteps, Sleep, Warn
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.events import ClusterEventWithHint
 from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
@@ -37,8 +39,6 @@ from nominee.scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
-from nominee.scheduler.framework.io_steps import Failpoint, IoSteps, Sleep, Warn
-from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.dynamic_resources import arguments, extended, readiness
 from nominee.scheduler.plugins.dynamic_resources.claim_writes import ClaimWriter

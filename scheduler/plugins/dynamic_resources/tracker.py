@@ -19,9 +19,9 @@ from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import ObjectKey, key_of, resource_version_of
 from nominee.machinery.api.pb import core, devices
 from nominee.machinery.resources.quantity import Quantity
-from nominee.scheduler.framework.environment import EmptyLister
+from nominee.scheduler.framework.cluster.scheduling_groups import group_of
 from nominee.scheduler.framework.interface import Lister
-from nominee.scheduler.framework.scheduling_groups import group_of
+from nominee.scheduler.framework.runtime.environment import EmptyLister
 from nominee.scheduler.plugins.dynamic_resources.class_map import ClassMap
 from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import (
     AllocatedState,

@@ -1,10 +1,10 @@
-"""Follow the changes of a snapshot's nodes (`nominee.scheduler.framework.change_log`)."""
+"""Follow the changes of a snapshot's nodes (`nominee.scheduler.framework.cluster.change_log`)."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from nominee.scheduler.framework.affinity_terms import AffinityTerm, PodTerms
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.inter_pod_affinity.change_follower import ChangeFollower
 from nominee.scheduler.plugins.inter_pod_affinity.node_counts import NodeCounts

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from nominee.machinery.api.pb import core
 from nominee.machinery.api.selectors import SelectorError
 from nominee.scheduler.framework.affinity_terms import AffinityTerm, PodTerms, pod_terms
-from nominee.scheduler.framework.events import QueueingHint, expect
+from nominee.scheduler.framework.api.events import QueueingHint, expect
 from nominee.scheduler.framework.types import PodInfo
 
 _NO_TERMS = PodTerms()

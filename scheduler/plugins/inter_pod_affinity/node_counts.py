@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nominee.scheduler.framework.domain_sums import DomainSums
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.cluster.domain_sums import DomainSums
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 
 Counts = NDArray[np.int64]
 

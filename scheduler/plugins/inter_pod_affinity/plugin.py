@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from nominee.machinery.api import kinds
 from nominee.machinery.features.gates import Version
 from nominee.scheduler.framework.affinity_terms import AffinityTerm, PodTerms
-from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.events import (
+from nominee.scheduler.framework.api.events import (
     ActionType,
     ClusterEventWithHint,
     EventResource,
     on,
 )
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
+from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import (
     MAX_NODE_SCORE,
     Code,
@@ -37,8 +38,7 @@ from nominee.scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
-from nominee.scheduler.framework.profile import ArgumentError
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.runtime.profile import ArgumentError
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.inter_pod_affinity.existing_terms import HARD, ExistingTerms
 from nominee.scheduler.plugins.inter_pod_affinity.hints import after_node_change, after_pod_change

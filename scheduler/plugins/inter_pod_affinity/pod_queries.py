@@ -14,7 +14,7 @@ from cachetools import LRUCache
 
 from nominee.machinery.api.pb import core
 from nominee.scheduler.framework.affinity_terms import AffinityTerm
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.inter_pod_affinity.node_counts import NodeCounts
 from nominee.scheduler.plugins.inter_pod_affinity.pod_groups import PodGroups

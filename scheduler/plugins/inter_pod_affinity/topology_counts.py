@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from nominee.scheduler.framework.columns import Column
+from nominee.scheduler.framework.cluster.columns import Column
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.interface import Rows
-from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.plugins.inter_pod_affinity.node_counts import NodeCounts
 
 Counts = NDArray[np.int64]

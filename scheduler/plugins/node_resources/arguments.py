@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nominee.scheduler.framework.profile import ArgumentError
 from nominee.scheduler.framework.resource_columns import CPU, MEMORY, column_of
+from nominee.scheduler.framework.runtime.profile import ArgumentError
 from nominee.scheduler.plugins.node_resources.scoring import (
     SHAPE_SCORE_MAX,
     UTILIZATION_MAX,

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from nominee.machinery.api.pb import core, devices
 from nominee.machinery.features.gates import Version
 from nominee.scheduler.framework import resource_columns
-from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.deferred_resize import Fit, ResizePreemption, is_deferred_resize
-from nominee.scheduler.framework.events import (
+from nominee.scheduler.framework.api.deferred_resize import Fit, ResizePreemption, is_deferred_resize
+from nominee.scheduler.framework.api.events import (
     ActionType,
     ClusterEventWithHint,
     EventResource,
@@ -22,6 +21,8 @@ from nominee.scheduler.framework.events import (
     expect,
     on,
 )
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
+from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
@@ -42,7 +43,6 @@ from nominee.scheduler.framework.pod_requests import (
     pod_requests,
 )
 from nominee.scheduler.framework.resource_columns import CPU, FIRST_SCALAR, MEMORY, name_of
-from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.dynamic_resources.class_map import IMPLICIT_PREFIX
 from nominee.scheduler.plugins.dynamic_resources.tracker import manager_of

@@ -20,9 +20,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import is_controlled_by
 from nominee.machinery.api.pb import core, storage
 from nominee.machinery.scheduling.volume_matching import class_of
-from nominee.scheduler.framework.columns import Column
-from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.events import (
+from nominee.scheduler.framework.api.events import (
     UNEXPECTED_AFTER,
     ActionType,
     ClusterEventWithHint,
@@ -31,6 +29,9 @@ from nominee.scheduler.framework.events import (
     expect,
     on,
 )
+from nominee.scheduler.framework.cluster.columns import Column
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
+from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
@@ -42,7 +43,6 @@ from nominee.scheduler.framework.interface import (
     Rows,
     Status,
 )
-from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.node_volume_limits.in_tree_volumes import CSI_DRIVERS, is_migrated, translate
 from nominee.scheduler.plugins.volume_binding.binder import claim_name

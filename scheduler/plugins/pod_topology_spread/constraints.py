@@ -15,7 +15,7 @@ from nominee.machinery.api.pb import apps, core
 from nominee.machinery.api.selectors import LabelSelector, Operator, Requirement
 from nominee.machinery.wire import codec
 from nominee.scheduler.framework.interface import Handle
-from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.framework.runtime.profile import ArgumentError
 from nominee.scheduler.framework.types import PodInfo
 
 HOSTNAME: Final = "kubernetes.io/hostname"

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from nominee.machinery.api.pb import core
 from nominee.machinery.scheduling.node_affinity import RequiredNodeAffinity
 from nominee.machinery.scheduling.taints import FORBIDDING, is_tolerated
-from nominee.scheduler.framework.columns import Column
-from nominee.scheduler.framework.label_groups import pods_matching, pods_matching_by_domain
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.cluster.columns import Column
+from nominee.scheduler.framework.cluster.label_groups import pods_matching, pods_matching_by_domain
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo, Taint
-from nominee.scheduler.plugins.node_affinity import selector_mask
+from nominee.scheduler.plugins.nodes.node_affinity import selector_mask
 from nominee.scheduler.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint
 
 Mask = NDArray[np.bool_]

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from nominee.machinery.api.pb import core
 from nominee.machinery.api.selectors import SelectorError
-from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.events import (
+from nominee.scheduler.framework.api.events import (
     ActionType,
     ClusterEventWithHint,
     EventResource,
@@ -21,6 +20,8 @@ from nominee.scheduler.framework.events import (
     expect,
     on,
 )
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
+from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import (
     MAX_NODE_SCORE,
     Code,
@@ -35,7 +36,6 @@ from nominee.scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
-from nominee.scheduler.framework.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.pod_topology_spread.constraints import HARD, SOFT, Constraint, Defaults, Reader
 from nominee.scheduler.plugins.pod_topology_spread.counts import HardState, Inclusion, SoftState

@@ -14,7 +14,7 @@ from nominee.machinery.api.errors import not_found
 from nominee.machinery.api.objects import is_controlled_by, resource_version_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.api.selectors import LabelSelector, SelectorError
-from nominee.machinery.runtime.backoff import ExponentialBackoff, Retries
+from nominee.machinery.runtime.queues.backoff import ExponentialBackoff, Retries
 from nominee.machinery.scheduling.volume_matching import (
     SELECTED_NODE,
     bound_copy,
@@ -24,8 +24,8 @@ from nominee.machinery.scheduling.volume_matching import (
     reaches,
     requested_bytes,
 )
+from nominee.scheduler.framework.api.io_steps import RETRIED, Failpoint, IoSteps, Sleep, Update
 from nominee.scheduler.framework.interface import Handle
-from nominee.scheduler.framework.io_steps import RETRIED, Failpoint, IoSteps, Sleep, Update
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.volume_binding.assumptions import Assumptions
 from nominee.scheduler.plugins.volume_binding.candidates import (

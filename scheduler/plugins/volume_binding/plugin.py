@@ -17,8 +17,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core, storage
 from nominee.machinery.scheduling.volume_matching import SELECTED_NODE, class_of, node_selector_of
-from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.events import (
+from nominee.scheduler.framework.api.events import (
     ActionType,
     ClusterEventWithHint,
     EventResource,
@@ -26,6 +25,9 @@ from nominee.scheduler.framework.events import (
     expect,
     on,
 )
+from nominee.scheduler.framework.api.io_steps import IoSteps
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
+from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import (
     Code,
     EnqueueExtensions,
@@ -38,11 +40,9 @@ from nominee.scheduler.framework.interface import (
     Rows,
     Status,
 )
-from nominee.scheduler.framework.io_steps import IoSteps
-from nominee.scheduler.framework.profile import ArgumentError
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.runtime.profile import ArgumentError
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
-from nominee.scheduler.plugins.node_affinity import row_count, selector_mask
+from nominee.scheduler.plugins.nodes.node_affinity import row_count, selector_mask
 from nominee.scheduler.plugins.volume_binding.binder import (
     Claim,
     NodeVolumes,

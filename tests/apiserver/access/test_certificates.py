@@ -6,8 +6,8 @@ import pytest
 
 from nominee.apiserver.access.authorizer import Union
 from nominee.apiserver.access.rbac.authorizer import RBAC
-from nominee.apiserver.admission.certificates import CertificateApproval, CertificateSigning
 from nominee.apiserver.admission.interface import AdmissionRequest
+from nominee.apiserver.admission.permissions.certificates import CertificateApproval, CertificateSigning
 from nominee.apiserver.objects.attributes import Origin
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError

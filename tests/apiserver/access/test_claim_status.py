@@ -11,12 +11,12 @@ import pytest
 
 from nominee.apiserver.access.authorizer import Union
 from nominee.apiserver.access.rbac.authorizer import RBAC
-from nominee.apiserver.admission.claim_status_authorization import (
+from nominee.apiserver.admission.interface import AdmissionRequest
+from nominee.apiserver.admission.permissions.claim_status_authorization import (
     ClaimStatusAuthorization,
     changed_drivers,
     node_of,
 )
-from nominee.apiserver.admission.interface import AdmissionRequest
 from nominee.apiserver.objects.attributes import Attributes, Origin
 from nominee.apiserver.objects.user import User
 from nominee.machinery.api import kinds

@@ -11,8 +11,8 @@ from nominee.apiserver.access.authorizer import Union
 from nominee.apiserver.access.rbac import aggregation
 from nominee.apiserver.access.rbac.authorizer import RBAC
 from nominee.apiserver.access.rbac.bootstrap_policy import load
-from nominee.apiserver.admission.escalation import Escalation
 from nominee.apiserver.admission.interface import AdmissionRequest
+from nominee.apiserver.admission.permissions.escalation import Escalation
 from nominee.apiserver.objects.attributes import SERVER, Origin
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError

@@ -14,7 +14,7 @@ import pytest
 
 from nominee.apiserver.fronts.open_files import GRPC_MAX
 from nominee.machinery.api import kinds
-from nominee.machinery.process.accepting import PENDING_MAX
+from nominee.machinery.process.http.accepting import PENDING_MAX
 from tests.apiserver.access.test_secure_cluster import pod
 from tests.support.cluster import Cluster, pss_kib
 from tests.support.eventually import eventually

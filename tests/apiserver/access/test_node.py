@@ -13,7 +13,7 @@ from nominee.apiserver.access.node.authorizer import NodeAuthorizer
 from nominee.apiserver.access.node.graph import Graph, references
 from nominee.apiserver.access.node.identity import NodeIdentity, identify
 from nominee.apiserver.admission.interface import AdmissionRequest, Operation
-from nominee.apiserver.admission.node_restriction import NodeRestriction
+from nominee.apiserver.admission.permissions.node_restriction import NodeRestriction
 from nominee.apiserver.objects.attributes import Attributes, Origin
 from nominee.apiserver.objects.user import User
 from nominee.machinery.api import kinds

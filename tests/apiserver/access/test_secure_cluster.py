@@ -20,14 +20,14 @@ import anyio.to_thread
 import pytest
 from click.testing import CliRunner
 
-from nominee.commands.kubeconfig import kubeconfig
+from nominee.commands.cluster.kubeconfig import kubeconfig
 from nominee.localcluster.credentials import identities
 from nominee.localcluster.credentials.pki import Pki
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client, connect
-from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.process.run_files import RunFile
 from nominee.machinery.runtime.clock import SystemClock

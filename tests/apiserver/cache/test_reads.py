@@ -13,7 +13,7 @@ from nominee.apiserver.kinds.table import fields_of
 from nominee.apiserver.objects.requests import ListOptions, WatchOptions
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
-from nominee.machinery.runtime.call_faults import FAULTS
+from nominee.machinery.runtime.faults.call_faults import FAULTS
 from tests.apiserver.cache.test_watch_cache import pod, running, take
 from tests.support.etcd import ThrowawayEtcd
 

@@ -205,6 +205,6 @@ async def test_a_cancelled_request_has_no_response() -> None:
 def test_every_subresource_has_a_handler_and_every_handler_a_kind() -> None:
     handled = {subresource for _, subresource in TABLE if subresource}
     served = {subresource for kind in kinds.KINDS for subresource in kind.subresources}
-    # A proxy is REST's own (apiserver/fronts/rest/node_proxy.py).
+    # A proxy is REST's own (apiserver/fronts/rest/nodes/node_proxy.py).
     assert served - handled <= {"proxy"}
     assert handled <= served

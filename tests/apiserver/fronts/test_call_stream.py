@@ -19,7 +19,7 @@ from nominee.machinery.api.errors import StatusError
 from nominee.machinery.client import api_client as client_module
 from nominee.machinery.client import messages
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.client.call_stream import Stream
+from nominee.machinery.client.calls.call_stream import Stream
 from nominee.machinery.runtime import failpoints
 from nominee.pb.nominee_api.v1 import api_pb2 as api
 from nominee.pb.nominee_api.v1 import api_pb2_grpc as api_grpc

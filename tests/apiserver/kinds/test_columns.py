@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nominee.apiserver.fronts.rest.tables import definitions
+from nominee.apiserver.fronts.rest.answers.tables import definitions
 from nominee.apiserver.kinds.table import RULES, rules_of
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Kind

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nominee.apiserver.managed_fields import field_set, paths
-from nominee.apiserver.managed_fields.field_set import FieldSet
-from nominee.apiserver.managed_fields.paths import BadElement, Path
+from nominee.apiserver.managed_fields.fields import field_set, paths
+from nominee.apiserver.managed_fields.fields.field_set import FieldSet
+from nominee.apiserver.managed_fields.fields.paths import BadElement, Path
 
 NAMES = st.text(alphabet=string.ascii_letters + './-_ü<&"\\', min_size=1, max_size=6)
 SCALARS = st.one_of(NAMES, st.integers(-10, 10**12), st.booleans())

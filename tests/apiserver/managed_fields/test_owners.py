@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nominee.apiserver.managed_fields.manager import Who, apply, track_create, track_update
-from nominee.apiserver.registry import tracking
+from nominee.apiserver.registry.writes import tracking
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import Kind

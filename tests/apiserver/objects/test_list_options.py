@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nominee.apiserver.fronts.rest.http import Request
+from nominee.apiserver.fronts.rest.http.messages import Request
 from nominee.apiserver.kinds.table import fields_of
 from nominee.apiserver.objects.list_options import check_list, parse_revision, parse_selectors, predicate_of
 from nominee.apiserver.objects.requests import ListOptions

@@ -9,7 +9,7 @@ import pytest
 
 from nominee.apiserver.kinds.table import RULES, rules_of
 from nominee.apiserver.registry import registry
-from nominee.apiserver.registry.collection import is_deletable
+from nominee.apiserver.registry.deletions.collection import is_deletable
 from nominee.machinery.api import kinds
 from nominee.machinery.wire import presence
 

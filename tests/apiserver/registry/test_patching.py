@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from nominee.apiserver.objects.requests import Get, Patch, PatchKind, WriteOptions
-from nominee.apiserver.registry import patching
+from nominee.apiserver.registry.writes import patching
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core

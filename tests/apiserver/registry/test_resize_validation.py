@@ -11,8 +11,8 @@ import pytest
 from nominee.apiserver.admission.chain import Chain
 from nominee.apiserver.admission.interface import AdmissionRequest
 from nominee.apiserver.admission.limit_ranger import LimitRanger
-from nominee.apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
-from nominee.apiserver.admission.pod_resize_validator import PodResizeValidator
+from nominee.apiserver.admission.pods.node_declared_feature_validator import NodeDeclaredFeatureValidator
+from nominee.apiserver.admission.pods.pod_resize_validator import PodResizeValidator
 from nominee.apiserver.kinds.core.pods.rules import RULES
 from nominee.apiserver.kinds.strategy import Environment
 from nominee.apiserver.objects.cached_object import CachedObject
@@ -26,7 +26,7 @@ from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.resources import qos
 from nominee.machinery.runtime.clock import to_time
 from nominee.machinery.wire import codec, envelope, presence
-from nominee.machinery.wire.scalars import DecodeError
+from nominee.machinery.wire.values.scalars import DecodeError
 from tests.support.recordings import read
 
 CASES = read("resize_validation.jsonl")

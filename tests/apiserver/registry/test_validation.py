@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from nominee.apiserver.kinds.core.pods import validation as pods
-from nominee.apiserver.validation import field, names, quantities
+from nominee.apiserver.validation import field, names
 from nominee.apiserver.validation.pods import containers
+from nominee.apiserver.validation.values import quantities
 from nominee.machinery import defaults
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nominee.machinery.process.run_files import RunFile
-from nominee.machinery.process.serving_client import ServingPort, request
+from nominee.machinery.process.serving_port.serving_client import ServingPort, request
 from tests.support.patience import PATIENCE_SECONDS
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from nominee.apiserver.fronts.rest.components import Checked, Components
 from nominee.apiserver.fronts.rest.front import FrontOptions
+from nominee.apiserver.fronts.rest.health.components import Checked, Components
 from nominee.apiserver.registry.registry import Registry
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Gates
-from nominee.machinery.process.health import Health
+from nominee.machinery.process.serving_port.health import Health
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import envelope
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage

@@ -14,9 +14,9 @@ import anyio
 import pytest
 
 from nominee.apiserver.cache.watch_cache import CacheLimits
-from nominee.apiserver.fronts.rest import text
-from nominee.apiserver.fronts.rest.media import negotiate
-from nominee.apiserver.fronts.rest.watching import Frames
+from nominee.apiserver.fronts.rest.answers.watching import Frames
+from nominee.apiserver.fronts.rest.http import text
+from nominee.apiserver.fronts.rest.http.media import negotiate
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.pb import coordination, core, events, meta

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.apiserver.fronts.rest import deadline
-from nominee.apiserver.fronts.rest.http import Request
+from nominee.apiserver.fronts.rest.http import deadline
+from nominee.apiserver.fronts.rest.http.messages import Request
 from nominee.machinery.runtime import failpoints
 from tests.apiserver.rest.asgi import in_memory
 

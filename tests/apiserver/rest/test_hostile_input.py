@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from nominee.apiserver.access.service_accounts import Objects, ServiceAccountTokens
 from nominee.apiserver.cache import continue_token
 from nominee.apiserver.cache.continue_token import InvalidToken
-from nominee.apiserver.managed_fields import paths
-from nominee.apiserver.managed_fields.paths import BadElement
+from nominee.apiserver.managed_fields.fields import paths
+from nominee.apiserver.managed_fields.fields.paths import BadElement
 from nominee.apiserver.objects.list_options import InvalidResourceVersion, parse_revision
 from nominee.machinery.runtime.clock import FakeClock
 from tests.apiserver.rest.asgi import Rest, in_memory

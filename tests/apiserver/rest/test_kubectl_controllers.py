@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from nominee.commands.kubeconfig import kubeconfig
+from nominee.commands.cluster.kubeconfig import kubeconfig
 from tests.apiserver.rest.test_kubectl import KUBECTL, Session, namespaced
 from tests.support.eventually import eventually_sync
 

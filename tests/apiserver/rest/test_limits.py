@@ -12,15 +12,15 @@ import anyio
 import pytest
 
 from nominee.apiserver.cache.watch_cache import CacheLimits
-from nominee.apiserver.fronts.rest import http as rest_http
 from nominee.apiserver.fronts.rest import server as rest_server
-from nominee.apiserver.fronts.rest import watching
-from nominee.apiserver.fronts.rest.media import Media
+from nominee.apiserver.fronts.rest.answers import watching
+from nominee.apiserver.fronts.rest.http import messages as rest_http
+from nominee.apiserver.fronts.rest.http.media import Media
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.objects.watcher import EventType, Watcher, WatchEvent
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
-from nominee.machinery.process import accepting, http_server
+from nominee.machinery.process.http import accepting, http_server
 from nominee.machinery.runtime.clock import SystemClock
 from nominee.machinery.wire import envelope
 from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS, running

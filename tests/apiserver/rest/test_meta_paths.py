@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from nominee.apiserver.access.service_accounts import Claims, ServiceAccountTokens
 from nominee.apiserver.fronts.rest.front import FrontOptions
 from nominee.localcluster.credentials.pki import Pki
-from nominee.machinery.process.health import Health
+from nominee.machinery.process.serving_port.health import Health
 from nominee.machinery.runtime.clock import FakeClock
 from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS
 from tests.apiserver.rest.asgi import VERSION, Rest, in_memory, rest_front

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nominee.apiserver.fronts.rest.media import PROTOBUF
+from nominee.apiserver.fronts.rest.http.media import PROTOBUF
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.wire import envelope

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from nominee.apiserver.admission.service_account import ENFORCE, TOKEN_PATH, ServiceAccount
+from nominee.apiserver.admission.pods.service_account import ENFORCE, TOKEN_PATH, ServiceAccount
 from nominee.machinery.runtime.clock import FakeClock
 from tests.apiserver.rest.asgi import Reply, Rest, in_memory
 from tests.support.patience import PATIENCE_SECONDS

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from nominee.apiserver.cache.watch_cache import CacheLimits
 from nominee.apiserver.fronts.rest import kubeconfig
 from nominee.apiserver.fronts.rest import server as rest_server
-from nominee.apiserver.fronts.rest.media import Media, negotiate
-from nominee.apiserver.fronts.rest.target import parse
+from nominee.apiserver.fronts.rest.http.media import Media, negotiate
+from nominee.apiserver.fronts.rest.http.target import parse
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.pb import core, meta, runtime
 from nominee.machinery.wire import codec, envelope

@@ -17,7 +17,11 @@ from nominee.autoscaler.actuation.deletion_states import (
 )
 from nominee.autoscaler.actuation.node_deletion import NodeDeletion
 from nominee.autoscaler.options import Compat
-from nominee.autoscaler.planning.annotation_keys import CONFIG_MIRROR, DAEMONSET_POD, DELAY_DELETION_PREFIX
+from nominee.autoscaler.planning.objects.annotation_keys import (
+    CONFIG_MIRROR,
+    DAEMONSET_POD,
+    DELAY_DELETION_PREFIX,
+)
 from nominee.machinery.api import errors
 from nominee.machinery.runtime.clock import FakeClock, to_time
 from nominee.machinery.runtime.failpoints import REGISTRY

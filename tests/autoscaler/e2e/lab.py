@@ -12,7 +12,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
-from nominee.machinery.wire.manifests import parse_manifests
+from nominee.machinery.wire.files.manifests import parse_manifests
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 

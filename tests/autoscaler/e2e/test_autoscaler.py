@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from nominee.autoscaler.planning import taints
+from nominee.autoscaler.planning.objects import taints
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import parse_rfc3339

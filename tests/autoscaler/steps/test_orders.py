@@ -23,18 +23,18 @@ from nominee.autoscaler.orders import (
     TaintDeletionCandidate,
     TaintToBeDeleted,
 )
-from nominee.autoscaler.planning.scale_up import ScaleUpResult
+from nominee.autoscaler.planning.scale_up.plan import ScaleUpResult
 from nominee.autoscaler.result import LoopResult, ScaleDownResult
 from nominee.autoscaler.state import AutoscalerState
-from nominee.autoscaler.steps.clean_up_if_required import clean_up_if_required
-from nominee.autoscaler.steps.find_unneeded import find_unneeded
-from nominee.autoscaler.steps.fix_node_group_size import fix_node_group_size
-from nominee.autoscaler.steps.initialize_cluster_snapshot import initialize_cluster_snapshot
-from nominee.autoscaler.steps.remove_old_unregistered_nodes import remove_old_unregistered_nodes
-from nominee.autoscaler.steps.scale_down import scale_down
-from nominee.autoscaler.steps.scale_up import scale_up
-from nominee.autoscaler.steps.scale_up_to_node_group_min_size import scale_up_to_node_group_min_size
-from nominee.autoscaler.steps.update_soft_deletion_taints import update_soft_deletion_taints
+from nominee.autoscaler.steps.cluster.clean_up_if_required import clean_up_if_required
+from nominee.autoscaler.steps.cluster.initialize_cluster_snapshot import initialize_cluster_snapshot
+from nominee.autoscaler.steps.node_groups.fix_node_group_size import fix_node_group_size
+from nominee.autoscaler.steps.node_groups.remove_old_unregistered_nodes import remove_old_unregistered_nodes
+from nominee.autoscaler.steps.scaling.find_unneeded import find_unneeded
+from nominee.autoscaler.steps.scaling.scale_down import scale_down
+from nominee.autoscaler.steps.scaling.scale_up import scale_up
+from nominee.autoscaler.steps.scaling.scale_up_to_node_group_min_size import scale_up_to_node_group_min_size
+from nominee.autoscaler.steps.scaling.update_soft_deletion_taints import update_soft_deletion_taints
 from nominee.machinery.runtime.clock import FakeClock, Moment
 from tests.autoscaler.builders import add_group, autoscaler, new_world, node, pod
 from tests.autoscaler.world import World

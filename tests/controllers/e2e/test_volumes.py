@@ -7,7 +7,7 @@ import pytest
 
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core, storage
-from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.watches.informer import Informer
 from tests.controllers.builders import claim, node, pod, storage_class, volume
 from tests.controllers.e2e.support import Lab, running
 from tests.support.cluster import Cluster

@@ -14,7 +14,7 @@ from nominee.machinery.api import kinds, objects
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client, retry_unavailable
-from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.watches.informer import Informer
 from tests.support import retries
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
 from tests.support.eventually import eventually

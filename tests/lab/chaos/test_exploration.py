@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.chaos.case import Action, AtFailpoint, Case, CaseError, Move, OfWatch, ToServer, View
-from nominee.lab.chaos.exploration import Exploration, Scope, pairs, singles
-from nominee.lab.chaos.verdict import CaseResult, Verdict
+from nominee.lab.chaos.cases.case import Action, AtFailpoint, Case, CaseError, Move, OfWatch, ToServer, View
+from nominee.lab.chaos.cases.exploration import Exploration, Scope, pairs, singles
+from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 
 HITS = {"scheduler": {"scheduler.bind.before": 1, "scheduler.bind.after": 4, "scheduler.status.after": 0}}
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from nominee.lab.chaos.case import Case
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.exploration import Scope
+from nominee.lab.chaos.cases.verdict import Verdict
 from nominee.lab.chaos.clusters import SimulatedClusters
-from nominee.lab.chaos.exploration import Scope
 from nominee.lab.chaos.explorer import ExplorationSettings, Explorer, Report
-from nominee.lab.chaos.verdict import Verdict
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.reading import read_file
 from tests.mutations.catalogue import BY_NAME

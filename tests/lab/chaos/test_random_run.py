@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from nominee.commands.chaos.explore import chaos
-from nominee.lab.chaos import random_cluster
-from nominee.lab.chaos.load import CreatePod, DeletePod, FailCalls, JumpClock, ResizePod, Target, plan
-from nominee.lab.chaos.random_run import Outcome
+from nominee.lab.chaos.random import random_cluster
+from nominee.lab.chaos.random.load import CreatePod, DeletePod, FailCalls, JumpClock, ResizePod, Target, plan
+from nominee.lab.chaos.random.random_run import Outcome
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError
 

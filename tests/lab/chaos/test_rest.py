@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.chaos.rest import unrest
+from nominee.lab.chaos.cases.rest import unrest
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import to_time
 

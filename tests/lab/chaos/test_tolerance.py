@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.chaos.case import Case
-from nominee.lab.chaos.tolerance import RECOVERY_SECONDS, changes, controlled, only, relaxed, states
-from nominee.lab.chaos.verdict import Verdict, judge
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.tolerance import RECOVERY_SECONDS, changes, controlled, only, relaxed, states
+from nominee.lab.chaos.cases.verdict import Verdict, judge
 from nominee.lab.scenario.conditions.failpoint import FailpointCondition
 from nominee.lab.scenario.conditions.metric import MetricCondition
 from nominee.lab.scenario.conditions.object import ObjectCondition

@@ -9,8 +9,8 @@ from google.protobuf.message import Message
 
 from nominee.lab.history.fold import Fold
 from nominee.lab.history.invariants.check import Result, check
-from nominee.lab.history.invariants.checker import Checker, Violation
-from nominee.lab.history.invariants.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.checker import Checker, Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import key_of

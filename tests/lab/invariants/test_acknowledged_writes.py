@@ -8,7 +8,7 @@ import pytest
 
 from nominee.lab.history.invariants.acknowledged_writes import AcknowledgedWrites
 from nominee.lab.history.invariants.check import Result
-from nominee.lab.history.invariants.evidence import Acknowledged, ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.evidence import Acknowledged, ComponentSettings, Evidence
 from nominee.machinery.api import kinds
 from tests.lab.invariants.histories import History, pod, result_of
 

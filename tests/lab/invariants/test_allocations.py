@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.allocations import Allocations
-from nominee.lab.history.invariants.evidence import Evidence
+from nominee.lab.history.invariants.checking.evidence import Evidence
+from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from tests.lab.invariants.histories import BEGIN, History, node, pod, result_of, violations_of
 
 NODE = node("n1", cpu="2")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.history.invariants.check import Result
-from nominee.lab.history.invariants.checkpoints import Checkpoints
-from nominee.lab.history.invariants.deferred_resizes import DeferredResizes
-from nominee.lab.history.invariants.evidence import CheckpointedPod, ComponentSettings, Evidence
-from nominee.lab.history.invariants.pod_termination import PodTermination
+from nominee.lab.history.invariants.checking.evidence import CheckpointedPod, ComponentSettings, Evidence
+from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
+from nominee.lab.history.invariants.pod_rules.deferred_resizes import DeferredResizes
+from nominee.lab.history.invariants.pod_rules.pod_termination import PodTermination
 from nominee.machinery.api.objects import ObjectKey
 from tests.lab.invariants.histories import BEGIN, History, lease, node, pod, result_of, violations_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
 from tests.lab.invariants.histories import History, node, pod, result_of, violations_of
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.evidence import ComponentSettings
-from nominee.lab.history.invariants.nominations import TRANSITIONS, Nominations, NominationState, Verdict
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.preemption.nominations import (
+    TRANSITIONS,
+    Nominations,
+    NominationState,
+    Verdict,
+)
 from tests.lab.invariants.histories import History, pod, result_of, violations_of
 
 CLEARS = ComponentSettings(clears_nominations=True)

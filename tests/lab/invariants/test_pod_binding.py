@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.evidence import CheckpointedPod, Evidence
-from nominee.lab.history.invariants.pod_binding import PodBinding
+from nominee.lab.history.invariants.checking.evidence import CheckpointedPod, Evidence
+from nominee.lab.history.invariants.pod_rules.pod_binding import PodBinding
 from tests.lab.invariants.histories import History, event, node, pod, result_of, violations_of
 
 UNBOUND, BOUND = pod("p"), pod("p", node="n1")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.redundant_victims import RedundantVictims
-from nominee.lab.history.invariants.victim_priority import VictimPriority
+from nominee.lab.history.invariants.preemption.redundant_victims import RedundantVictims
+from nominee.lab.history.invariants.preemption.victim_priority import VictimPriority
 from tests.lab.invariants.histories import History, event, node, pod, result_of, violations_of
 
 MARKED = {"DisruptionTarget": "PreemptionByScheduler"}

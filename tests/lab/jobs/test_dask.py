@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from nominee.commands.skew import skew
+from nominee.commands.measuring.skew import skew
 from nominee.lab.jobs import dask
 from nominee.lab.jobs.dask import DaskExecutor, run_job
 from nominee.lab.jobs.job import ExecutorError, Job
-from nominee.lab.skew import cell_run
+from nominee.lab.skew.cells import cell_run
 from tests.lab.scenario.test_command import _SMALL as SMALL
 from tests.lab.skew.fake_cell import FOLDER, started, started_by
 from tests.lab.skew.matrices import CLEARING, HEADER, planned

@@ -16,7 +16,7 @@ from nominee.lab.scenario.play.report import measured_texts
 from nominee.lab.scenario.play.simulate import simulate
 from nominee.lab.scenario.play.simulation_running import SimulationSettings, run_seeds
 from nominee.lab.scenario.result import Measurements, Outcome, ScenarioResult
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 
 _HEAD = """\
 apiVersion: scenario.nominee.dev/v1alpha1

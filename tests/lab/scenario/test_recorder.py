@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from nominee.lab.scenario.acting.process_view import ProcessView
+from nominee.lab.scenario.acting.written_fields import is_component
 from nominee.lab.scenario.format.reading import read_text
 from nominee.lab.scenario.record.recorder import Recorder
 from nominee.lab.scenario.steps.apply import Apply
-from nominee.lab.scenario.steps.process_view import ProcessView
-from nominee.lab.scenario.steps.written_fields import is_component
-from nominee.machinery.wire.manifests import dump_yaml, load_documents
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.files.manifests import dump_yaml, load_documents
+from nominee.machinery.wire.values.scalars import Json
 
 _CONTAINER: dict[str, Json] = {"name": "c", "image": "i", "resources": {}, "imagePullPolicy": "Always"}
 _SPEC: dict[str, Json] = {

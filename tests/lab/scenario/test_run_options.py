@@ -6,7 +6,7 @@ import pytest
 
 from nominee.lab.scenario.clusters.run_options import RunOptions
 from nominee.lab.scenario.steps.failpoint import ArmFailpoint
-from nominee.localcluster.options import OptionError
+from nominee.localcluster.up_options.options import OptionError
 
 
 def test_options_are_read_and_written_again() -> None:

@@ -10,8 +10,10 @@ from typing import ClassVar
 import jsonschema
 import pytest
 
+from nominee.lab.scenario.acting.base import Action, Performed, Phase, Undoing
+from nominee.lab.scenario.acting.process_view import ProcessView
+from nominee.lab.scenario.acting.stage import Stage
 from nominee.lab.scenario.cluster import ScenarioCluster
-from nominee.lab.scenario.conditions.base import Condition, ConditionParser, JsonObject, Observed
 from nominee.lab.scenario.conditions.table import CONDITIONS
 from nominee.lab.scenario.fields.fragments import TEXT, Fragment, mapping
 from nominee.lab.scenario.fields.paths import FieldPath
@@ -19,17 +21,15 @@ from nominee.lab.scenario.format import page, schema
 from nominee.lab.scenario.format.documents import InvalidScenarioError
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.reading import read_text
+from nominee.lab.scenario.observing.base import Condition, ConditionParser, JsonObject, Observed
 from nominee.lab.scenario.play.narration import Silent
 from nominee.lab.scenario.play.runner import run
 from nominee.lab.scenario.play.simulate import with_cluster
 from nominee.lab.scenario.record.recorder import Recorder
 from nominee.lab.scenario.result import Outcome, ScenarioResult
-from nominee.lab.scenario.steps.base import Action, Performed, Phase, Undoing
-from nominee.lab.scenario.steps.process_view import ProcessView
-from nominee.lab.scenario.steps.stage import Stage
 from nominee.lab.scenario.steps.table import VERBS
 from nominee.machinery.api import kinds
-from nominee.machinery.wire.scalars import Json
+from nominee.machinery.wire.values.scalars import Json
 from nominee.simulation.simulation import Simulation
 
 _PAGE = Path(__file__).parents[3] / "docs" / "scenarios.md"

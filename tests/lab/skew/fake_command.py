@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nominee.cli import main
-from nominee.lab.skew import cell_run
+from nominee.lab.skew.cells import cell_run
 
 cell_run.FUNCTION = "tests.lab.skew.fake_cell:play"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nominee.lab.skew.model import Matrix
-from nominee.lab.skew.planning import MatrixPlan, plan
-from nominee.lab.skew.reading import read_matrix
+from nominee.lab.skew.matrix.model import Matrix
+from nominee.lab.skew.matrix.planning import MatrixPlan, plan
+from nominee.lab.skew.matrix.reading import read_matrix
 
 HEADER = """\
 apiVersion: skew.nominee.dev/v1alpha1

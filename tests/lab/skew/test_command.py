@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from nominee.commands import skew as command
+from nominee.commands.measuring import skew as command
 from nominee.lab.jobs.job import ExecutorError, Job, Report
 from tests.lab.skew.matrices import CLEARING, HEADER
 from tests.lab.skew.test_run import FakeExecutor

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.history.history_file import NAME, HistoryWriter
-from nominee.lab.skew.evidence import read
+from nominee.lab.skew.cells.evidence import read
 from tests.lab.invariants.histories import History, pod
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from nominee.commands.skew import skew
+from nominee.commands.measuring.skew import skew
 from nominee.lab.jobs.directory import JobDirectory
 from nominee.lab.jobs.job import Ended, Job
 from nominee.lab.jobs.local import LocalExecutor
 from nominee.lab.scenario.result import Outcome
-from nominee.lab.skew import cell_run
-from nominee.lab.skew.store import Store
+from nominee.lab.skew.cells import cell_run
+from nominee.lab.skew.cells.store import Store
 from nominee.localcluster.supervisor.directory import is_alive
 from tests.lab.skew.fake_cell import FOLDER, started
 from tests.lab.skew.matrices import CLEARING, HEADER, planned

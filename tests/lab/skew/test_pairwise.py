@@ -7,7 +7,7 @@ from itertools import combinations, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nominee.lab.skew.pairwise import covering
+from nominee.lab.skew.matrix.pairwise import covering
 
 _ROWS = st.lists(st.integers(1, 4), min_size=1, max_size=4).flatmap(
     lambda sizes: st.lists(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from nominee.lab.skew.model import ComponentWhen, Setting, holds
-from nominee.lab.skew.planning import PlannedCell
+from nominee.lab.skew.matrix.model import ComponentWhen, Setting, holds
+from nominee.lab.skew.matrix.planning import PlannedCell
 from tests.lab.skew.matrices import CLEARING, GATE, PATH, planned
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from nominee.lab.reports.markdown import as_text
-from nominee.lab.skew.model import Matrix
-from nominee.lab.skew.planning import MatrixPlan, plan
-from nominee.lab.skew.reading import read_matrix
+from nominee.lab.skew.matrix.model import Matrix
+from nominee.lab.skew.matrix.planning import MatrixPlan, plan
+from nominee.lab.skew.matrix.reading import read_matrix
 
 FILE = Path(__file__).resolve().parents[3] / "skew.yaml"
 

@@ -15,14 +15,14 @@ import pytest
 from nominee.lab.jobs.job import Ended, Job, Line, Report
 from nominee.lab.reports.markdown import table_line
 from nominee.lab.scenario.result import Outcome, ScenarioResult
-from nominee.lab.skew import cell_run
-from nominee.lab.skew import report as reports
 from nominee.lab.skew import run as running
-from nominee.lab.skew.kep_page import kep_page
-from nominee.lab.skew.markdown import as_markdown
-from nominee.lab.skew.planning import MatrixPlan
-from nominee.lab.skew.report import CellResult, Verdict
-from nominee.lab.skew.store import Store, StoreError
+from nominee.lab.skew.cells import cell_run
+from nominee.lab.skew.cells.store import Store, StoreError
+from nominee.lab.skew.matrix.planning import MatrixPlan
+from nominee.lab.skew.pages import report as reports
+from nominee.lab.skew.pages.kep_page import kep_page
+from nominee.lab.skew.pages.markdown import as_markdown
+from nominee.lab.skew.pages.report import CellResult, Verdict
 from tests.lab.skew.matrices import CLEARING, PATH, planned
 
 pytestmark = pytest.mark.processes  # A cell names the commit of the clone, which git prints.

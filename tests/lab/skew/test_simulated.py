@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from nominee.commands.skew import skew
+from nominee.commands.measuring.skew import skew
 from nominee.lab.skew import run as running
-from nominee.lab.skew.kep_page import kep_page
-from nominee.lab.skew.model import Simulate
-from nominee.lab.skew.planning import MatrixPlan, plan
-from nominee.lab.skew.store import Store
+from nominee.lab.skew.cells.store import Store
+from nominee.lab.skew.matrix.model import Simulate
+from nominee.lab.skew.matrix.planning import MatrixPlan, plan
+from nominee.lab.skew.pages.kep_page import kep_page
 from tests.lab.skew.matrices import CLEARING, HEADER, matrix
 from tests.lab.skew.test_run import Counter, FakeExecutor
 

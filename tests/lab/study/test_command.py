@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nominee.lab.study.report import API_VERSION
+from nominee.lab.study.pages.report import API_VERSION
 from tests.nominee.test_cli import nominee
 
 

@@ -16,8 +16,8 @@ from nominee.lab.study.composition import PODS_STEP, SETS, Round, cluster_of, co
 from nominee.lab.study.plans import Plan, PlannedPod
 from nominee.lab.study.results import TrialResult
 from nominee.lab.study.settings import CRASH_POINTS, NO_CRASH, QUICK, VICTIMS_TERMINATING, Scenario
-from nominee.machinery.wire.scalars import Json
-from nominee.scheduler.framework.deferred_resize import Fit, Tracking
+from nominee.machinery.wire.values.scalars import Json
+from nominee.scheduler.framework.api.deferred_resize import Fit, Tracking
 
 _FILES = sorted((Path(composition.__file__).parent / "scenarios").glob("*.yaml"))
 _PLAYED = [one for one in Scenario if one is not Scenario.THROUGHPUT]

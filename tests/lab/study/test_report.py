@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from nominee.lab.study.figures import figures
-from nominee.lab.study.page import page
-from nominee.lab.study.report import Report, ReportError, read
+from nominee.lab.study.pages.figures import figures
+from nominee.lab.study.pages.page import page
+from nominee.lab.study.pages.report import Report, ReportError, read
+from nominee.lab.study.pages.tables import tables
 from nominee.lab.study.results import Condition, Rate, Results, Setup, TrialResult
 from nominee.lab.study.settings import NO_CRASH, Scenario
 from nominee.lab.study.statistics import ratios, summarize
-from nominee.lab.study.tables import tables
-from nominee.scheduler.framework.deferred_resize import Fit, Tracking
+from nominee.scheduler.framework.api.deferred_resize import Fit, Tracking
 
 
 def trial(

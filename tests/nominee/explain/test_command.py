@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from nominee.commands.explain import explain
+from nominee.commands.objects.explain import explain
 from tests.nominee.explain.test_schema import VALIDATOR
 
 CLUSTER = """

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator, ValidationError
 
-from nominee.commands.explain import explain
+from nominee.commands.objects.explain import explain
 from nominee.explain import schema
 
 PAGE = Path(__file__).parents[3] / "docs" / "explain.md"

@@ -13,7 +13,7 @@ import pytest
 
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core
-from nominee.scheduler.framework.deferred_resize import Fit, ResizePreemption
+from nominee.scheduler.framework.api.deferred_resize import Fit, ResizePreemption
 from tests.scheduler.resizing import (
     FLAVOURS,
     HIGH,

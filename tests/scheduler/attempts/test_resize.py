@@ -13,7 +13,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import policy, workloads
 from nominee.machinery.wire import codec
 from nominee.scheduler.attempts.resize import SKIPPED_PLUGINS
-from nominee.scheduler.framework.deferred_resize import Fit, ResizePreemption, Tracking
+from nominee.scheduler.framework.api.deferred_resize import Fit, ResizePreemption, Tracking
 from nominee.scheduler.framework.interface import Code, PreFilterPlugin, Status
 from nominee.scheduler.plugins import registry
 from tests.scheduler.resizing import (

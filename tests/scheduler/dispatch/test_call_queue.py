@@ -21,7 +21,7 @@ from nominee.scheduler.dispatch.api_calls import (
 )
 from nominee.scheduler.dispatch.call_queue import UNDER_WAY_MAX, CallQueue
 from nominee.scheduler.dispatch.states import CallState, Trigger
-from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
+from nominee.scheduler.framework.nominations.nominating import NominatingInfo, NominatingMode
 from tests.scheduler.builders import pod
 
 

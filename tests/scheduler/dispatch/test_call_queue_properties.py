@@ -27,10 +27,10 @@ from nominee.scheduler.dispatch.call_queue import CallQueue
 from nominee.scheduler.dispatch.states import CallState, Trigger
 from nominee.scheduler.event_handlers import EventHandlers
 from nominee.scheduler.failure import requeue_failed
-from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.cluster.cache import Cache
 from nominee.scheduler.framework.interface import Handle
-from nominee.scheduler.framework.nominating import NominatingInfo, NominatingMode
-from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.nominations.nominating import NominatingInfo, NominatingMode
+from nominee.scheduler.framework.nominations.nominator import Nominator
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.priority_sort import PrioritySort
 from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile

@@ -10,7 +10,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.pb import core, storage
 from nominee.machinery.client.api_client import Client, retry_unavailable
-from nominee.machinery.process.serving_client import ServingPort, request
+from nominee.machinery.process.serving_port.serving_client import ServingPort, request
 from nominee.machinery.wire import codec
 from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS

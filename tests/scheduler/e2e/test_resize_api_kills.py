@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import retry_unavailable
-from nominee.machinery.client.informer import Informer
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.resources.pod_resources import CPU, amount
 from tests.kubelet.e2e.support import KUBELET, Lab, condition, in_force, is_ready, lab, pod, runs
 from tests.scheduler.e2e.resizing import GATE, create_priorities, entry

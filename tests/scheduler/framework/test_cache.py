@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nominee.machinery.api.pb import core
-from nominee.scheduler.framework.cache import Cache, CacheError
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.cluster.cache import Cache, CacheError
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.types import PodInfo
 from tests.scheduler.builders import node, pod
 

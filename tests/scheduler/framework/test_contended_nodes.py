@@ -9,10 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nominee.machinery.api.pb import core
-from nominee.scheduler.framework.algorithm import find_feasible
-from nominee.scheduler.framework.contended_nodes import PRIORITIES_MAX
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.diagnosis import FitError, NodeStatusTable
 from nominee.scheduler.framework.interface import (
     NominatingInfo,
     NominatingMode,
@@ -21,6 +18,9 @@ from nominee.scheduler.framework.interface import (
     PreFilterResult,
     Status,
 )
+from nominee.scheduler.framework.nominations.contended_nodes import PRIORITIES_MAX
+from nominee.scheduler.framework.scheduling.algorithm import find_feasible
+from nominee.scheduler.framework.scheduling.diagnosis import FitError, NodeStatusTable
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import Desk, desk, node, pod
 from tests.scheduler.clusters import clusters, pod_documents, read_pod

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nominee.scheduler.framework.diagnosis import NodeStatusTable
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.interface import Code, Status
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.scheduling.diagnosis import NodeStatusTable
 from nominee.scheduler.framework.types import NodeInfo
 from tests.scheduler.builders import node
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from nominee.machinery.runtime.clock import FakeClock
-from nominee.scheduler.framework.algorithm import find_feasible, prioritize
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.instrumentation import FAILED, PointHooks, hooks_of
 from nominee.scheduler.framework.interface import Code, FilterError, FilterPlugin, PostBindPlugin, Status
 from nominee.scheduler.framework.plugin_hooks import PluginHooks
-from nominee.scheduler.framework.runtime import Framework
+from nominee.scheduler.framework.runtime.framework import Framework
+from nominee.scheduler.framework.runtime.instrumentation import FAILED, PointHooks, hooks_of
+from nominee.scheduler.framework.scheduling.algorithm import find_feasible, prioritize
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import UNREAD, Desk, Scripted, desk, node, pod
 from tests.scheduler.performing import binding_plugins

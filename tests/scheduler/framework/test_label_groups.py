@@ -11,9 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from nominee.machinery.api.pb import core
 from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.wire import codec
-from nominee.scheduler.framework import label_groups
-from nominee.scheduler.framework.label_groups import pods_matching, pods_matching_by_domain
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.cluster import label_groups
+from nominee.scheduler.framework.cluster.label_groups import pods_matching, pods_matching_by_domain
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import node, pod
 

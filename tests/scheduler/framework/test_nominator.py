@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nominee.scheduler.framework.interface import NominatingInfo, NominatingMode
-from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.nominations.nominator import Nominator
 from nominee.scheduler.framework.types import PodInfo
 from tests.scheduler.builders import pod
 

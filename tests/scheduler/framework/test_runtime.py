@@ -9,17 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from nominee.scheduler.framework.algorithm import (
-    AlgorithmError,
-    NoNodesError,
-    find_feasible,
-    num_feasible_nodes_to_find,
-    schedule_pod,
-    survey,
-)
+from nominee.scheduler.framework.api.events import ActionType, ClusterEvent, EventResource
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.diagnosis import FitError
-from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from nominee.scheduler.framework.interface import (
     Code,
     FilterPlugin,
@@ -33,9 +24,18 @@ from nominee.scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
-from nominee.scheduler.framework.plugin_set import PluginConfigError
-from nominee.scheduler.framework.profile import Profile
-from nominee.scheduler.framework.runtime import Framework, ScoreError
+from nominee.scheduler.framework.runtime.framework import Framework, ScoreError
+from nominee.scheduler.framework.runtime.plugin_set import PluginConfigError
+from nominee.scheduler.framework.runtime.profile import Profile
+from nominee.scheduler.framework.scheduling.algorithm import (
+    AlgorithmError,
+    NoNodesError,
+    find_feasible,
+    num_feasible_nodes_to_find,
+    schedule_pod,
+    survey,
+)
+from nominee.scheduler.framework.scheduling.diagnosis import FitError
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.registry import IN_TREE
 from tests.scheduler.builders import UNREAD, Desk, Scripted, desk, node, pod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nominee.machinery.features.gates import Gates
 from nominee.machinery.runtime.clock import FakeClock
-from nominee.scheduler.framework.simulation import Simulator
+from nominee.scheduler.framework.scheduling.simulation import Simulator
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.registry import IN_TREE, default_profile
 from tests.scheduler.builders import VERSION, node, pod

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from nominee.machinery.api.pb import core
-from nominee.scheduler.framework.cache import Cache
-from nominee.scheduler.framework.columns import Column
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.cluster.cache import Cache
+from nominee.scheduler.framework.cluster.columns import Column
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.clusters import node_documents, pod_documents, read_node, read_pod
 

@@ -12,9 +12,9 @@ from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.pb import devices
 from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime.clock import FakeClock
-from nominee.scheduler.framework.algorithm import pre_filter
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import PostFilterResult, Status
+from nominee.scheduler.framework.scheduling.algorithm import pre_filter
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.dynamic_resources import DynamicResources
 from tests.scheduler.builders import UNREAD, VERSION, desk, node, pod

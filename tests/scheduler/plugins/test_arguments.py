@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.framework.runtime.profile import ArgumentError
 from nominee.scheduler.plugins.node_resources.scoring import RequestedToCapacityRatio
 from nominee.scheduler.plugins.registry import IN_TREE
 from tests.scheduler.builders import desk

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from nominee.machinery.runtime.clock import FakeClock, to_time
 from nominee.scheduler.framework.interface import Status
-from nominee.scheduler.shell.metrics import Metrics
+from nominee.scheduler.shell.metrics.tables import Metrics
 from tests.scheduler.plugins.claim_stage import Stage, allocated, mine, user
 from tests.support.devices import (
     device,

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime.clock import FakeClock
-from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.cluster.cache import Cache
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.environment import Environment
 from nominee.scheduler.framework.interface import FilterPlugin
-from nominee.scheduler.framework.nominator import Nominator
-from nominee.scheduler.framework.profile import ExtensionPoint, Profile
-from nominee.scheduler.framework.runtime import Framework
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.nominations.nominator import Nominator
+from nominee.scheduler.framework.runtime.environment import Environment
+from nominee.scheduler.framework.runtime.framework import Framework
+from nominee.scheduler.framework.runtime.profile import ExtensionPoint, Profile
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.registry import DEFAULT_PLUGINS, IN_TREE, default_profile
 from tests.scheduler.clusters import clusters

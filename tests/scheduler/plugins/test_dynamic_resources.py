@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from nominee.machinery.features.gates import Gates, Version
-from nominee.scheduler.framework.algorithm import pre_filter
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Code, FilterError
-from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.framework.runtime.profile import ArgumentError
+from nominee.scheduler.framework.scheduling.algorithm import pre_filter
 from nominee.scheduler.plugins.dynamic_resources import arguments
 from nominee.scheduler.plugins.dynamic_resources.tracker import manager_of
 from tests.scheduler.builders import VERSION, pod

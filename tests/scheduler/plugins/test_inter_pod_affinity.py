@@ -16,14 +16,14 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import codec
-from nominee.scheduler.framework.cache import Cache
+from nominee.scheduler.framework.cluster.cache import Cache
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.environment import Environment
 from nominee.scheduler.framework.interface import Status
-from nominee.scheduler.framework.nominator import Nominator
-from nominee.scheduler.framework.profile import ArgumentError, Profile
-from nominee.scheduler.framework.runtime import Framework
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.nominations.nominator import Nominator
+from nominee.scheduler.framework.runtime.environment import Environment
+from nominee.scheduler.framework.runtime.framework import Framework
+from nominee.scheduler.framework.runtime.profile import ArgumentError, Profile
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from nominee.scheduler.plugins.inter_pod_affinity.existing_terms import ExistingTerms

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nominee.scheduler.framework.algorithm import schedule_pod
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.diagnosis import FitError
+from nominee.scheduler.framework.scheduling.algorithm import schedule_pod
+from nominee.scheduler.framework.scheduling.diagnosis import FitError
 from tests.scheduler.builders import desk, node, pod
 
 

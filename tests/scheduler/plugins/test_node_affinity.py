@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nominee.machinery.api.selectors import SelectorError
-from nominee.scheduler.framework.events import QueueingHint
+from nominee.scheduler.framework.api.events import QueueingHint
 from nominee.scheduler.framework.types import PodInfo
 from tests.scheduler.builders import desk, node, pod
 

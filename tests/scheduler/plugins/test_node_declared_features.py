@@ -12,7 +12,7 @@ from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.wire import codec
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.types import PodInfo
-from nominee.scheduler.plugins.node_declared_features import NodeDeclaredFeatures, needed_features
+from nominee.scheduler.plugins.nodes.node_declared_features import NodeDeclaredFeatures, needed_features
 from tests.scheduler.builders import desk, node
 
 RESTART, USERS = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"

@@ -9,9 +9,9 @@ import pytest
 
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire import codec
-from nominee.scheduler.framework.algorithm import find_feasible
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.diagnosis import FitError
+from nominee.scheduler.framework.scheduling.algorithm import find_feasible
+from nominee.scheduler.framework.scheduling.diagnosis import FitError
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import Desk, desk, node
 

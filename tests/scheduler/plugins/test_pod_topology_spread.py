@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nominee.scheduler.framework.algorithm import schedule_pod
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Code
+from nominee.scheduler.framework.scheduling.algorithm import schedule_pod
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from nominee.scheduler.plugins.pod_topology_spread import plugin as plugin_module

@@ -12,7 +12,7 @@ import pytest
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import apps, core, meta
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.profile import ArgumentError
+from nominee.scheduler.framework.runtime.profile import ArgumentError
 from nominee.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from nominee.scheduler.plugins.pod_topology_spread.constraints import HOSTNAME, ZONE
 from tests.scheduler.builders import Desk, desk

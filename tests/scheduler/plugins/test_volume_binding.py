@@ -11,10 +11,10 @@ from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.pb import core, storage
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import codec
-from nominee.scheduler.framework.algorithm import find_feasible
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.diagnosis import FitError
 from nominee.scheduler.framework.interface import Code, FilterError, Status
+from nominee.scheduler.framework.scheduling.algorithm import find_feasible
+from nominee.scheduler.framework.scheduling.diagnosis import FitError
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.volume_binding import VolumeBinding
 from tests.scheduler.builders import Desk, desk, node, pod

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 
 from nominee.explain.cluster import ObjectLister
 from nominee.machinery.api import kinds
-from nominee.scheduler.framework.algorithm import find_feasible
-from nominee.scheduler.framework.diagnosis import FitError
 from nominee.scheduler.framework.interface import Status
+from nominee.scheduler.framework.scheduling.algorithm import find_feasible
+from nominee.scheduler.framework.scheduling.diagnosis import FitError
 from nominee.scheduler.framework.types import NodeInfo
 from tests.scheduler.golden import World, build_world, read_object
 from tests.scheduler.volume_clusters import DRIVER, volume_clusters

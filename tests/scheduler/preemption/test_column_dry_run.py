@@ -16,9 +16,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core, policy
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import codec
-from nominee.scheduler.framework.algorithm import find_feasible
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.diagnosis import FitError
 from nominee.scheduler.framework.interface import (
     Code,
     FilterPlugin,
@@ -28,9 +26,11 @@ from nominee.scheduler.framework.interface import (
     Plugin,
     Status,
 )
+from nominee.scheduler.framework.scheduling.algorithm import find_feasible
+from nominee.scheduler.framework.scheduling.diagnosis import FitError
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.default_preemption import DefaultPreemption
-from nominee.scheduler.preemption.column_dry_run import ColumnDryRun
+from nominee.scheduler.preemption.dry_runs.column_dry_run import ColumnDryRun
 from nominee.scheduler.preemption.evaluator import Decision
 from tests.scheduler.builders import Desk, desk, node, pod
 

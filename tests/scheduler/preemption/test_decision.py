@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire import codec
-from nominee.scheduler.framework.algorithm import find_feasible
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.diagnosis import FitError
 from nominee.scheduler.framework.interface import Candidate, Code
+from nominee.scheduler.framework.scheduling.algorithm import find_feasible
+from nominee.scheduler.framework.scheduling.diagnosis import FitError
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.default_preemption import DefaultPreemption
 from nominee.scheduler.preemption.budgets import read_budgets, violations

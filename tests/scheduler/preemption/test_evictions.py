@@ -9,10 +9,10 @@ import pytest
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Version
-from nominee.scheduler.framework.algorithm import find_feasible
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.diagnosis import FitError
 from nominee.scheduler.framework.interface import Candidate, Code
+from nominee.scheduler.framework.scheduling.algorithm import find_feasible
+from nominee.scheduler.framework.scheduling.diagnosis import FitError
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.default_preemption import DefaultPreemption
 from tests.scheduler.builders import Desk, desk, node, pod

@@ -7,10 +7,10 @@ from functools import cache
 
 from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime.clock import FakeClock
-from nominee.scheduler.framework.environment import Environment
-from nominee.scheduler.framework.nominator import Nominator
-from nominee.scheduler.framework.runtime import Framework
-from nominee.scheduler.framework.snapshot import Snapshot
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
+from nominee.scheduler.framework.nominations.nominator import Nominator
+from nominee.scheduler.framework.runtime.environment import Environment
+from nominee.scheduler.framework.runtime.framework import Framework
 from nominee.scheduler.plugins import registry
 from nominee.scheduler.queue.hints import Registration, build_hint_map
 

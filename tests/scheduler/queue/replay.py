@@ -19,8 +19,8 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.wire import codec
 from nominee.scheduler.event_handlers import ASSIGNED_POD_DELETE, EventHandlers, assigned_copy
 from nominee.scheduler.failure import requeue_failed
-from nominee.scheduler.framework.cache import Cache
-from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.framework.api.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.framework.cluster.cache import Cache
 from nominee.scheduler.framework.interface import (
     Code,
     NominatingInfo,
@@ -29,7 +29,7 @@ from nominee.scheduler.framework.interface import (
     QueueSortPlugin,
     Status,
 )
-from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.nominations.nominator import Nominator
 from nominee.scheduler.framework.types import PodInfo, QueuedPodInfo
 from nominee.scheduler.plugins.dynamic_resources.pod_claims import ClaimError, claims_of
 from nominee.scheduler.queue.hints import HintMap, Registration

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from nominee.scheduler.framework.interface import Handle
-from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.nominations.nominator import Nominator
 from nominee.scheduler.framework.types import QueuedPodInfo
 from nominee.scheduler.plugins.priority_sort import PrioritySort
 from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.machinery.api.pb import core
-from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.framework.api.events import ActionType, ClusterEvent, EventResource
 from nominee.scheduler.queue import in_flight
 from nominee.scheduler.queue.in_flight import InFlight
 from tests.scheduler.builders import pod

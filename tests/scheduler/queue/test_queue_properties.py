@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core
 from nominee.scheduler.event_handlers import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
-from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.framework.api.events import ActionType, ClusterEvent, EventResource
 from nominee.scheduler.framework.interface import NominatingInfo, NominatingMode
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.queue.hints import Registration

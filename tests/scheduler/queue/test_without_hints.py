@@ -9,9 +9,9 @@ import pytest
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core
 from nominee.scheduler.event_handlers import ASSIGNED_POD_DELETE
-from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from nominee.scheduler.framework.api.events import ActionType, ClusterEvent, EventResource
 from nominee.scheduler.framework.interface import Handle
-from nominee.scheduler.framework.nominator import Nominator
+from nominee.scheduler.framework.nominations.nominator import Nominator
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.priority_sort import PrioritySort
 from nominee.scheduler.queue.hints import HintMap, Registration

@@ -17,12 +17,12 @@ from nominee.machinery.process.component import Process
 from nominee.machinery.runtime import failpoints
 from nominee.scheduler.config import SchedulerConfig
 from nominee.scheduler.config_profiles import Named, PluginSet, ProfileConfig, build_profile
-from nominee.scheduler.framework.deferred_resize import ALPHA, ResizePreemption
+from nominee.scheduler.framework.api.deferred_resize import ALPHA, ResizePreemption
 from nominee.scheduler.framework.interface import BindPlugin, Plugin
 from nominee.scheduler.plugins import registry
-from nominee.scheduler.shell.features import RESIZE_PREEMPTION
-from nominee.scheduler.shell.metrics import Metrics
-from nominee.scheduler.shell.wiring import Parts, build
+from nominee.scheduler.shell.loop.features import RESIZE_PREEMPTION
+from nominee.scheduler.shell.metrics.tables import Metrics
+from nominee.scheduler.shell.process.wiring import Parts, build
 from tests.scheduler.builders import VERSION
 from tests.support.fake_api import FakeApi
 

@@ -12,8 +12,8 @@ from nominee.machinery.api import errors, kinds
 from nominee.machinery.runtime.clock import SystemClock
 from nominee.scheduler.dispatch.api_calls import nomination
 from nominee.scheduler.dispatch.call_queue import UNDER_WAY_MAX
-from nominee.scheduler.shell.api_dispatcher import ATTEMPTS_MAX
-from nominee.scheduler.shell.scheduler import TURNS_MAX, turns_after
+from nominee.scheduler.shell.calls.api_dispatcher import ATTEMPTS_MAX
+from nominee.scheduler.shell.loop.scheduler import TURNS_MAX, turns_after
 from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
 from tests.support.fake_api import FakeApi

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nominee.machinery.api.objects import ObjectKey
 from nominee.scheduler.attempts.pod import Failed, Reason, Scheduled
 from nominee.scheduler.framework.types import PodInfo
-from nominee.scheduler.shell.attempt_log import ATTEMPTS_MAX, PODS_MAX, AttemptLog
+from nominee.scheduler.shell.attempt.attempt_log import ATTEMPTS_MAX, PODS_MAX, AttemptLog
 from tests.scheduler.builders import pod
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.runtime import failpoints
-from nominee.scheduler.framework.deferred_resize import Flavour, ResizePreemption, Tracking
+from nominee.scheduler.framework.api.deferred_resize import Flavour, ResizePreemption, Tracking
 from tests.scheduler.resizing import FITS, GATE, V1_37, growing, node, pod, settled
 from tests.scheduler.shell.conftest import running
 from tests.support.fake_api import FakeApi

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from nominee.scheduler.shell.durations import Durations
+from nominee.scheduler.shell.metrics.durations import Durations
 
 
 def test_buckets_are_cumulative_and_their_ends_belong_to_them() -> None:

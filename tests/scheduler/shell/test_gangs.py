@@ -11,7 +11,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core, workloads
 from nominee.machinery.wire import codec
-from nominee.scheduler.shell.wiring import Parts
+from nominee.scheduler.shell.process.wiring import Parts
 from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
 from tests.support.devices import claim, device, device_class, resource_slice

@@ -15,17 +15,17 @@ from starlette.responses import Response
 from structlog.testing import capture_logs
 
 from nominee.machinery.api.objects import ObjectKey
-from nominee.machinery.process.serving import Handler, Serving
+from nominee.machinery.process.serving_port.serving import Handler, Serving
 from nominee.machinery.runtime.clock import FakeClock
+from nominee.scheduler.framework.api.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from nominee.scheduler.framework.interface import Code, FilterPlugin, PreEnqueuePlugin, ScorePlugin, Status
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.queue.hints import Registration
-from nominee.scheduler.shell import debug
-from nominee.scheduler.shell.measured_events import timed_ask
-from nominee.scheduler.shell.metrics import Metrics
-from nominee.scheduler.shell.wiring import Parts
+from nominee.scheduler.shell.metrics.measured_events import timed_ask
+from nominee.scheduler.shell.metrics.tables import Metrics
+from nominee.scheduler.shell.process import debug
+from nominee.scheduler.shell.process.wiring import Parts
 from tests.nominee.explain.test_schema import VALIDATOR
 from tests.scheduler.builders import Scripted, node, pod
 from tests.scheduler.shell.conftest import running

@@ -13,8 +13,8 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import FakeClock
-from nominee.scheduler.framework import io_steps
-from nominee.scheduler.framework.io_steps import (
+from nominee.scheduler.framework.api import io_steps
+from nominee.scheduler.framework.api.io_steps import (
     BindPod,
     ClearNomination,
     Concurrently,
@@ -29,7 +29,7 @@ from nominee.scheduler.framework.io_steps import (
     Update,
     Warn,
 )
-from nominee.scheduler.shell.perform import Performer
+from nominee.scheduler.shell.calls.perform import Performer
 from tests.support.patience import PATIENCE_SECONDS
 
 

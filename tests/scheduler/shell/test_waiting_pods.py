@@ -6,7 +6,7 @@ import anyio
 
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.scheduler.framework.interface import Status
-from nominee.scheduler.shell.waiting_pods import WaitingPod, WaitingPods
+from nominee.scheduler.shell.attempt.waiting_pods import WaitingPod, WaitingPods
 from tests.scheduler.builders import pod
 
 

@@ -11,13 +11,14 @@ from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strate
 from nominee.apiserver.objects.selectable_fields import metadata_fields, selectable
 from nominee.apiserver.printing import cells
 from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cells, Column, Columns, wide
-from nominee.apiserver.validation import field, metadata, names
+from nominee.apiserver.validation import field, names
 from nominee.apiserver.validation.equality import same
 from nominee.apiserver.validation.go_dump import dump
+from nominee.apiserver.validation.objects import metadata
+from nominee.apiserver.validation.objects.selectors import label_selector
 from nominee.apiserver.validation.pods import options as pod_options
 from nominee.apiserver.validation.pods import warnings as pod_warnings
 from nominee.apiserver.validation.pods.options import PodOptions
-from nominee.apiserver.validation.selectors import label_selector
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.names import go_quote

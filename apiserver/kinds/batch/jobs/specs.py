@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nominee.apiserver.kinds.batch.jobs import policies as job_policies
-from nominee.apiserver.validation import field, paths
+from nominee.apiserver.validation import field
 from nominee.apiserver.validation.go_dump import dump
 from nominee.apiserver.validation.pods import templates
 from nominee.apiserver.validation.pods.options import PodOptions
+from nominee.apiserver.validation.values import paths
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import batch
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nominee.apiserver.validation.pods import security
 from nominee.apiserver.validation.pods.every_container import Container, every_container
+from nominee.apiserver.validation.pods.security import contexts as security
 from nominee.machinery.api.pb import core
 
 _PREFIX = "container.apparmor.security.beta.kubernetes.io/"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nominee.apiserver.kinds.core.pods.validation import pod
-from nominee.apiserver.validation import field, metadata
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.objects import metadata
 from nominee.apiserver.validation.pods import annotations as pod_annotations
 from nominee.apiserver.validation.pods import options as pod_options
 from nominee.apiserver.validation.pods.annotations import MIRROR_ANNOTATION

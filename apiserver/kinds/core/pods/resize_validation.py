@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from nominee.apiserver.kinds.core.pods.validation import pod
-from nominee.apiserver.validation import field, metadata
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.objects import metadata
 from nominee.apiserver.validation.pods import options as pod_options
 from nominee.apiserver.validation.pods.annotations import MIRROR_ANNOTATION
 from nominee.machinery.api.errors import Cause

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from nominee.apiserver.kinds.core.pods import container_status
-from nominee.apiserver.validation import addresses, field, metadata, names
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.objects import metadata
 from nominee.apiserver.validation.pods import annotations as pod_annotations
+from nominee.apiserver.validation.values import addresses
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Gates

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nominee.apiserver.validation import field, metadata, names, scheduling_terms
+from nominee.apiserver.validation import field, names, scheduling_terms
 from nominee.apiserver.validation.equality import same
 from nominee.apiserver.validation.go_dump import dump
+from nominee.apiserver.validation.objects import metadata
 from nominee.apiserver.validation.pods import annotations as pod_annotations
 from nominee.apiserver.validation.pods import containers
 from nominee.apiserver.validation.pods.options import PodOptions

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nominee.apiserver.validation import addresses, field
+from nominee.apiserver.validation import field
+from nominee.apiserver.validation.values import addresses
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
 

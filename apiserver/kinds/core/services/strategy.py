@@ -8,7 +8,8 @@ from nominee.apiserver.kinds.core.services import carry_over
 from nominee.apiserver.kinds.core.services import validation as validation
 from nominee.apiserver.kinds.core.services.warnings import of_service
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
-from nominee.apiserver.validation import metadata, names
+from nominee.apiserver.validation import names
+from nominee.apiserver.validation.objects import metadata
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
 

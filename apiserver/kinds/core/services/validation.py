@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from nominee.apiserver.kinds.core.services import addresses as service_addresses
 from nominee.apiserver.kinds.core.services.addresses import is_headless
-from nominee.apiserver.validation import addresses, field, names
-from nominee.apiserver.validation import metadata as metadata_rules
+from nominee.apiserver.validation import field, names
+from nominee.apiserver.validation.objects import metadata as metadata_rules
+from nominee.apiserver.validation.values import addresses
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
 

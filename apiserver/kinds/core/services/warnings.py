@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nominee.apiserver.kinds.core.services.addresses import is_headless
-from nominee.apiserver.validation import addresses
+from nominee.apiserver.validation.values import addresses
 from nominee.machinery.api.pb import core
 
 _HINTS_ANNOTATION = "service.kubernetes.io/topology-aware-hints"

@@ -1,0 +1,1 @@
+"""Admission plugins that refuse what the user may not do."""

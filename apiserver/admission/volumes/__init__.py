@@ -1,0 +1,1 @@
+"""Admission plugins for claims, volumes and storage classes."""

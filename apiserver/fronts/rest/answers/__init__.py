@@ -1,0 +1,1 @@
+"""Answers: documents, tables, watches and errors."""

@@ -1,0 +1,1 @@
+"""Discovery: groups, OpenAPI, versions and OpenID."""

@@ -1,0 +1,1 @@
+"""Health of the API server and of the components that it knows."""

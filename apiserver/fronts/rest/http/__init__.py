@@ -1,0 +1,1 @@
+"""HTTP: requests, bodies, media types, compression, deadlines."""

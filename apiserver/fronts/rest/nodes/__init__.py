@@ -1,0 +1,1 @@
+"""Requests that the API server passes on to kubelets."""

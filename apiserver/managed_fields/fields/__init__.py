@@ -1,0 +1,1 @@
+"""Sets of fields: paths, schemas and typed values."""

@@ -1,0 +1,1 @@
+"""The merge of applied objects, and its conflicts."""

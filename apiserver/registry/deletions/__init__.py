@@ -1,0 +1,1 @@
+"""Deletions: of an object, a collection, a namespace."""

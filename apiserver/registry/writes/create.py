@@ -1,0 +1,108 @@
+"""POST of an object: defaults, admission, the strategy's rules, one write.
+
+Source: kube-apiserver 1.36, registry/rest/create.go, endpoints/handlers/create.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nominee.apiserver.kinds import conversion
+from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.table import strategy_of
+from nominee.apiserver.objects import generate_name
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import Create, WriteOptions
+from nominee.apiserver.registry import rules
+from nominee.apiserver.registry.body_checks import check_namespace
+from nominee.apiserver.registry.context import RegistryContext
+from nominee.apiserver.registry.writes import tracking
+from nominee.machinery.api import errors
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import AnyKind
+
+
+async def create(context: RegistryContext, request: Create, warnings: list[str]) -> CachedObject:
+    """Create an object, adding to `warnings`. Raises: StatusError 400, 403, 409, 413, 422."""
+    kind, options = request.kind, request.options
+    strategy = strategy_of(kind)
+    rules.check_options("CreateOptions", options)
+    obj = conversion.as_stored(kind, request.body)
+    check_namespace(strategy, request.namespace, obj.metadata)
+    env = context.environment(options.origin)
+    context.complete(strategy.kind, obj)
+    rules.fill_metadata(obj.metadata, context.new_uid(), env)
+    rules.warn_of_double_owners(obj.metadata, options, warnings)
+    tracking.create(strategy.kind, obj, options, env.now)
+    return await create_completed(context, kind, strategy, obj, options, env, warnings)
+
+
+async def create_completed(
+    context: RegistryContext,
+    kind: AnyKind,
+    strategy: Strategy[Any],
+    obj: Any,
+    options: WriteOptions,
+    env: Environment,
+    warnings: list[str],
+) -> CachedObject:
+    """Create an object that has its defaults, uid and managedFields; generate its name from generateName."""
+    await context.admit("CREATE", kind, obj, None, options)
+    prefix = "" if obj.metadata.name else obj.metadata.generateName
+    if not prefix:
+        return conversion.convert_stored(kind, await _create(context, strategy, obj, options, env, warnings))
+    for attempt in range(generate_name.ATTEMPTS_MAX):
+        trial = strategy.kind.message()
+        trial.CopyFrom(obj)
+        trial.metadata.name = generate_name.generate(prefix, context.rng)
+        before = len(warnings)
+        try:
+            return conversion.convert_stored(
+                kind, await _create(context, strategy, trial, options, env, warnings)
+            )
+        except StatusError as error:
+            if not errors.is_already_exists(error):
+                raise
+            if attempt + 1 == generate_name.ATTEMPTS_MAX:
+                raise errors.generate_name_conflict(strategy.kind, trial.metadata.name) from error
+        del warnings[before:]
+    raise AssertionError("unreachable")
+
+
+async def _create(
+    context: RegistryContext,
+    strategy: Strategy[Any],
+    obj: Any,
+    options: WriteOptions,
+    env: Environment,
+    warnings: list[str],
+) -> CachedObject:
+    """Allocate addresses and ports, and write the object."""
+    claims = context.claims(strategy.kind, dry_run=options.dry_run)
+    if claims is None:
+        return await _check_and_write(context, strategy, obj, options, env, warnings)
+    async with claims:
+        await claims.renew(obj, None)
+        return await _check_and_write(context, strategy, obj, options, env, warnings)
+
+
+async def _check_and_write(
+    context: RegistryContext,
+    strategy: Strategy[Any],
+    obj: Any,
+    options: WriteOptions,
+    env: Environment,
+    warnings: list[str],
+) -> CachedObject:
+    kind = strategy.kind
+    if options.warn:
+        warnings.extend(strategy.early_warnings(obj))
+    rules.before_create(strategy, obj, env)
+    if options.warn:
+        warnings.extend(strategy.warnings(obj, None))
+    await context.validate("CREATE", kind, obj, None, options)
+    created = await context.store.create(
+        kind, obj, dry_run=options.dry_run, lease_seconds=context.lease_seconds(strategy)
+    )
+    await context.settle(kind, created)
+    return created

@@ -1,0 +1,1 @@
+"""What objects have in common: metadata, selectors, conditions, references."""

@@ -1,0 +1,1 @@
+"""Security contexts, sysctls and Windows options of a pod."""

@@ -1,0 +1,1 @@
+"""Values in one field: addresses, quantities, paths."""

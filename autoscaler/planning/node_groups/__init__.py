@@ -1,0 +1,1 @@
+"""State of the node groups: backoff, requests under way, status."""

@@ -1,0 +1,1 @@
+"""Objects as the autoscaler reads them: pods, taints, readiness, budgets, quotas."""

@@ -1,0 +1,1 @@
+"""Scale-down: eligibility, removal simulation, unneeded nodes."""

@@ -1,0 +1,1 @@
+"""Scale-up: binpacking, equivalence groups, expanders."""

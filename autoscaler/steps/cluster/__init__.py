@@ -1,0 +1,1 @@
+"""Steps that read the cluster and build its snapshot."""

@@ -1,0 +1,1 @@
+"""Steps that mend node groups: sizes, nodes with errors, late requests."""

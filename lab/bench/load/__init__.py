@@ -1,0 +1,1 @@
+"""The benchmark's load: objects, workloads, creators and changers."""

@@ -1,0 +1,1 @@
+"""Cases: a disturbance, its run's observations and its verdict."""

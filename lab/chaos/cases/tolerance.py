@@ -1,0 +1,144 @@
+"""The promises of a scenario that still count when something is broken in it. No I/O.
+
+A restart takes seconds, and a restarted process has forgotten its counters and armed failpoints. So in a
+disturbed run
+
+- invariants and the expectations over the whole run count as they are;
+- `eventually` and `wait` have twice the time that the undisturbed run needed, and RECOVERY_SECONDS;
+- `now` and `always` must hold eventually; `never` for a time is left out: these describe a moment of the
+  undisturbed run;
+- what asks a process for its memory (metrics, failpoints, queues, debug pages, restarts) is left out where
+  that process is killed;
+- the checks of objects that still hold after the undisturbed run must hold when the cluster has come to rest;
+- a `wait` that does not end makes the rest of the run inconclusive, but not wrong: it only prepares a step.
+
+Steps and their lines keep their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from nominee.lab.scenario.acting.control import Control
+from nominee.lab.scenario.conditions.component import ComponentCondition
+from nominee.lab.scenario.conditions.debug import DebugCondition
+from nominee.lab.scenario.conditions.failpoint import FailpointCondition
+from nominee.lab.scenario.conditions.metric import MetricCondition
+from nominee.lab.scenario.conditions.object import ObjectCondition
+from nominee.lab.scenario.conditions.queue import QueueCondition
+from nominee.lab.scenario.format.model import Scenario, Step
+from nominee.lab.scenario.observing.base import Condition, leaves
+from nominee.lab.scenario.steps.expect import Expect, Mode
+from nominee.lab.scenario.steps.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.wait import Wait
+
+FACTOR = 2.0
+RECOVERY_SECONDS = 35.0
+"""For restarts, back-offs, leases that run out, and a restarted kubelet, which retries resizes after 30 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxed:
+    """A scenario for disturbed runs, and for each of its steps the number of the original one."""
+
+    scenario: Scenario
+    numbers: tuple[int, ...]
+
+
+def relaxed(scenario: Scenario, killed: Collection[str], needed: Mapping[int, float]) -> Relaxed:
+    """Return the scenario with the steps and conditions that still count in a disturbed run.
+
+    `killed` are the processes that lose their memory; `needed` is how long each step (1 is the first) took in
+    the undisturbed run, in seconds.
+    """
+    steps = []
+    for number, step in enumerate(scenario.steps, start=1):
+        changed = _step(step, killed, needed.get(number, 0.0) * FACTOR + RECOVERY_SECONDS)
+        if changed is not None:
+            steps.append((number, changed))
+    return Relaxed(
+        replace(
+            scenario,
+            steps=tuple(step for _, step in steps),
+            timeout_seconds=scenario.timeout_seconds + len(steps) * RECOVERY_SECONDS,
+            background=tuple(each for each in scenario.background if not _asks(each.condition, killed)),
+        ),
+        tuple(number for number, _ in steps),
+    )
+
+
+def _step(step: Step, killed: Collection[str], seconds: float) -> Step | None:
+    match step.action:
+        case Wait(condition=condition) | Expect(condition=condition) if _asks(condition, killed):
+            return None
+        case Expect(mode=Mode.NEVER):
+            return None
+        case Wait():
+            return replace(step, action=replace(step.action, seconds=seconds))
+        case Expect():
+            return replace(step, action=replace(step.action, mode=Mode.EVENTUALLY, seconds=seconds))
+        case _:
+            return step
+
+
+def _asks(condition: Condition, killed: Collection[str]) -> bool:
+    """Return whether a condition asks a killed process for its memory."""
+    for leaf in leaves(condition):
+        match leaf:
+            case (
+                MetricCondition(component=component)
+                | QueueCondition(component=component)
+                | FailpointCondition(component=component)
+                | DebugCondition(component=component)
+                | ComponentCondition(name=component)
+            ) if any(is_among(process, {component}) for process in killed):
+                return True
+    return False
+
+
+def is_among(process: str, names: Collection[str]) -> bool:
+    """Return whether one of these names of a scenario (`kubelet`) stands for a process (`kubelet-0`)."""
+    return any(process == name or process.startswith(f"{name}-") for name in names)
+
+
+def controlled(scenario: Scenario) -> frozenset[tuple[str, str]]:
+    """Return the failpoints that the scenario itself arms: an exploration leaves them to it."""
+    return frozenset(
+        (step.action.component, step.action.name)
+        for step in scenario.steps
+        if isinstance(step.action, ArmFailpoint)
+    )
+
+
+def changes(scenario: Scenario) -> list[int]:
+    """Return the numbers of the steps that change objects of the cluster: all but waits, checks, faults."""
+    return [
+        number
+        for number, step in enumerate(scenario.steps, start=1)
+        if not isinstance(step.action, Wait | Expect | Control | ArmFailpoint)
+    ]
+
+
+def states(scenario: Scenario) -> tuple[int, ...]:
+    """Return the numbers of the checks of objects, which may still hold when the run is over.
+
+    Events, metrics and queues are left out: a process that is killed may not come to record an event.
+    """
+    return tuple(
+        number
+        for number, step in enumerate(scenario.steps, start=1)
+        if isinstance(step.action, Expect)
+        and step.action.mode is not Mode.NEVER
+        and all(isinstance(leaf, ObjectCondition) for leaf in leaves(step.action.condition))
+    )
+
+
+def only(scenario: Scenario, numbers: Collection[int], seconds: float) -> Scenario:
+    """Return the scenario with these checks alone, which must hold within this time."""
+    steps = []
+    for number, step in enumerate(scenario.steps, start=1):
+        if number in numbers and isinstance(step.action, Expect):
+            action = replace(step.action, mode=Mode.EVENTUALLY, seconds=seconds)
+            steps.append(replace(step, action=action))
+    return replace(scenario, steps=tuple(steps), background=())

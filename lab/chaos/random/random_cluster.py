@@ -1,0 +1,79 @@
+"""The cluster of `nominee chaos run`, of real processes or in a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+
+from nominee.lab.chaos.random.random_run import GROUP, Outcome, RandomRun
+from nominee.lab.scenario.cluster import ScenarioCluster
+from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
+from nominee.lab.scenario.play.play import NotStartedError, started
+from nominee.localcluster.cluster import ClusterError
+from nominee.machinery.runtime import logs
+
+OPTIONS = ClusterOptions(
+    nodes=4,
+    kubelets=2,
+    node_groups=(
+        {
+            "name": GROUP,
+            "min": 0,
+            "max": 4,
+            "target": 0,
+            "provisioningDelay": "200ms",
+            "template": {"cpu": "4", "memory": "16Gi", "pods": 110},
+        },
+    ),
+    components={
+        "kubelet": ComponentOptions(arguments=("--node-cpu=4",)),
+        "autoscaler": ComponentOptions(
+            arguments=(
+                "--scan-interval=1s",
+                "--scale-down-unneeded-time=5s",
+                "--scale-down-delay-after-add=2s",
+            )
+        ),
+    },
+    insecure=True,
+)
+"""Small nodes, so that pods preempt each other and the autoscaler adds nodes."""
+
+
+def run_real(directory: Path, seed: int, seconds: float, rate: float, say: Callable[[str], None]) -> Outcome:
+    """Run on real processes.
+
+    Raises:
+        ClusterError: the cluster does not start, or cannot be controlled.
+    """
+
+    async def main() -> Outcome:
+        # It imports gRPC; the cluster is started before.
+        from nominee.lab.scenario.clusters.real_cluster import RealCluster
+
+        async with RealCluster.open(directory, OPTIONS) as cluster:
+            return await RandomRun(cluster, say).run(seed, seconds, rate)
+
+    try:
+        with logs.written_to(directory / "logs" / "chaos.log", "chaos"), started(OPTIONS, directory):
+            return anyio.run(main, backend_options={"use_uvloop": True})
+    except NotStartedError as error:
+        raise ClusterError(f"the cluster did not start: {error}") from None
+
+
+def run_simulated(seed: int, seconds: float, rate: float, say: Callable[[str], None]) -> Outcome:
+    """Run in a simulation of the same seed.
+
+    Raises:
+        ClusterError: nothing can happen any more.
+    """
+    # These import the components.
+    from nominee.lab.scenario.play.simulate import with_cluster
+    from nominee.simulation.simulation import Simulation
+
+    async def use(cluster: ScenarioCluster) -> Outcome:
+        return await RandomRun(cluster, say).run(seed, seconds, rate)
+
+    return with_cluster(OPTIONS, Simulation(seed), use)

@@ -1,0 +1,234 @@
+"""Perform a plan of random load and faults on any ScenarioCluster; then wait for rest, and check."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import anyio
+import anyio.abc
+from google.protobuf.message import Message
+
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.disturbed_run import calm, points, rest
+from nominee.lab.chaos.random.load import (
+    AddNode,
+    Arm,
+    CreatePod,
+    DeletePod,
+    DrainNode,
+    FailCalls,
+    Freeze,
+    JumpClock,
+    Kill,
+    Operation,
+    ResizePod,
+    Target,
+    Timed,
+    plan,
+)
+from nominee.lab.scenario.cluster import ScenarioCluster
+from nominee.lab.scenario.fields.options import ComponentOptions
+from nominee.lab.scenario.result import Violation
+from nominee.localcluster.cluster import ClusterError
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.client.api_client import retry_unavailable
+from nominee.machinery.wire.files.manifests import parse_object
+
+GROUP = "pool"
+NAMESPACE = "default"
+QUIET_SECONDS_MAX = 90.0
+_UNDISTURBED = frozenset({"etcd", "cloud"})
+_CLASSES = {"chaos-low": 10, "chaos-high": 1000}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The result of a run: the operations, the violations, and the reasons for unrest."""
+
+    operations: Counter[str]
+    refused: Counter[str]
+    """Operations that the cluster refused, as is usual while it is disturbed."""
+    violations: tuple[Violation, ...]
+    unsettled: str
+    pods: int
+    seconds: float
+
+
+class RandomRun:
+    """One run on one cluster."""
+
+    def __init__(self, cluster: ScenarioCluster, say: Callable[[str], None]) -> None:
+        self._cluster, self._say = cluster, say
+        self._busy: set[str] = set()
+        self._done: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+
+    async def run(self, seed: int, seconds: float, rate: float) -> Outcome:
+        """Perform the plan of a seed; return when the cluster is at rest, or should be."""
+        clock = self._cluster.clock
+        began = clock.monotonic()
+        timed = plan(seed, seconds, rate, await self._target())
+        await self._create_classes()
+        start = clock.monotonic()
+        async with anyio.create_task_group() as tasks:
+            for each in timed:
+                await clock.sleep(start + each.at - clock.monotonic())
+                self._say(f"{each.at:7.2f}s {each.operation}")
+                tasks.start_soon(self._perform, each)
+        unsettled = await self._settle()
+        violations = tuple(await self._cluster.violations(()))
+        pods = len((await self._cluster.client.list(kinds.POD)).items)
+        return Outcome(
+            operations=self._done,
+            refused=self._refused,
+            violations=violations,
+            unsettled=unsettled,
+            pods=pods,
+            seconds=clock.monotonic() - began,
+        )
+
+    async def _target(self) -> Target:
+        found = await points(self._cluster)
+        components = {each.name: each.component for each in await self._cluster.processes()}
+        return Target(
+            failpoints={
+                process: sorted(states)
+                for process, states in found.items()
+                if components[process] not in _UNDISTURBED
+            },
+            has_group="cloud" in components,
+        )
+
+    async def _create_classes(self) -> None:
+        for name, value in _CLASSES.items():
+            manifest = {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "value": value,
+            }
+            await self._cluster.client.create(parse_object(manifest, strict=True))
+
+    async def _perform(self, each: Timed) -> None:
+        """Perform an operation; that it is refused is usual."""
+        name = type(each.operation).__name__
+        self._done[name] += 1
+        try:
+            await self._act(each.operation)
+        except (StatusError, ClusterError) as error:
+            self._refused[name] += 1
+            self._say(f"{'':8} {each.operation} is refused: {error}")
+
+    async def _act(self, operation: Operation) -> None:
+        cluster = self._cluster
+        match operation:
+            case CreatePod():
+                await self._try(lambda: cluster.client.create(_pod(operation)))
+            case DeletePod(name=name):
+                await self._try(lambda: cluster.client.delete(kinds.POD, name, NAMESPACE))
+            case ResizePod(name=name, cpu=cpu):
+                resources = {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}
+                await self._try(
+                    lambda: cluster.client.patch(
+                        kinds.POD, name, NAMESPACE, {"spec": resources}, subresource="resize"
+                    )
+                )
+            case AddNode():
+                await cluster.increase_node_group(GROUP, 1)
+            case DrainNode():
+                await self._drain(operation)
+            case _:
+                await self._disturb(operation)
+
+    async def _disturb(self, fault: Kill | Freeze | Arm | FailCalls | JumpClock) -> None:
+        """Disturb a process for a time, unless it is disturbed already."""
+        cluster, component = self._cluster, fault.component
+        if component in self._busy:
+            return
+        self._busy.add(component)
+        try:
+            match fault:
+                case Kill():
+                    await cluster.stop(component, kill=True)
+                    await cluster.clock.sleep(fault.seconds)
+                    await cluster.start(component, ComponentOptions())
+                case Freeze():
+                    await cluster.pause(component)
+                    await cluster.clock.sleep(fault.seconds)
+                    await cluster.resume(component)
+                case Arm():
+                    await cluster.arm_failpoint(component, fault.failpoint, fault.action)
+                    await cluster.clock.sleep(fault.seconds)
+                    await cluster.arm_failpoint(component, fault.failpoint, "off")
+                case FailCalls():
+                    await cluster.inject_fault(component, fault.action, to="apiserver", kind=fault.kind)
+                    await cluster.clock.sleep(fault.seconds)
+                    await cluster.inject_fault(component, "off")
+                case JumpClock():
+                    await cluster.shift_clock(component, fault.offset_seconds)
+                    await cluster.clock.sleep(fault.seconds)
+                    await cluster.shift_clock(component, 0.0)
+        finally:
+            self._busy.discard(component)
+
+    async def _drain(self, drain: DrainNode) -> None:
+        """Cordon a node, evict its pods once, and uncordon it after a time."""
+        client = self._cluster.client
+        nodes = sorted(node.metadata.name for node in (await client.list(kinds.NODE)).items)
+        if not nodes:
+            return
+        node = nodes[drain.number % len(nodes)]
+        await self._try(lambda: client.patch(kinds.NODE, node, "", {"spec": {"unschedulable": True}}))
+        for pod in (await client.list(kinds.POD, field_selector=f"spec.nodeName={node}")).items:
+            with suppress(StatusError):
+                await client.evict(pod.metadata.namespace, pod.metadata.name)
+        await self._cluster.clock.sleep(drain.seconds)
+        await self._uncordon(node)
+
+    async def _uncordon(self, node: str) -> None:
+        client = self._cluster.client
+        await self._try(lambda: client.patch(kinds.NODE, node, "", {"spec": {"unschedulable": None}}))
+
+    async def _try(self, call: Callable[[], Awaitable[Message | bool]]) -> None:
+        await retry_unavailable(call, clock=self._cluster.clock)
+
+    async def _settle(self) -> str:
+        """End all faults and wait until the cluster is idle; return the reason if it is not."""
+        cluster = self._cluster
+        for process in await cluster.processes():
+            with suppress(ClusterError):
+                if process.state == "paused":
+                    await cluster.resume(process.name)
+                elif process.state == "down":
+                    await cluster.start(process.name, ComponentOptions())
+        await calm(cluster, Case(), await points(cluster))
+        for name in await points(cluster):
+            with suppress(ClusterError):
+                await cluster.inject_fault(name, "off")
+                await cluster.shift_clock(name, 0.0)
+        for node in await self._cordoned():
+            with suppress(StatusError):
+                await self._uncordon(node)
+        return await rest(cluster, QUIET_SECONDS_MAX)
+
+    async def _cordoned(self) -> Sequence[str]:
+        listed = await retry_unavailable(
+            lambda: self._cluster.client.list(kinds.NODE), clock=self._cluster.clock
+        )
+        return [node.metadata.name for node in listed.items if node.spec.unschedulable]
+
+
+def _pod(create: CreatePod) -> Message:
+    """Return the pod of an operation."""
+    spec = {
+        "terminationGracePeriodSeconds": create.grace_seconds,
+        "containers": [{"name": "c", "image": "app", "resources": {"requests": {"cpu": create.cpu}}}],
+    }
+    if create.priority:
+        spec["priorityClassName"] = create.priority
+    metadata = {"name": create.name, "namespace": NAMESPACE, "labels": {"app": "chaos"}}
+    return parse_object({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, strict=True)

@@ -1,0 +1,1 @@
+"""How an invariant reads a history and tells its violations."""

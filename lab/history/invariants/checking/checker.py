@@ -1,0 +1,103 @@
+"""The protocol of a checker: it observes revisions in order, and yields the violations that it finds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.revision import Revision
+from nominee.lab.reports.records import Record
+from nominee.machinery.api.kinds import AnyKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation(Record):
+    """A history that an invariant does not allow, and the writes and objects that show it."""
+
+    invariant: str
+    message: str
+    revisions: tuple[int, ...]
+    objects: tuple[str, ...]
+    shown_by: tuple[Revision, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invariant:
+    """The text of an invariant, for reports and docs.
+
+    `description` is one sentence: what holds. `checks` is what the checker counts as checked ("writes of
+    pods"). `exceptions` are allowed nevertheless, `counts` are reported and no violation: a sentence by name.
+    """
+
+    name: str
+    description: str
+    checks: str
+    exceptions: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, str] = field(default_factory=dict)
+
+
+class Checker:
+    """One invariant. Subclasses override `observe`, `finish` or both.
+
+    A checker is used for one history. It must not change the objects that it reads, and it keeps no more
+    than it needs of those that exist now.
+    """
+
+    about: ClassVar[Invariant]
+    kinds: ClassVar[frozenset[AnyKind] | None] = frozenset()
+    """The kinds whose revisions `observe` gets; None: all keys, and the checker decodes nothing."""
+
+    def __init__(self, settings: ComponentSettings) -> None:
+        self.settings = settings
+        self.checked = 0
+        """How many cases were checked (`about.checks`)."""
+        self.excepted: Counter[str] = Counter()
+        self.counted: Counter[str] = Counter()
+
+    def unchecked(self, evidence: Evidence) -> str:
+        """Return why this history cannot be checked, or ""."""
+        return ""
+
+    def observes(self, kind: AnyKind | None) -> bool:
+        """Return whether `observe` needs the revisions of a kind."""
+        return self.kinds is None or kind in self.kinds
+
+    def observe(self, revision: Revision) -> Iterator[Violation]:
+        """Yield the violations that a revision shows."""
+        yield from ()
+
+    def finish(self, evidence: Evidence) -> Iterator[Violation]:
+        """Yield the violations that the end of the history shows."""
+        yield from ()
+
+    def violation(self, message: str, *shown_by: Revision, objects: tuple[str, ...] = ()) -> Violation:
+        """Return a violation; its objects are those of the revisions, and `objects`."""
+        return Violation(
+            invariant=self.about.name,
+            message=message,
+            revisions=tuple(sorted({revision.revision for revision in shown_by})),
+            objects=tuple(dict.fromkeys([*(revision.subject for revision in shown_by), *objects])),
+            shown_by=tuple(sorted(dict.fromkeys(shown_by), key=lambda revision: revision.revision)),
+        )
+
+    def allow(self, exception: str) -> None:
+        """Count a use of an exception.
+
+        Raises:
+            KeyError: the class does not name it.
+        """
+        self.about.exceptions[exception]
+        self.excepted[exception] += 1
+
+    def count(self, what: str, number: int = 1) -> None:
+        """Count something that is no violation.
+
+        Raises:
+            KeyError: the class does not name it.
+        """
+        self.about.counts[what]
+        if number:
+            self.counted[what] += number

@@ -1,0 +1,1 @@
+"""Invariants of pods: binding, termination, allocations, resizes."""

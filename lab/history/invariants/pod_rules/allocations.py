@@ -1,0 +1,231 @@
+"""The resources that a kubelet has allocated to its pods stay within the node's allocatable resources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
+from nominee.lab.history.revision import Revision
+from nominee.machinery.api.kinds import NODE, POD
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import (
+    PODS,
+    Resources,
+    add,
+    node_allocatable,
+    pod_requests,
+    subtract,
+)
+
+SETTLE_SECONDS: Final = 5.0
+"""How long an excess must last: a kubelet writes the statuses of its pods independently, so that what one pod
+has got may be reported before another pod reports that it has returned it."""
+
+
+OBJECTS_MAX: Final = 20
+"""Pods that a violation names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """The resources of one pod."""
+
+    subject: str
+    resources: Resources
+
+
+@dataclass(slots=True)
+class _Excess:
+    """The resources of which too much is allocated, since when, and the write that shows it."""
+
+    resources: tuple[str, ...]
+    since: float
+    revision: Revision
+    is_reported: bool = False
+
+
+@dataclass(slots=True)
+class _Node:
+    """A node with the pods that its kubelet has admitted."""
+
+    allocatable: Resources = field(default_factory=dict)
+    exists: bool = False
+    shares: dict[str, _Share] = field(default_factory=dict)
+    total: Resources = field(default_factory=dict)
+    shrunk: Resources = field(default_factory=dict)
+    """By resource that shrank below what was allocated: how much may stay allocated until it fits again."""
+    shrunk_at: float = 0.0
+    excess: _Excess | None = None
+
+    def set(self, uid: str, share: _Share | None) -> None:
+        """Replace the resources of a pod; None removes it."""
+        former = self.shares.pop(uid, None)
+        if former is not None:
+            self.total = subtract(self.total, former.resources)
+        if share is not None:
+            self.shares[uid] = share
+            self.total = add(self.total, share.resources)
+
+    def resize(self, allocatable: Resources, time: float) -> bool:
+        """Replace the allocatable resources, and return whether some shrank below the allocated ones.
+
+        What is allocated may stay then.
+        """
+        shrunk = [
+            name
+            for name, former in self.allocatable.items()
+            if allocatable.get(name, 0) < min(former, self.total.get(name, 0))
+        ]
+        self.shrunk |= {name: self.total[name] for name in shrunk}
+        self.shrunk_at = time
+        self.allocatable = allocatable
+        return bool(shrunk)
+
+    def follow_shrinking(self, time: float) -> None:
+        """Lower the allowed excess as pods end. Until it has settled it rises as well: writes may be late."""
+        for name, kept in list(self.shrunk.items()):
+            total = self.total.get(name, 0)
+            if total <= self.allocatable.get(name, 0):
+                del self.shrunk[name]
+            elif total < kept or time - self.shrunk_at < SETTLE_SECONDS:
+                self.shrunk[name] = total
+
+    def exceeded(self) -> tuple[str, ...]:
+        """Return the resources of which more is allocated than there is, or than may stay."""
+        return tuple(
+            name
+            for name, number in self.total.items()
+            if number > 0 and number > max(self.allocatable.get(name, 0), self.shrunk.get(name, 0))
+        )
+
+
+class Allocations(Checker):
+    """Adds up, for each node, the pods that its kubelet has admitted.
+
+    A pod counts from the first report of its containers to the report of their end. A container counts for
+    the larger of allocatedResources and resources of its status (KEP-1287); where its kubelet reports
+    neither, for its requests at the first report. Pods of a node that does not exist are not checked.
+    """
+
+    about = Invariant(
+        name="allocated-within-allocatable",
+        description="The allocated resources of a node's pods stay within the node's allocatable resources.",
+        checks="reports of nodes and of their pods",
+        exceptions={
+            "allocatable-shrank": "allocatable was lowered: the pods that were there may stay, but no "
+            "more is allocated until all fit again",
+            "settling": f"an excess that was gone within {SETTLE_SECONDS:.0f} s: reports of different "
+            "pods may come in any order",
+        },
+    )
+    kinds = frozenset({POD, NODE})
+
+    def __init__(self, settings: ComponentSettings) -> None:
+        super().__init__(settings)
+        self._nodes: dict[str, _Node] = {}
+
+    def observe(self, revision: Revision) -> Iterator[Violation]:
+        """Follow a pod's or a node's change."""
+        is_node = revision.kind is NODE
+        names = self._observe_node(revision) if is_node else self._observe_pod(revision)
+        for name in names:
+            yield from self._check(name, revision)
+
+    def _observe_node(self, revision: Revision) -> tuple[str, ...]:
+        node = revision.after(NODE)
+        known = self._nodes.setdefault(revision.name, _Node())
+        if node is None:
+            known.exists, known.excess = False, None
+            if not known.shares:
+                del self._nodes[revision.name]
+            return ()
+        allocatable = node_allocatable(node)
+        if known.exists and allocatable == known.allocatable:
+            # A heartbeat: time has passed.
+            return (revision.name,) if known.excess is not None else ()
+        known.exists = True
+        if known.resize(allocatable, revision.time):
+            self.allow("allocatable-shrank")
+        return (revision.name,)
+
+    def _observe_pod(self, revision: Revision) -> tuple[str, ...]:
+        ended, pod = ended_pod(revision), revision.after(POD)
+        changed = []
+        if ended is not None and ended.spec.nodeName:
+            self._set(ended.spec.nodeName, ended.metadata.uid, None)
+            changed.append(ended.spec.nodeName)
+        if pod is not None and pod.spec.nodeName:
+            before = same_pod_before(revision)
+            node, uid = pod.spec.nodeName, pod.metadata.uid
+            if before is None or before.status != pod.status:
+                former = self._nodes[node].shares.get(uid) if node in self._nodes else None
+                resources = _allocated(pod, None if former is None else former.resources)
+                share = None if resources is None else _Share(revision.subject, resources)
+                if share != former:
+                    self._set(node, uid, share)
+                changed.append(node)
+        return tuple(dict.fromkeys(changed))
+
+    def _set(self, node: str, uid: str, share: _Share | None) -> None:
+        known = self._nodes.setdefault(node, _Node())
+        known.set(uid, share)
+        if not known.exists and not known.shares:
+            del self._nodes[node]
+
+    def _check(self, name: str, revision: Revision) -> Iterator[Violation]:
+        node = self._nodes.get(name)
+        if node is None or not node.exists:
+            return
+        self.checked += 1
+        node.follow_shrinking(revision.time)
+        exceeded = node.exceeded()
+        excess = node.excess
+        if not exceeded:
+            if excess is not None and not excess.is_reported:
+                self.allow("settling")
+            node.excess = None
+        elif excess is None:
+            node.excess = _Excess(exceeded, revision.time, revision)
+        else:
+            yield from self._report(name, node, excess, revision.time)
+
+    def _report(self, name: str, node: _Node, excess: _Excess, now: float) -> Iterator[Violation]:
+        if excess.is_reported or now - excess.since < SETTLE_SECONDS:
+            return
+        excess.is_reported = True
+        parts = [
+            f"{each}: {node.total.get(each, 0)} of {node.allocatable.get(each, 0)}"
+            for each in node.exceeded()
+        ]
+        unit = " (cpu in milli-units)" if "cpu" in node.exceeded() else ""
+        yield self.violation(
+            f"more is allocated on node {name!r} than allocatable for {now - excess.since:.0f} s: "
+            f"{', '.join(parts)}{unit}",
+            excess.revision,
+            objects=(f"Node {name}", *[share.subject for share in node.shares.values()][:OBJECTS_MAX]),
+        )
+
+    def finish(self, evidence: Evidence) -> Iterator[Violation]:
+        """Report the excess that is left."""
+        for name, node in self._nodes.items():
+            if node.exists and node.excess is not None and node.exceeded():
+                yield from self._report(name, node, node.excess, evidence.now)
+
+
+def _allocated(pod: core.Pod, former: Resources | None) -> Resources | None:
+    """Return the allocated resources of a pod; None for nothing. `former` are those before."""
+    if is_terminal(pod) or not _is_admitted(pod):
+        return None
+    statuses = [*pod.status.containerStatuses, *pod.status.initContainerStatuses]
+    if former is not None and not any(status.HasField("resources") for status in statuses):
+        return former
+    return {**pod_requests(pod, use_status=True, use_desired=False, pod_level_status=True), PODS: 1}
+
+
+def _is_admitted(pod: core.Pod) -> bool:
+    """Return whether the kubelet reports containers of the pod."""
+    return bool(pod.status.containerStatuses or pod.status.initContainerStatuses)

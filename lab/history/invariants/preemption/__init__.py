@@ -1,0 +1,1 @@
+"""Invariants of preemption: nominations and victims."""

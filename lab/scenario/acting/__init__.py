@@ -1,0 +1,1 @@
+"""How steps act: their base, stages, waits and the processes that they reach."""

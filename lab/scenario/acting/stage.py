@@ -1,0 +1,98 @@
+"""What steps act on: a running cluster, its objects, and the objects that steps created."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from google.protobuf.message import Message
+
+from nominee.lab.scenario.acting.errors import StepFailedError
+from nominee.lab.scenario.acting.waiting import Waiting
+from nominee.lab.scenario.cluster import ObjectClient, ScenarioCluster
+from nominee.lab.scenario.observing.world import World
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.client.api_client import retry_unavailable
+from nominee.machinery.runtime.clock import Clock
+
+_LOOK_SECONDS: Final = 0.01
+_SEEN_SECONDS_MAX: Final = 10.0
+T = TypeVar("T")
+
+
+class Stage:
+    """A cluster for the steps of one scenario."""
+
+    def __init__(self, cluster: ScenarioCluster, world: World, waiting: Waiting) -> None:
+        self.cluster, self.world, self.waiting = cluster, world, waiting
+        self.created: dict[tuple[AnyKind, str, str], None] = {}
+        """Objects that steps created: kind, namespace, name."""
+
+    @property
+    def clock(self) -> Clock:
+        """Return the cluster's clock."""
+        return self.cluster.clock
+
+    @property
+    def client(self) -> ObjectClient:
+        """Return a client of the API server."""
+        return self.cluster.client
+
+    async def call(self, call: Callable[[], Awaitable[T]], rejected: str = "") -> T | None:
+        """Make a call, again while the API server is not reachable; None if it was rejected as stated.
+
+        Raises:
+            StepFailedError: it was not rejected, or with another message.
+            StatusError: it was rejected.
+        """
+        if not rejected:
+            return await retry_unavailable(call, clock=self.clock)
+        try:
+            await call()
+        except StatusError as error:
+            if rejected in error.message:
+                return None
+            raise StepFailedError(f"rejected with another message: {error.message}") from None
+        raise StepFailedError(f"the API server accepted it; expected an error with {rejected!r}")
+
+    async def until_seen(self, stored: Message) -> None:
+        """Wait until the watches show an object at least as new, so that the next step finds it."""
+        kind, metadata = kinds.of(stored), metadata_of(stored)
+        if not self.world.watches(kind):
+            return
+        deadline = self.clock.monotonic() + _SEEN_SECONDS_MAX
+        while self.clock.monotonic() < deadline:
+            found = self.world.get(kind, metadata.name, metadata.namespace)
+            if found is not None and _revision(found) >= _revision(stored):
+                return
+            if self.world.last_deleted(kind, metadata.name, metadata.namespace) >= _revision(stored):
+                return
+            await self.clock.sleep(_LOOK_SECONDS)
+
+    async def targets(self, kind: AnyKind, name: str, namespace: str, selector: str) -> list[tuple[str, str]]:
+        """Return namespace and name of the objects of a name or a selector."""
+        if name:
+            return [(namespace if kind.namespaced else "", name)]
+        listed = await self.client.list(kind, namespace if kind.namespaced else "", label_selector=selector)
+        found = [metadata_of(each) for each in listed.items]
+        return sorted((each.namespace, each.name) for each in found)
+
+    async def delete(self, kind: AnyKind, namespace: str, name: str, grace: int | None = None) -> None:
+        """Delete an object, and what it owns in the background; it need not exist."""
+        try:
+            await retry_unavailable(
+                lambda: self.client.delete(
+                    kind, name, namespace, grace_period_seconds=grace, propagation_policy="Background"
+                ),
+                clock=self.clock,
+            )
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+
+def _revision(obj: Message) -> int:
+    return int(metadata_of(obj).resourceVersion or 0)

@@ -1,0 +1,1 @@
+"""How conditions observe: their base, the leader and the world that they read."""

@@ -1,0 +1,1 @@
+"""A cell: its run and its evidence."""

@@ -1,0 +1,113 @@
+"""The evidence of a cell on the page: the printed steps, the logs and the history of its objects."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from nominee.lab.history.history_file import NAME, HistoryFileError, HistoryReader
+from nominee.lab.history.revision import Revision
+from nominee.lab.skew.cells.cell_run import LOGS, STEPS
+from nominee.lab.skew.matrix.model import JsonObject
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.wire.codec import to_json
+from nominee.machinery.wire.envelope import EnvelopeError
+from nominee.machinery.wire.values.scalars import Json
+
+LINES_MAX = 60
+"""Of each log, from its end."""
+STEP_LINES_MAX = 400
+LINE_CHARACTERS_MAX = 400
+REVISIONS_MAX = 400
+CHANGES_MAX = 8
+"""Fields of one write that are shown."""
+_SHOWN: tuple[AnyKind, ...] = (
+    kinds.POD,
+    kinds.NODE,
+    kinds.PERSISTENT_VOLUME_CLAIM,
+    kinds.PERSISTENT_VOLUME,
+    kinds.LEASE,
+)
+_UNINTERESTING = ("metadata.managedFields", "metadata.resourceVersion", "metadata.generation", "Time")
+
+
+def read(folder: Path) -> JsonObject:
+    """Return the evidence in a cell's directory, within limits."""
+    return {
+        "steps": _tail(folder / STEPS, STEP_LINES_MAX),
+        "logs": {log.stem: _tail(log) for log in sorted((folder / LOGS).glob("*.log"))},
+        "history": _history(folder / NAME),
+    }
+
+
+def _tail(path: Path, lines: int = LINES_MAX) -> list[str]:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return [line.rstrip()[:LINE_CHARACTERS_MAX] for line in deque(file, maxlen=lines)]
+    except OSError:
+        return []
+
+
+def _history(path: Path) -> list[str]:
+    """Return the lines of a history file; the last one says why later writes are missing, if they are."""
+    reader = HistoryReader(path)
+    lines: list[str] = []
+    try:
+        lines.extend(_lines(reader))
+    except FileNotFoundError:
+        return []
+    except (OSError, HistoryFileError) as error:
+        return [*lines, str(error)]
+    return [*lines, reader.missing_rest] if reader.missing_rest else lines
+
+
+def _lines(revisions: Iterable[Revision]) -> Iterator[str]:
+    """Yield a line for each write of a pod, node or volume that changed more than a heartbeat."""
+    found = (line for revision in revisions if (line := _line(revision)))
+    return islice(found, REVISIONS_MAX)
+
+
+def _line(revision: Revision) -> str:
+    if revision.kind not in _SHOWN or revision.is_state:
+        return ""
+    head = f"{revision.revision} {revision.subject}"
+    if revision.value is None:
+        return f"{head} deleted"
+    try:
+        after, before = revision.object, revision.previous
+    except EnvelopeError:
+        return f"{head} cannot be decoded"
+    if before is None or after is None:
+        return f"{head} created"
+    changes = list(islice(_changes(to_json(before), to_json(after), ""), CHANGES_MAX + 1))
+    if not changes:
+        return ""
+    more = ["..."] if len(changes) > CHANGES_MAX else []
+    return f"{head} {'; '.join([*changes[:CHANGES_MAX], *more])}"[:LINE_CHARACTERS_MAX]
+
+
+def _changes(before: Json, after: Json, path: str) -> Iterator[str]:
+    """Yield the leaves that differ: `status.phase: Pending -> Running`."""
+    if before == after or any(name in path for name in _UNINTERESTING):
+        return
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in dict.fromkeys([*before, *after]):
+            yield from _changes(before.get(key), after.get(key), f"{path}.{key}" if path else key)
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _changes(one, other, f"{path}[{index}]")
+    else:
+        yield f"{path}: {_short(before)} -> {_short(after)}"
+
+
+def _short(value: Json) -> str:
+    if value is None:
+        return "unset"
+    if isinstance(value, list):
+        return ", ".join(
+            str(each.get("type", "...")) if isinstance(each, Mapping) else str(each) for each in value
+        )
+    return "..." if isinstance(value, Mapping) else str(value)

@@ -1,0 +1,1 @@
+"""The matrix: axes, their combinations and the file that declares them."""

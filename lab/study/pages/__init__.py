@@ -1,0 +1,1 @@
+"""The study as pages: tables, figures, conclusions."""

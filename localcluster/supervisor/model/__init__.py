@@ -1,0 +1,1 @@
+"""The supervisor's states and specification, without I/O."""

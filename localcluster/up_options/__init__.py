@@ -1,0 +1,1 @@
+"""Options of `nominee up`, and the file that keeps them."""

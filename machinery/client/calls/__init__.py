@@ -1,0 +1,1 @@
+"""Calls to the API server: one by one, or many in a message."""

@@ -1,0 +1,1 @@
+"""Watches of the API server: streams, reflectors and informers."""

@@ -1,0 +1,1 @@
+"""A process's HTTP server."""

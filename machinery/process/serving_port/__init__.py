@@ -1,0 +1,1 @@
+"""The port that each process serves: health, metrics, debug and faults."""

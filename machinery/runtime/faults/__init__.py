@@ -1,0 +1,1 @@
+"""Failpoints, faults of calls, and what they do."""

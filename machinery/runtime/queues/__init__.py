@@ -1,0 +1,1 @@
+"""Queues of work and their limits, as client-go's workqueue."""

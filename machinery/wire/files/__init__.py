@@ -1,0 +1,1 @@
+"""Manifests as files of YAML and JSON."""

@@ -1,0 +1,1 @@
+"""Values as Go writes them: times, bytes, scalars."""

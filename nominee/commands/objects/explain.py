@@ -1,0 +1,267 @@
+"""`nominee explain`: where the scheduler would place a pod, and why not on other nodes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nominee.commands.common import directory_option, output_option
+from nominee.explain.live import explain_running
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from nominee.explain.explainer import Setup
+    from nominee.machinery.features.gates import Version
+    from nominee.scheduler.explanation.format import LivePodExplanation, PodExplanation
+
+_WIDTH_UNLESS_TERMINAL = 200  # width of a table that is written to a file or a pipe
+
+_FILE_HELP = "Manifests of a cluster (YAML or JSON), or a .jsonl of clusters; - is stdin."
+_CONFIG_HELP = "A KubeSchedulerConfiguration: profiles, weights, arguments. Its extenders are not called."
+_PLUGIN_HELP = "An out-of-tree plugin that the configuration names. Repeatable."
+_WHAT_IF_HELP = (
+    "Change the cluster first: 'node n3 +4cpu', 'add node n9 like n3', 'remove node n3', "
+    "'remove pod NS/NAME', 'pod NS/NAME on n3'. Repeatable."
+)
+
+
+@click.command()
+@click.argument("subject", nargs=-1, metavar="[pod [NS/]NAME]")
+@click.option(
+    "-f", "--filename", "file", default="", type=click.Path(allow_dash=True), metavar="FILE", help=_FILE_HELP
+)
+@click.option("--pod", default="", metavar="NS/NAME", help="The pod of FILE; default: every pending pod.")
+@click.option(
+    "--emulated-version",
+    default="",
+    metavar="1.NN",
+    help="The Kubernetes version to emulate; default: the newest.",
+)
+@click.option(
+    "--feature-gates",
+    default="",
+    metavar="A=true,B=false",
+    help="Feature gates that differ from their defaults.",
+)
+@click.option("--config", default="", metavar="FILE", help=_CONFIG_HELP)
+@click.option("--plugin", "plugins", multiple=True, metavar="MODULE:CLASS", help=_PLUGIN_HELP)
+@click.option("--what-if", "changes", multiple=True, metavar="CHANGE", help=_WHAT_IF_HELP)
+@directory_option
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the running pod.")
+@click.option(
+    "--scheduler", default="scheduler", show_default=True, help="The scheduler to ask; of several the leader."
+)
+@click.option(
+    "--nodes", default=100, show_default=True, help="Show at most this many nodes of a running cluster."
+)
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of the JSON output.")
+@output_option("table", "json", "jsonl")
+def explain(
+    *,
+    subject: tuple[str, ...],
+    file: str,
+    pod: str,
+    emulated_version: str,
+    feature_gates: str,
+    config: str,
+    plugins: tuple[str, ...],
+    changes: tuple[str, ...],
+    directory: Path,
+    namespace: str,
+    scheduler: str,
+    nodes: int,
+    schema: bool,
+    output: str,
+) -> None:
+    """Explain where a pod would be scheduled.
+
+    `nominee explain pod NS/NAME` asks the running scheduler: the pod's last attempts, what a scheduling cycle
+    would decide now, which pods preemption would evict, which events move the pod out of the queue.
+
+    `nominee explain -f FILE` needs no running cluster. The file describes the cluster: nodes, pods (those
+    with spec.nodeName run there), volumes, PodDisruptionBudgets and so on. What is not in the file does not
+    exist.
+
+    \b
+    Examples:
+      nominee explain pod default/web
+      nominee explain -f cluster.yaml --pod default/web --what-if 'node n3 +4cpu'
+      nominee explain -f cluster.yaml -o jsonl | jq .selectedNodes
+    """
+    if schema:
+        # 5 ms that --help and completion would pay.
+        from nominee.explain.schema import SCHEMA_FILE
+
+        click.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
+        return
+    if bool(subject) == bool(file):
+        raise click.UsageError("give a pod of the running cluster (`pod NS/NAME`), or manifests with -f FILE")
+    if subject:
+        key = _key(subject, namespace)
+        document = explain_running(key, directory=directory, scheduler=scheduler, nodes=nodes)
+        _show_live(document, output)
+        return
+    explanations = _explain_file(
+        file,
+        pod,
+        version=emulated_version,
+        gates=feature_gates,
+        config=config,
+        plugins=plugins,
+        changes=changes,
+    )
+    _show(explanations, output, has_pod=bool(pod))
+
+
+def _key(subject: tuple[str, ...], namespace: str) -> str:
+    """Return `pod web`, `pod ns/web` and `pod/web` as NS/NAME."""
+    words = "/".join(subject).split("/")
+    if words[0] not in ("pod", "pods", "po") or len(words) not in (2, 3) or not all(words):
+        raise click.UsageError("expected `nominee explain pod NS/NAME`")
+    return "/".join(words[1:] if len(words) == 3 else (namespace, words[1]))
+
+
+def _explain_file(
+    file: str,
+    pod: str,
+    *,
+    version: str,
+    gates: str,
+    config: str,
+    plugins: Sequence[str],
+    changes: Sequence[str],
+) -> Iterator[PodExplanation]:
+    """Yield the explanations; every mistake in the input is an error of the command."""
+    # 470 ms that --help and completion would pay.
+    from nominee.explain.explainer import PodError, explain_pods
+    from nominee.explain.files import read_clusters
+    from nominee.explain.what_if import ChangeError
+    from nominee.machinery.api.errors import StatusError
+    from nominee.machinery.features.gates import GateError
+    from nominee.machinery.runtime.clock import SystemClock
+    from nominee.machinery.wire.values.scalars import DecodeError
+    from nominee.scheduler.explanation.verdict import ExplainError
+    from nominee.scheduler.framework.runtime.plugin_set import PluginConfigError
+    from nominee.scheduler.framework.runtime.profile import ArgumentError
+
+    clock = SystemClock()
+    try:
+        setup = _setup(_version(version), gates, config, plugins, changes)
+        for cluster_file in read_clusters(_read(file), lines=file.endswith(".jsonl")):
+            cluster = setup.build(cluster_file, clock)
+            if cluster.unserved:
+                where = f"{cluster_file.name}: " if cluster_file.name else ""
+                click.echo(f"{where}ignored, as not served: {', '.join(cluster.unserved)}", err=True)
+            yield from explain_pods(cluster, pod or cluster_file.pod, name=cluster_file.name)
+    except GateError as error:
+        raise click.UsageError(str(error)) from None
+    except ChangeError as error:
+        raise click.UsageError(f"--what-if: {error}") from None
+    except (ArgumentError, PluginConfigError) as error:
+        raise click.UsageError(f"--config: {error}") from None
+    except PodError as error:
+        raise click.ClickException(str(error)) from None
+    except (DecodeError, StatusError, ExplainError) as error:
+        raise click.ClickException(f"{file}: {error}") from None
+
+
+def _version(text: str) -> Version:
+    # 6 ms that --help and completion would pay.
+    from nominee.machinery.features.gates import DEFAULT, Version
+
+    if not text:
+        return DEFAULT
+    try:
+        return Version.parse(text)
+    except ValueError as error:
+        raise click.UsageError(f"--emulated-version: {error}") from None
+
+
+def _setup(
+    version: Version, gates: str, config: str, plugins: Sequence[str], changes: Sequence[str]
+) -> Setup:
+    """Return the setup; the configuration is read as the scheduler reads it."""
+    # 440 ms that --help and completion would pay.
+    from nominee.explain.explainer import Setup
+    from nominee.machinery.features.gates import parse_gates
+    from nominee.machinery.process.component import BadConfiguration
+
+    if not config and not plugins:
+        return Setup(version=version, gates=parse_gates(gates), changes=changes)
+    # 470 ms that --help and completion would pay.
+    from nominee.scheduler.config_reading import plugin_folders, read_config, read_profiles
+    from nominee.scheduler.plugin_loader import search_also
+
+    try:
+        configuration = read_config(config)
+        search_also(plugin_folders(config))
+        classes, profiles = read_profiles(configuration, plugins)
+    except BadConfiguration as error:
+        raise click.UsageError(f"--config {error}") from None
+    if configuration.extenders:
+        click.echo(f"{len(configuration.extenders)} extenders are not called", err=True)
+    return Setup(
+        version=version, gates=parse_gates(gates), profiles=profiles, classes=classes, changes=changes
+    )
+
+
+def _read(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"-f {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{file}: not text in UTF-8") from None
+
+
+def _show(explanations: Iterator[PodExplanation], output: str, *, has_pod: bool) -> None:
+    """Print tables and lines one by one; JSON as one document, a list unless the caller named the pod."""
+    if output == "json":
+        # 410 ms that --help and completion would pay.
+        from nominee.scheduler.explanation.document import explanation_list
+
+        documents = list(explanations)
+        is_one = has_pod and len(documents) == 1
+        click.echo(json.dumps(documents[0] if is_one else explanation_list(documents), indent=2))
+        return
+    # 30 ms that --help and completion would pay.
+    from nominee.explain.tables import render
+
+    for explanation in explanations:
+        if output == "jsonl":
+            click.echo(json.dumps(explanation))
+        else:
+            _print(explanation.get("cluster", ""), render(explanation))
+
+
+def _show_live(document: LivePodExplanation, output: str) -> None:
+    # 20 ms that --help and completion would pay.
+    from nominee.explain.tables import render_live
+
+    if output == "table":
+        _print("", render_live(document))
+    else:
+        click.echo(json.dumps(document, indent=2 if output == "json" else None))
+
+
+def _print(heading: str, page: RenderableType) -> None:
+    """Print a page, in colour where the terminal has colours."""
+    # 20 ms that --help and completion would pay.
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(width=_WIDTH_UNLESS_TERMINAL, highlight=False)
+    with console.capture() as capture:
+        if heading:
+            console.print(heading, style="dim", markup=False)
+        console.print(page)
+    for line in capture.get().splitlines():
+        click.echo(line.rstrip(), color=True)
+    click.echo()

@@ -1,0 +1,1 @@
+"""What plugins are given and answer: handle, cycle state, events and hooks."""

@@ -1,0 +1,1 @@
+"""Nominated pods: who is nominated where, and which nodes they contend for."""

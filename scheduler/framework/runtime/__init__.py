@@ -1,0 +1,1 @@
+"""Profiles and their plugin sets: build, call and time plugins."""

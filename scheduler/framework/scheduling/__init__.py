@@ -1,0 +1,1 @@
+"""The scheduling algorithm for one pod, its diagnosis and its simulation."""

@@ -1,0 +1,1 @@
+"""Filters on a pod's volumes: zones, access modes, limits, binding."""

@@ -1,0 +1,1 @@
+"""Dry runs: which victims make room on a node."""

@@ -1,0 +1,1 @@
+"""One scheduling attempt, and its record."""

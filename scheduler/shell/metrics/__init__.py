@@ -1,0 +1,1 @@
+"""The scheduler's metrics: tables, durations and what measures them."""
