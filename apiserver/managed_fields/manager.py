@@ -9,7 +9,6 @@ Source: apimachinery 1.36, util/managedfields/internal.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -23,7 +22,7 @@ from nominee.apiserver.managed_fields.fields.paths import field
 from nominee.apiserver.managed_fields.fields.schema import Type, of_message
 from nominee.apiserver.managed_fields.fields.typed import TypedError, validate
 from nominee.apiserver.managed_fields.merge.merge_engine import Conflicts, Engine, Manager, Owned, Owners
-from nominee.apiserver.schema.go_errors import unmarshal_problem
+from nominee.apiserver.schema.go_errors import conversion_problem
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause, StatusError, bad_request
 from nominee.machinery.api.kinds import AnyKind
@@ -339,29 +338,13 @@ def _named(config: Any) -> str:
     return f"{namespace}/{name}; {group}/{version}, Kind={config['kind']}"
 
 
-_UNMARSHALED: Final = re.compile(
-    r"json: cannot unmarshal (?P<what>\w+)( \S+)? into Go struct field \S+ of type (?P<type>\w+)"
-)
-
-
-def _unconvertible(problem: str) -> str:
-    """Return the error's wording for a document that is converted field by field, not from JSON."""
-    match = _UNMARSHALED.fullmatch(problem)
-    if match is None:
-        return problem
-    if match["what"] == "number":
-        return f"cannot convert float64 to {match['type']}"
-    # Only a type that decodes itself (IntOrString) gets this far with another value.
-    return f"json: cannot unmarshal {match['what']} into Go value of type {match['type']}"
-
-
 def _to_object(endpoint: Endpoint, document: Any, config: Any) -> Any:
     try:
         return codec.from_json(endpoint.kind.message, document)
     except codec.DecodeError as error:
         group, _, version = endpoint.kind.api_version.rpartition("/")
         problem = f"unable to convert unstructured object to {group}/{version}, Kind={endpoint.kind.kind}"
-        reason = _unconvertible(unmarshal_problem(endpoint.kind.message, document, error))
+        reason = conversion_problem(endpoint.kind.message, document, error)
         raise StatusError(
             500,
             "",

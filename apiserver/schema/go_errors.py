@@ -12,6 +12,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from nominee.apiserver.schema.documents import Literal
+from nominee.apiserver.schema.go_named_types import MAPS_BY_RESOURCE_NAME, NAMED_TYPES
 from nominee.machinery.wire.schema import Field, messages
 from nominee.machinery.wire.values.scalars import OWN, DecodeError, json_type
 
@@ -26,14 +27,19 @@ _INNER = {
 _RESOURCE_LIST = "v1.ResourceList"
 _NUMBERS = frozenset({"int32", "int64", "uint32", "uint64", "float32", "float64"})
 _BY_QUALIFIED_NAME = frozenset({"resource.Quantity", "v1.DeviceAttribute", "v1.DeviceCapacity"})
+_TEXTS = frozenset(NAMED_TYPES.values())
+_Found = tuple[str, list[str], str, Any, bool]
+"""(struct, path, Go type, value, whether the type decodes itself)"""
 _GO_TYPES = {"bytes": "[]uint8", "double": "float64", "float": "float32"}
 
 
 def unmarshal_problem(message_type: type[Message], document: Any, error: DecodeError) -> str:
     """Return Go's message for the codec's error at `error.path`."""
     found = _walk(message_type.DESCRIPTOR.full_name, document, error.path)
-    if found is None:
-        return str(error)
+    return str(error) if found is None else _unmarshal_problem(found, error)
+
+
+def _unmarshal_problem(found: _Found, error: DecodeError) -> str:
     struct, way, go_type, value, own = found
     if own and go_type in _INNER and not (isinstance(value, str) and _INNER[go_type] == "string"):
         go_type = _INNER[go_type]
@@ -57,20 +63,22 @@ def conversion_problem(message_type: type[Message], document: Any, error: Decode
     found = _walk(message_type.DESCRIPTOR.full_name, document, error.path)
     if found is None:
         return str(error)
-    _, _, go_type, value, own = found
+    struct, _, go_type, value, own = found
     kind, of_type = _go_kind(value)
     if own or (go_type == "[]uint8" and kind == "string"):
-        return unmarshal_problem(message_type, document, error)
+        # The type decodes its own JSON: its error does not know the field.
+        return _unmarshal_problem((struct, [], go_type, value, own), error)
     if go_type.startswith("[]"):
         return f"cannot restore slice from {kind}"
     if go_type.startswith("map[") or go_type == _RESOURCE_LIST:
         return f"cannot restore map from {kind}"
-    if "." in go_type:
+    of_kind = "string" if go_type in _TEXTS else go_type
+    if "." in of_kind:
         return f"cannot restore struct from: {kind}"
-    if of_type in _NUMBERS and (go_type in _NUMBERS or (of_type, go_type) == ("int64", "string")):
+    if of_type in _NUMBERS and (of_kind in _NUMBERS or (of_type, of_kind) == ("int64", "string")):
         # Types that Go converts, although JSON does not.
         return f"cannot convert {of_type} to {go_type}"
-    return f"unrecognized type: {go_type}"
+    return f"unrecognized type: {of_kind}"
 
 
 def _go_kind(value: Any) -> tuple[str, str]:
@@ -92,7 +100,7 @@ def _go_kind(value: Any) -> tuple[str, str]:
 
 def _go_type(owner: str, field: Field, *, element: bool) -> str:
     """Return the Go type of a field of the message `owner`, or of an element of it."""
-    name = _GO_TYPES.get(field.type, field.type)
+    name = NAMED_TYPES.get((owner, field.name)) or _GO_TYPES.get(field.type, field.type)
     if not field.is_scalar:
         package, _, short = field.type.rpartition(".")
         name = f"{_last(package)}.{short}"
@@ -102,6 +110,8 @@ def _go_type(owner: str, field: Field, *, element: bool) -> str:
         return f"[]{name}"
     if owner.startswith("k8s.io.api.resource.") and name in _BY_QUALIFIED_NAME:
         return f"map[v1.QualifiedName]{name}"
+    if field.name in MAPS_BY_RESOURCE_NAME:
+        return f"map[v1.ResourceName]{name}"
     return _RESOURCE_LIST if name == "resource.Quantity" else f"map[string]{name}"
 
 
@@ -117,9 +127,12 @@ def _field(full_name: str, key: str) -> tuple[str, Field] | None:
     return None
 
 
-def _walk(full_name: str, document: Any, path: str) -> tuple[str, list[str], str, Any, bool] | None:
-    """Return (struct, path, Go type, value, whether the type decodes itself) at a path of the codec."""
-    owner, value = full_name, document
+def _walk(full_name: str, document: Any, path: str) -> _Found | None:
+    """Find the field at a path of the codec.
+
+    The struct of a field that is inlined is the one that it is inlined in.
+    """
+    struct, owner, value = full_name, full_name, document
     way: list[str] = []
     current: str | None = full_name
     field: Field | None = None
@@ -138,14 +151,14 @@ def _walk(full_name: str, document: Any, path: str) -> tuple[str, list[str], str
             for name in sorted((n for n in value if rest == n or rest.startswith(f"{n}.")), key=len):
                 value, element = value[name], True
                 current = None if field.is_scalar else field.type
-                return _last(owner), way, _go_type(owner, field, element=True), value, field.type in OWN
+                return _last(struct), way, _go_type(owner, field, element=True), value, field.type in OWN
             return None
         if current is None or current not in messages() or not isinstance(value, dict):
             return None
         found = _field(current, key)
         if found is None or key not in value:
             return None
-        (owner, field), element = found, False
+        struct, (owner, field), element = current, found, False
         way.append(key)
         value = value[key]
         current = None if field.is_scalar or field.label != "optional" else field.type
@@ -153,7 +166,7 @@ def _walk(full_name: str, document: Any, path: str) -> tuple[str, list[str], str
         package, _, short = full_name.rpartition(".")
         return short, way, f"{_last(package)}.{short}", value, False
     own = field.type in OWN and (element or field.label == "optional")
-    return _last(owner), way, _go_type(owner, field, element=element), value, own
+    return _last(struct), way, _go_type(owner, field, element=element), value, own
 
 
 def _last(name: str) -> str:

@@ -20,7 +20,6 @@ OMIT = object()
 """As a value: leave it out of the message."""
 
 
-# Go's JSON may be put into HTML.
 _HTML = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
 
 
@@ -34,7 +33,12 @@ def shown(value: object) -> str:
         return quoted(value)
     if isinstance(value, Mapping):
         value = dict(value)
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_HTML)
+    return for_html(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def for_html(text: str) -> str:
+    """Return JSON as Go writes it by default: it may be put into HTML."""
+    return text.translate(_HTML)
 
 
 _ESCAPED = {

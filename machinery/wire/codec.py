@@ -65,7 +65,6 @@ _plans: dict[str, MessagePlan] = {}
 def _field_plan(owner: str, field: Field) -> FieldPlan:
     scalar = scalars.SCALARS[field.type] if field.is_scalar else None
     single = field.label == "optional"
-    inline = field.inline or (owner.endswith(".EphemeralContainer") and not field.json_name)
     return FieldPlan(
         name=field.name,
         json_name=field.json_name,
@@ -76,11 +75,11 @@ def _field_plan(owner: str, field: Field) -> FieldPlan:
         own=scalars.OWN.get(field.type),
         always=field.always,
         pointer=field.pointer,
-        inline=inline,
+        inline=field.inline,
         # The one struct field of ours with Go's `omitzero`.
         omit_zero=field.name == "creationTimestamp" and owner.endswith(".ObjectMeta"),
         plain=scalar if single and not field.pointer else None,
-        nullable=single and field.pointer and not inline,
+        nullable=single and field.pointer and not field.inline,
     )
 
 

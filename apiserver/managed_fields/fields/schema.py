@@ -113,8 +113,7 @@ def _collect(
     full_name: str, rules: Mapping[str, str], fields: dict[str, Type], defaults: dict[str, Any]
 ) -> None:
     for each in messages()[full_name].fields:
-        inline = each.inline or (full_name.endswith(".EphemeralContainer") and not each.json_name)
-        if inline and not each.is_scalar:
+        if each.inline and not each.is_scalar:
             inner = {**merge_rules().get(each.type, {}), **rules}
             _collect(each.type, inner, fields, defaults)
         elif each.json_name:

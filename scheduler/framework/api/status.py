@@ -53,7 +53,7 @@ class Status:
     A single reason may be given as a string, several in any iterable.
 
     Raises:
-        ValueError, TypeError: the code is none of `Code`, or a reason is not a string.
+        ValueError, TypeError: there is no such code, or a reason is not a string.
     """
 
     code: Code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -63,10 +64,11 @@ class Objects:
 
 def requested(case: dict[str, Any], gates: Gates) -> core.Pod:
     """Return the body of the request with its defaults; raises StatusError."""
-    try:
-        pod = codec.from_json(core.Pod, case["new"])
-    except DecodeError as error:
-        raise StatusError(400, "BadRequest", error.message) from error
+    with _stage("decode"):
+        try:
+            pod = codec.from_json(core.Pod, case["new"])
+        except DecodeError as error:
+            raise StatusError(400, "BadRequest", error.message) from error
     defaults.apply(kinds.POD, pod, gates)
     return pod
 
@@ -82,17 +84,28 @@ async def resize(case: dict[str, Any], version: Version = RECORDED) -> core.Pod:
     old = codec.from_json(core.Pod, case["old"])
     presence.fill(old)
     new = requested(case, gates)
-    chain = Chain(
-        [LimitRanger(gates), NodeDeclaredFeatureValidator(gates), PodResizeValidator(gates)],
-        Objects(case),
-    )
+    lookup = Objects(case)
+    plugins = [LimitRanger(gates), NodeDeclaredFeatureValidator(gates), PodResizeValidator(gates)]
     request = AdmissionRequest(
         "UPDATE", kinds.POD, old.metadata.namespace, old.metadata.name, "resize", new, old
     )
-    await chain.admit(request)
-    rules.before_update(RULES.strategy.subresources["resize"], new, old, env)
-    await chain.validate(request)
+    await Chain(plugins, lookup).admit(request)
+    with _stage("validation"):
+        rules.before_update(RULES.strategy.subresources["resize"], new, old, env)
+    for plugin in plugins:
+        with _stage(f"admission:{plugin.name}"):
+            await Chain([plugin], lookup).validate(request)
     return new
+
+
+@contextmanager
+def _stage(name: str) -> Iterator[None]:
+    """Note on an error in which stage of the request it was raised."""
+    try:
+        yield
+    except StatusError as error:
+        error.add_note(name)
+        raise
 
 
 def _lists(requirements: core.ResourceRequirements) -> dict[str, dict[str, str]]:
@@ -106,6 +119,7 @@ def _lists(requirements: core.ResourceRequirements) -> dict[str, dict[str, str]]
 def _refusal(error: StatusError) -> dict[str, Any]:
     """Return a refusal in the recorded form; the message of several errors is left out there."""
     found: dict[str, Any] = {"accepted": False, "code": error.code, "reason": error.reason}
+    found["stage"] = error.__notes__[0]
     if error.causes:
         found["errors"] = sorted((c.reason, c.field, c.message) for c in error.causes)
     if len(error.causes) < 2:
@@ -146,7 +160,7 @@ def _changes(path: str, one: Any, other: Any) -> Iterator[str]:
 
 
 def _recorded(expect: dict[str, Any]) -> dict[str, Any]:
-    found = {key: value for key, value in expect.items() if key != "stage"}
+    found = dict(expect)
     if "errors" in expect:
         found["errors"] = sorted((e["type"], e["field"], e["message"]) for e in expect["errors"])
     return found

@@ -7,8 +7,10 @@ import json
 import re
 from typing import Any
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
-_DIFF = re.compile(r"\n@@[^\n]*(\n[ +@-][^\n]*)*\n?")
+from nominee.machinery.runtime.clock import FakeClock, rfc3339
+
+_RUN_DAY = rfc3339(FakeClock().now()).partition("T")[0]
+_TIME_OF_RUN = re.compile(rf"{_RUN_DAY}T[\d:.]+Z")
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _VERSION = re.compile(r'((?:ResourceVersion: |\\"resourceVersion\\":\\"))\d+')
 _UNSTABLE = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
@@ -40,7 +42,7 @@ def apply_change(document: Any, path: str | list[str], value: Any) -> None:
 
 
 def comparable(document: dict[str, Any]) -> dict[str, Any]:
-    """Return an object without what differs in each run; times become `<now>`."""
+    """Return an object without what differs in each run; times of the run become `<now>`."""
     made = copy.deepcopy(document)
     metadata = made.get("metadata", {})
     for name in _UNSTABLE:
@@ -49,13 +51,12 @@ def comparable(document: dict[str, Any]) -> dict[str, Any]:
         metadata.pop("name", None)
     if "deletionTimestamp" in metadata:
         metadata["deletionTimestamp"] = "<set>"
-    text = json.dumps(made)
-    return dict(json.loads(_TIME.sub("<now>", text)))
+    return dict(json.loads(without_times(json.dumps(made))))
 
 
-def without_diff(text: str) -> str:
-    """Return a text without upstream's diffs of its internal structures."""
-    return _DIFF.sub("", text)
+def without_times(text: str) -> str:
+    """Return a text with `<now>` for the times of the run; those that a request has stay."""
+    return _TIME_OF_RUN.sub("<now>", text)
 
 
 def masked(text: str) -> str:

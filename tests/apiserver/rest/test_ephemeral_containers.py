@@ -69,7 +69,18 @@ async def test_they_stay_as_they_are(rest: Rest) -> None:
     document["spec"]["ephemeralContainers"][0]["image"] = "other"
     reply = await rest.json("PUT", _PATH, document)
     assert reply.code == 422
-    assert 'existing ephemeral containers "debug" may not be changed' in reply.document["message"]
+    assert reply.document["message"] == (
+        'Pod "p" is invalid: spec.ephemeralContainers: Forbidden: existing ephemeral containers "debug" may'
+        " not be changed\n"
+        "@@ -1,6 +1,6 @@\n"
+        " {\n"
+        '  "Name": "debug",\n'
+        '- "Image": "tools",\n'
+        '+ "Image": "other",\n'
+        '  "Command": null,\n'
+        '  "Args": null,\n'
+        '  "WorkingDir": "",\n'
+    )
     document["spec"]["ephemeralContainers"] = []
     reply = await rest.json("PUT", _PATH, document)
     assert reply.code == 422

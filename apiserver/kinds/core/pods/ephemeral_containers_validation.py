@@ -8,6 +8,7 @@ from nominee.apiserver.validation.objects import metadata
 from nominee.apiserver.validation.pods import annotations as pod_annotations
 from nominee.apiserver.validation.pods import options as pod_options
 from nominee.apiserver.validation.pods.annotations import MIRROR_ANNOTATION
+from nominee.apiserver.validation.spec_diff import diff
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Gates
@@ -16,10 +17,7 @@ _PATH = "spec.ephemeralContainers"
 
 
 def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
-    """Check that containers are only added.
-
-    The difference that upstream prints for a changed container is left out.
-    """
+    """Check that containers are only added."""
     errors = metadata.object_meta_update(new.metadata, old.metadata)
     errors += pod(new, old, pod_options.of(gates, old.spec))
     errors += pod_annotations.update(new, old)
@@ -32,6 +30,8 @@ def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
             problem = f'existing ephemeral containers "{name}" may not be removed\n'
             errors.append(field.forbidden(_PATH, problem))
         elif found[name] != before:
-            problem = f'existing ephemeral containers "{name}" may not be changed\n'
+            problem = (
+                f'existing ephemeral containers "{name}" may not be changed\n{diff(before, found[name])}'
+            )
             errors.append(field.forbidden(_PATH, problem))
     return errors

@@ -12,6 +12,7 @@ from nominee.apiserver.validation.pods import annotations as pod_annotations
 from nominee.apiserver.validation.pods import containers
 from nominee.apiserver.validation.pods.options import PodOptions
 from nominee.apiserver.validation.pods.spec import INT32_MAX, in_range, pod_spec
+from nominee.apiserver.validation.spec_diff import diff
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.memo import CachedRule
@@ -96,7 +97,7 @@ def update(new: core.Pod, old: core.Pod, options: PodOptions = _DEFAULT_OPTIONS)
     munged.CopyFrom(new.spec)
     errors += _munge(munged, old.spec)
     if not same(munged, old.spec):
-        errors.append(field.forbidden("spec", UPDATABLE))
+        errors.append(field.forbidden("spec", f"{UPDATABLE}\n{diff(old.spec, munged)}"))
     return errors
 
 

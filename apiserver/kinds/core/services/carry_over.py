@@ -26,9 +26,10 @@ def normalize_addresses(new: core.ServiceSpec, old: core.ServiceSpec | None) -> 
 
 def patch_allocated(new: core.ServiceSpec, old: core.ServiceSpec) -> None:
     """Keep allocated values in place, where an update of the whole object omits them."""
-    if new.type in _ADDRESSED and old.type in _ADDRESSED and not new.clusterIP and not new.clusterIPs:
-        new.clusterIP = old.clusterIP
-        new.clusterIPs.extend(old.clusterIPs)
+    if new.type in _ADDRESSED and old.type in _ADDRESSED:
+        new.clusterIP = new.clusterIP or old.clusterIP
+        if not new.clusterIPs:
+            new.clusterIPs.extend(old.clusterIPs)
     if new.type in _ON_NODES and old.type in _ON_NODES:
         used = {port.nodePort for port in new.ports if port.nodePort}
         before = {(port.protocol, port.port): port.nodePort for port in old.ports}

@@ -13,6 +13,7 @@ from nominee.apiserver.validation.equality import same
 from nominee.apiserver.validation.objects import metadata
 from nominee.apiserver.validation.objects import metadata as metadata_rules
 from nominee.apiserver.validation.pods import warnings as pod_warnings
+from nominee.apiserver.validation.spec_diff import diff
 from nominee.apiserver.validation.values import quantities
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -36,7 +37,13 @@ class ClaimStrategy(Strategy[core.PersistentVolumeClaim]):
     def prepare_for_create(self, new: core.PersistentVolumeClaim, env: Environment) -> None:
         super().prepare_for_create(new, env)
         new.status.phase = "Pending"
-        _same_data_source(new.spec)
+        _prepare_data_source(new.spec, core.PersistentVolumeClaimSpec())
+
+    def prepare_for_update(
+        self, new: core.PersistentVolumeClaim, old: core.PersistentVolumeClaim, env: Environment
+    ) -> None:
+        super().prepare_for_update(new, old, env)
+        _prepare_data_source(new.spec, old.spec)
 
     def validate(self, new: core.PersistentVolumeClaim, env: Environment) -> list[Cause]:
         return self.validate_metadata(new) + claims.claim_spec("spec", new.spec)
@@ -62,33 +69,44 @@ class ClaimStatusStrategy(StatusStrategy[core.PersistentVolumeClaim]):
         return _validate_status(new, old)
 
 
+def _prepare_data_source(spec: core.PersistentVolumeClaimSpec, old: core.PersistentVolumeClaimSpec) -> None:
+    """Drop a source that is ignored, and complete the other: clients may know only one of its fields."""
+    if spec.dataSourceRef.namespace and not old.HasField("dataSourceRef"):
+        # Upstream's CrossNamespaceVolumeDataSource is off by default, and not emulated.
+        spec.ClearField("dataSourceRef")
+    names_source = old.HasField("dataSource") or any(each.HasField("dataSourceRef") for each in (spec, old))
+    if not names_source and (spec.dataSource.apiGroup, spec.dataSource.kind) not in _DATA_SOURCES:
+        spec.ClearField("dataSource")
+    _same_data_source(spec)
+
+
 def _same_data_source(spec: core.PersistentVolumeClaimSpec) -> None:
-    """The old and the new name of a claim's source say the same; other kinds need the new one."""
-    if spec.HasField("dataSource"):
-        source = spec.dataSource
-        if (source.apiGroup, source.kind) not in _DATA_SOURCES:
-            spec.ClearField("dataSource")
-            return
-        if not spec.HasField("dataSourceRef"):
-            reference = spec.dataSourceRef
-            if source.HasField("apiGroup"):
-                reference.apiGroup = source.apiGroup
-            reference.kind, reference.name = source.kind, source.name
-    elif spec.HasField("dataSourceRef") and not spec.dataSourceRef.namespace:
-        reference = spec.dataSourceRef
-        if (reference.apiGroup, reference.kind) in _DATA_SOURCES:
-            if reference.HasField("apiGroup"):
-                spec.dataSource.apiGroup = reference.apiGroup
-            spec.dataSource.kind, spec.dataSource.name = reference.kind, reference.name
+    """Set dataSource to dataSourceRef or the other way round; only the latter can be in another namespace."""
+    if spec.HasField("dataSource") and not spec.HasField("dataSourceRef"):
+        source, reference = spec.dataSource, spec.dataSourceRef
+        if source.HasField("apiGroup"):
+            reference.apiGroup = source.apiGroup
+        reference.kind, reference.name = source.kind, source.name
+    elif (
+        spec.HasField("dataSourceRef")
+        and not spec.HasField("dataSource")
+        and not spec.dataSourceRef.namespace
+    ):
+        source, reference = spec.dataSource, spec.dataSourceRef
+        if reference.HasField("apiGroup"):
+            source.apiGroup = reference.apiGroup
+        source.kind, source.name = reference.kind, reference.name
 
 
 def _validate_change(new: core.PersistentVolumeClaim, old: core.PersistentVolumeClaim) -> Iterator[Cause]:
     """A claim may be bound (volumeName set), given its class, and when bound be expanded."""
-    spec, before = core.PersistentVolumeClaimSpec(), old.spec
+    spec, before = core.PersistentVolumeClaimSpec(), core.PersistentVolumeClaimSpec()
     spec.CopyFrom(new.spec)
+    before.CopyFrom(old.spec)
+    _same_data_source(before)
     bound = new.status.phase == "Bound"
     if not before.volumeName:
-        spec.volumeName = before.volumeName
+        before.volumeName = spec.volumeName
     yield from _class_change(spec, new, old)
     if bound and "storage" in before.resources.requests and spec.resources.requests:
         spec.resources.requests["storage"].CopyFrom(before.resources.requests["storage"])
@@ -97,7 +115,7 @@ def _validate_change(new: core.PersistentVolumeClaim, old: core.PersistentVolume
         if before.HasField("volumeAttributesClassName"):
             spec.volumeAttributesClassName = before.volumeAttributesClassName
     if not same(spec, before):
-        yield field.forbidden("spec", _CLAIM_IMMUTABLE)
+        yield field.forbidden("spec", f"{_CLAIM_IMMUTABLE}\n{diff(before, spec)}")
     asked, had = _storage(new.spec.resources.requests), _storage(before.resources.requests)
     # An expansion that failed may be taken back, but not below what there is.
     if asked < had and asked <= _storage(old.status.capacity):

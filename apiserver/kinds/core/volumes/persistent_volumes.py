@@ -17,6 +17,7 @@ from nominee.apiserver.validation.go_dump import dump
 from nominee.apiserver.validation.objects import metadata
 from nominee.apiserver.validation.pods import warnings as pod_warnings
 from nominee.apiserver.validation.scheduling_terms import node_selector
+from nominee.apiserver.validation.spec_diff import diff
 from nominee.apiserver.validation.values import quantities
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -144,7 +145,7 @@ def _validate_change(new: core.PersistentVolume, old: core.PersistentVolume) -> 
         source.csi.ClearField("controllerExpandSecretRef")
     if source != before:
         problem = "spec.persistentvolumesource is immutable after creation"
-        yield field.forbidden("spec.persistentvolumesource", problem)
+        yield field.forbidden("spec.persistentvolumesource", f"{problem}\n{diff(before, source)}")
     yield from field.immutable("volumeMode", _mode(new.spec), _mode(old.spec))
     if old.spec.HasField("nodeAffinity"):
         yield from _affinity_change(new.spec, old.spec)
