@@ -9,7 +9,9 @@ from nominee.lab.history.invariants.node_deletion import NodeDeletion
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
 from nominee.lab.history.invariants.pod_rules.deferred_resizes import DeferredResizes
+from nominee.lab.history.invariants.pod_rules.late_rejections import LateRejections
 from nominee.lab.history.invariants.pod_rules.pod_binding import PodBinding
+from nominee.lab.history.invariants.pod_rules.pod_progress import PodProgress
 from nominee.lab.history.invariants.pod_rules.pod_termination import PodTermination
 from nominee.lab.history.invariants.preemption.nominations import Nominations
 from nominee.lab.history.invariants.preemption.redundant_victims import RedundantVictims
@@ -18,6 +20,8 @@ from nominee.lab.history.invariants.resource_versions import ResourceVersions
 
 CHECKERS: tuple[type[Checker], ...] = (
     PodBinding,
+    PodProgress,
+    LateRejections,
     Allocations,
     ResourceVersions,
     AcknowledgedWrites,
