@@ -73,26 +73,29 @@ class Check:
         return found
 
     def finish(self, evidence: Evidence) -> list[Result]:
-        """Return the results when the history ends; the check is over then."""
-        results = []
-        for running in self._running:
-            checker = running.checker
-            unchecked = checker.unchecked(evidence)
-            if not unchecked:
-                for violation in checker.finish(evidence):
-                    running.add(violation)
-            results.append(
-                Result(
-                    invariant=checker.about.name,
-                    checked=checker.checked,
-                    unchecked=unchecked,
-                    exceptions=dict(checker.excepted),
-                    counts=dict(checker.counted),
-                    violations=tuple(running.violations),
-                    more_violations=running.more,
-                )
-            )
-        return results
+        """Return the results if the history ends here; it may go on, and be finished again."""
+        return [_finished(running, evidence) for running in self._running]
+
+
+def _finished(running: _Running, evidence: Evidence) -> Result:
+    """Return the result of a checker; what its end has added is taken back."""
+    checker, end = running.checker, _Running(running.checker, list(running.violations), running.more)
+    counters = checker.checked, checker.excepted.copy(), checker.counted.copy()
+    unchecked = checker.unchecked(evidence)
+    if not unchecked:
+        for violation in checker.finish(evidence):
+            end.add(violation)
+    result = Result(
+        invariant=checker.about.name,
+        checked=checker.checked,
+        unchecked=unchecked,
+        exceptions=dict(checker.excepted),
+        counts=dict(checker.counted),
+        violations=tuple(end.violations),
+        more_violations=end.more,
+    )
+    checker.checked, checker.excepted, checker.counted = counters
+    return result
 
 
 def check(

@@ -49,6 +49,8 @@ class Checker:
     about: ClassVar[Invariant]
     kinds: ClassVar[frozenset[AnyKind] | None] = frozenset()
     """The kinds whose revisions `observe` gets; None: all keys, and the checker decodes nothing."""
+    reads_settings: ClassVar[bool] = False
+    """Whether the verdict depends on the settings, which are known when the history ends."""
 
     def __init__(self, settings: ComponentSettings) -> None:
         self.settings = settings
@@ -70,7 +72,10 @@ class Checker:
         yield from ()
 
     def finish(self, evidence: Evidence) -> Iterator[Violation]:
-        """Yield the violations that the end of the history shows."""
+        """Yield the violations that the end of the history shows.
+
+        Only the counters change: `observe` may be called again, and so may this.
+        """
         yield from ()
 
     def violation(self, message: str, *shown_by: Revision, objects: tuple[str, ...] = ()) -> Violation:
