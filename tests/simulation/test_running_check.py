@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from google.protobuf.message import Message
 
+from nominee.lab.history.invariants.checking.answers import Answer, Method
+from nominee.lab.history.invariants.checking.answers import Outcome as AnswerOutcome
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.pod_rules.pod_binding import PodBinding
 from nominee.lab.scenario.clusters.running_check import RunningCheck
+from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
 from nominee.lab.scenario.format.reading import read_text
-from nominee.lab.scenario.play.simulate import simulate
+from nominee.lab.scenario.play.simulate import simulate, with_cluster
 from nominee.lab.scenario.result import Outcome
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import key_of
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import copy_of, key_of
+from nominee.machinery.api.pb import core
 from nominee.machinery.wire import envelope
 from nominee.simulation.etcd.store import Store
 from nominee.simulation.simulation import Simulation
@@ -40,7 +46,7 @@ def put(store: Store, obj: Message, now: float) -> None:
 def test_a_violation_is_known_when_it_is_written() -> None:
     store = Store()
     put(store, pod("p", node="n1"), 1.0)
-    running = RunningCheck(store)
+    running = RunningCheck(store, Simulation(1).network)
     assert running.violations == []
     put(store, pod("p", node="n2"), 2.0)
     (violation,) = running.violations
@@ -50,7 +56,7 @@ def test_a_violation_is_known_when_it_is_written() -> None:
 
 def test_the_results_can_be_asked_for_more_than_once() -> None:
     store = Store()
-    running = RunningCheck(store)
+    running = RunningCheck(store, Simulation(1).network)
     put(store, pod("p", node="n1"), 1.0)
     settings, evidence = ComponentSettings(), Evidence(now=10.0)
     (before,) = running.results([NAME], settings, evidence)
@@ -63,7 +69,7 @@ def test_the_results_can_be_asked_for_more_than_once() -> None:
 
 def test_an_invariant_that_reads_settings_is_checked_with_those_of_the_end() -> None:
     store = Store()
-    running = RunningCheck(store)
+    running = RunningCheck(store, Simulation(1).network)
     for written in (pod("p"), pod("p", nominated="n1"), pod("p", node="n1", nominated="n1")):
         put(store, written, 1.0)
     evidence = Evidence(now=10.0)
@@ -71,6 +77,50 @@ def test_an_invariant_that_reads_settings_is_checked_with_those_of_the_end() -> 
         settings = ComponentSettings(clears_nominations=clears)
         (result,) = running.results(["nominations-follow-states"], settings, evidence)
         assert len(result.violations) == violations
+
+
+def test_answers_of_the_api_server_are_compared_with_etcd(tmp_path: Path) -> None:
+    observed: list[Answer] = []
+
+    class Observing(RunningCheck):
+        def _observe_answer(self, answer: Answer) -> None:
+            observed.append(answer)
+            super()._observe_answer(answer)
+
+    simulation = Simulation(1)
+
+    async def play(cluster: SimulatedCluster) -> None:
+        running = Observing(simulation.store, simulation.network)
+        client = cluster.client
+        written = core.ConfigMap()
+        written.metadata.name, written.metadata.namespace = "m", "default"
+        created = await client.create(written)
+        for version in ("", created.metadata.resourceVersion):
+            changed = copy_of(created)
+            changed.data["a"] = "b"
+            changed.metadata.resourceVersion = version
+            with suppress(StatusError):
+                await client.update(changed)
+        for name in ("m", "q"):
+            with suppress(StatusError):
+                await client.delete(kinds.CONFIG_MAP, name, "default")
+        await client.list(kinds.CONFIG_MAP)
+        await cluster.clock.sleep(15.0)
+        assert running.violations == []
+
+    (scenario,) = read_text(WAITS, str(tmp_path / "waits.yaml"))
+    with_cluster(scenario.cluster, simulation, play)
+    own = [each for each in observed if each.client == "user"]
+    assert {(each.method, each.outcome) for each in own} >= {
+        (Method.CREATE, AnswerOutcome.DONE),
+        (Method.UPDATE, AnswerOutcome.DONE),
+        (Method.UPDATE, AnswerOutcome.CHANGED),
+        (Method.DELETE, AnswerOutcome.DONE),
+        (Method.DELETE, AnswerOutcome.NOT_FOUND),
+        (Method.LIST, AnswerOutcome.DONE),
+    }
+    assert all(each.begin <= each.end for each in observed)
+    assert {each.client for each in observed} > {"user"}, "components' answers are observed"
 
 
 def test_a_violation_ends_the_scenario_at_the_moment(tmp_path: Path) -> None:

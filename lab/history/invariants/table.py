@@ -17,6 +17,7 @@ from nominee.lab.history.invariants.preemption.nominations import Nominations
 from nominee.lab.history.invariants.preemption.redundant_victims import RedundantVictims
 from nominee.lab.history.invariants.preemption.victim_priority import VictimPriority
 from nominee.lab.history.invariants.resource_versions import ResourceVersions
+from nominee.lab.history.invariants.true_answers import TrueAnswers
 
 CHECKERS: tuple[type[Checker], ...] = (
     PodBinding,
@@ -25,6 +26,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Allocations,
     ResourceVersions,
     AcknowledgedWrites,
+    TrueAnswers,
     Nominations,
     VictimPriority,
     RedundantVictims,

@@ -7,23 +7,27 @@ from typing import Final
 
 from nominee.lab.history.fold import Fold
 from nominee.lab.history.invariants.check import Check, Result, check
+from nominee.lab.history.invariants.checking.answers import Answer
 from nominee.lab.history.invariants.checking.checker import Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.revision import Revision
+from nominee.lab.scenario.clusters.answer_observer import AnswerObserver
 from nominee.lab.scenario.clusters.simulated_history import revision_of
 from nominee.machinery.wire.envelope import EnvelopeError
 from nominee.simulation.etcd.store import Change, Store
+from nominee.simulation.network.call import Exchange
 
 _AT_ONCE: Final = frozenset(each.about.name for each in CHECKERS if not each.reads_settings)
+_SETTINGS: Final = ComponentSettings(records_acknowledged=True, observes_answers=True)
 
 
 class RunningCheck:
-    """Observes the writes of a store, first those that it has already."""
+    """Observes the writes of a store, first those that it has already, and the answers on a network."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, network: Exchange) -> None:
         self._fold = Fold()
-        self._check = Check(ComponentSettings(records_acknowledged=True), _AT_ONCE)
+        self._check = Check(_SETTINGS, _AT_ONCE)
         self._problem: EnvelopeError | None = None
         self.revisions: list[Revision] = []
         """Every write since the cluster was created."""
@@ -32,6 +36,7 @@ class RunningCheck:
         for time, changes in zip(store.times, store.log, strict=True):
             self._observe(time, changes)
         store.on_write = self._observe
+        network.tap = AnswerObserver(store, self._observe_answer)
 
     def _observe(self, time: float, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -42,6 +47,9 @@ class RunningCheck:
             except EnvelopeError as error:
                 # It belongs to the caller of `results`: etcd stores any value.
                 self._problem = self._problem or error
+
+    def _observe_answer(self, answer: Answer) -> None:
+        self.violations += self._check.observe_answer(answer)
 
     def results(
         self, names: Collection[str], settings: ComponentSettings, evidence: Evidence

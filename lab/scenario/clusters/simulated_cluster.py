@@ -48,7 +48,7 @@ class SimulatedCluster:
         self._simulation, self._processes = simulation, processes
         self._client, self._options = client, options
         self._acknowledged = client.write_observer = AcknowledgedWrites()
-        self._running_check = RunningCheck(simulation.store)
+        self._running_check = RunningCheck(simulation.store, simulation.network)
 
     @property
     def clock(self) -> SimulatedClock:

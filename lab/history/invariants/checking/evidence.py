@@ -23,6 +23,8 @@ class ComponentSettings:
     """--compat=fixed of the autoscaler."""
     records_acknowledged: bool = False
     """The evidence will have the acknowledged writes."""
+    observes_answers: bool = False
+    """The checkers get the answers of the API servers, each when the history has come to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
