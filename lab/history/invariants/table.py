@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nominee.lab.history.invariants.acknowledged_writes import AcknowledgedWrites
 from nominee.lab.history.invariants.checking.checker import Checker
+from nominee.lab.history.invariants.device_claims import DeviceClaims
 from nominee.lab.history.invariants.leader_leases import LeaderLeases
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
@@ -24,6 +25,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     PodProgress,
     LateRejections,
     Allocations,
+    DeviceClaims,
     ResourceVersions,
     AcknowledgedWrites,
     TrueAnswers,
