@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nominee.lab.history.invariants.acknowledged_writes import AcknowledgedWrites
+from nominee.lab.history.invariants.budgets import Budgets
 from nominee.lab.history.invariants.checking.checker import Checker
 from nominee.lab.history.invariants.device_claims import DeviceClaims
 from nominee.lab.history.invariants.leader_leases import LeaderLeases
@@ -26,6 +27,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     LateRejections,
     Allocations,
     DeviceClaims,
+    Budgets,
     ResourceVersions,
     AcknowledgedWrites,
     TrueAnswers,
