@@ -121,7 +121,7 @@ class Budgets(Checker):
 
 
 def _problem(old: policy.PodDisruptionBudgetStatus, new: policy.PodDisruptionBudgetStatus) -> str:
-    """Return how a write enters evictions without taking them from what is allowed; "" if it takes them."""
+    """Return how a write enters evictions without taking them from disruptionsAllowed, or ""."""
     entered = [name for name, since in new.disruptedPods.items() if from_time(since) != _entered(old, name)]
     if not entered or new.disruptionsAllowed == old.disruptionsAllowed - len(entered) >= 0:
         return ""
