@@ -18,6 +18,7 @@ from nominee.lab.history.invariants.pod_rules.pod_termination import PodTerminat
 from nominee.lab.history.invariants.preemption.nominations import Nominations
 from nominee.lab.history.invariants.preemption.redundant_victims import RedundantVictims
 from nominee.lab.history.invariants.preemption.victim_priority import VictimPriority
+from nominee.lab.history.invariants.replicas import Replicas
 from nominee.lab.history.invariants.resource_versions import ResourceVersions
 from nominee.lab.history.invariants.true_answers import TrueAnswers
 
@@ -28,6 +29,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Allocations,
     DeviceClaims,
     Budgets,
+    Replicas,
     ResourceVersions,
     AcknowledgedWrites,
     TrueAnswers,
