@@ -44,10 +44,13 @@ class DeviceClaims(Checker):
         checks="writes of resource claims",
         exceptions={
             "new-leader": "another scheduler became the leader shortly before; a write of the former leader "
-            "may have been under way"
+            "may have been under way",
+            "stale-start": "WatchListClient is off: a scheduler that was restarted may begin with an older "
+            "state",
         },
     )
     kinds = frozenset({RESOURCE_CLAIM, POD, LEASE})
+    reads_settings = True
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
@@ -111,6 +114,8 @@ class DeviceClaims(Checker):
             self._claims[device] = revision
         elif revision.time - self._led_since < LEADER_SECONDS:
             self.allow("new-leader")
+        elif "scheduler" not in self.settings.lists_newest:
+            self.allow("stale-start")
         else:
             yield self.violation(
                 f"device {device.name!r} of pool {device.pool!r} (driver {device.driver}) is allocated to "

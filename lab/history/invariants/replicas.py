@@ -55,9 +55,12 @@ class Replicas(Checker):
             "been lost",
             "new-leader": "another controller manager became the leader shortly before; a write of the "
             "former leader may have been under way",
+            "stale-start": "WatchListClient is off: a controller manager that was restarted may begin "
+            "with an older state",
         },
     )
     kinds = frozenset({REPLICA_SET, POD, LEASE})
+    reads_settings = True
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
@@ -123,6 +126,8 @@ class Replicas(Checker):
             self.allow("new-leader")
         elif excess <= largest_batch(replicas):
             self.allow("answers-lost")
+        elif "controllers" not in self.settings.lists_newest:
+            self.allow("stale-start")
         else:
             yield self.violation(
                 f"{found.newest.subject} of {replicas} replicas got pod number {len(found.pods)}: its "

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.history.invariants.budgets import Budgets
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.machinery.api.pb import core, policy
 from tests.lab.invariants.histories import BEGIN, History, node, pod, result_of, violations_of
+
+SETTINGS = ComponentSettings(lists_newest=frozenset({"controllers"}))
 
 
 def budget(allowed: int, **evicted: float) -> policy.PodDisruptionBudget:
@@ -71,7 +74,7 @@ GONE_AT = BEGIN + 1000.0
     ],
 )
 def test_correct_evictions(history: History) -> None:
-    result = result_of(Budgets, history)
+    result = result_of(Budgets, history, SETTINGS)
     assert result.violations == ()
     assert result.exceptions == {}
 
@@ -103,7 +106,7 @@ def test_correct_evictions(history: History) -> None:
     ids=["not taken", "below zero", "forgotten", "not counted"],
 )
 def test_an_allowance_that_is_spent_twice(history: History, message: str, objects: tuple[str, ...]) -> None:
-    (violation,) = violations_of(Budgets, history)
+    (violation,) = violations_of(Budgets, history, SETTINGS)
     assert violation.message == message
     assert set(violation.objects) == set(objects)
     assert history.next_revision - 1 in violation.revisions
@@ -118,6 +121,12 @@ def test_an_allowance_that_is_spent_twice(history: History, message: str, object
     ids=["a new pod", "a new budget"],
 )
 def test_new_objects_may_not_be_in_a_cache(history: History) -> None:
-    result = result_of(Budgets, history)
+    result = result_of(Budgets, history, SETTINGS)
     assert result.violations == ()
     assert result.exceptions == {"new": 1}
+
+
+def test_a_restarted_controller_may_begin_with_an_older_state() -> None:
+    result = result_of(Budgets, begin("p").put(budget(0, p=15), budget(1)), ComponentSettings())
+    assert result.violations == ()
+    assert result.exceptions == {"stale-start": 1}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.device_claims import DeviceClaims
 from nominee.machinery.api.pb import coordination, devices
 from tests.lab.invariants.histories import History, pod, result_of, violations_of
+
+SETTINGS = ComponentSettings(lists_newest=frozenset({"scheduler"}))
 
 
 def claim(
@@ -72,7 +75,7 @@ BOUND = pod("p", node="n1")
     ],
 )
 def test_correct_claims(history: History) -> None:
-    assert violations_of(DeviceClaims, history) == []
+    assert violations_of(DeviceClaims, history, SETTINGS) == []
 
 
 @pytest.mark.parametrize(
@@ -113,7 +116,7 @@ def test_correct_claims(history: History) -> None:
     ids=["one device twice", "reserved only", "replaced", "unreserved", "deallocated", "no such pod"],
 )
 def test_broken_claims(history: History, message: str, objects: tuple[str, ...]) -> None:
-    (violation,) = violations_of(DeviceClaims, history)
+    (violation,) = violations_of(DeviceClaims, history, SETTINGS)
     assert violation.message == message
     assert violation.objects == objects
 
@@ -128,4 +131,10 @@ def test_a_write_of_the_former_leader_is_an_exception() -> None:
 
 def test_one_leader_has_no_such_excuse() -> None:
     history = History().put(leader("s1"), claim("a", "d1"), leader("s1"), claim("b", "d1"))
-    assert len(violations_of(DeviceClaims, history)) == 1
+    assert len(violations_of(DeviceClaims, history, SETTINGS)) == 1
+
+
+def test_a_restarted_scheduler_may_begin_with_an_older_state() -> None:
+    result = result_of(DeviceClaims, History().put(claim("a", "d1"), claim("b", "d1")), ComponentSettings())
+    assert result.violations == ()
+    assert result.exceptions == {"stale-start": 1}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.replicas import Replicas, largest_batch
 from nominee.machinery.api.pb import apps, coordination, core
 from tests.lab.invariants.histories import BEGIN, History, pod, result_of, violations_of
+
+SETTINGS = ComponentSettings(lists_newest=frozenset({"controllers"}))
 
 
 def replica_set(replicas: int, *, generation: int = 1, observed: int = 0) -> apps.ReplicaSet:
@@ -59,7 +62,7 @@ SCALED_DOWN = [replica_set(3), replica_set(2, generation=2)]
     ids=["all", "terminating", "failed", "gone", "scaled down", "adopted", "of no set", "of another set"],
 )
 def test_correct_creations(history: History) -> None:
-    result = result_of(Replicas, history)
+    result = result_of(Replicas, history, SETTINGS)
     assert result.violations == ()
     assert result.exceptions == {}
 
@@ -78,7 +81,7 @@ def test_correct_creations(history: History) -> None:
     ids=["twice", "three twice", "scaled down and observed"],
 )
 def test_pods_that_were_created_twice(history: History, count: int, replicas: int) -> None:
-    (violation,) = violations_of(Replicas, history)
+    (violation,) = violations_of(Replicas, history, SETTINGS)
     assert violation.message == (
         f"ReplicaSet default/web of {replicas} replicas got pod number {count}: its controller created pods "
         "twice"
@@ -103,3 +106,9 @@ def test_a_write_of_the_former_leader_is_an_exception() -> None:
 
 def test_batches() -> None:
     assert [largest_batch(pods) for pods in (0, 1, 2, 3, 4, 6, 7, 15)] == [0, 1, 1, 2, 2, 3, 4, 8]
+
+
+def test_a_restarted_controller_may_begin_with_an_older_state() -> None:
+    result = result_of(Replicas, History().put(replica_set(2), *pods("a b c d")), ComponentSettings())
+    assert result.violations == ()
+    assert result.exceptions == {"answers-lost": 1, "stale-start": 1}
