@@ -7,6 +7,7 @@ from nominee.lab.history.invariants.budgets import Budgets
 from nominee.lab.history.invariants.checking.checker import Checker
 from nominee.lab.history.invariants.device_claims import DeviceClaims
 from nominee.lab.history.invariants.leader_leases import LeaderLeases
+from nominee.lab.history.invariants.needed_pods import NeededPods
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
@@ -30,6 +31,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     DeviceClaims,
     Budgets,
     Replicas,
+    NeededPods,
     ResourceVersions,
     AcknowledgedWrites,
     TrueAnswers,
