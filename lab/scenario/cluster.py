@@ -188,6 +188,10 @@ class ScenarioCluster(Protocol):
 
     # The end.
 
+    def first_violation(self, exceptions: Sequence[InvariantException]) -> Violation | None:
+        """Return the first violation so far of an invariant that is not excepted, if it is known already."""
+        ...
+
     async def violations(self, exceptions: Sequence[InvariantException]) -> Sequence[Violation]:
         """Check the invariants on the history of all objects so far; return the violations."""
         ...

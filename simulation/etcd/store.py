@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from aetcd import rpc
@@ -56,6 +56,8 @@ class Store:
         """The changes of each revision from 2 on. Compaction keeps them: they are the history."""
         self.times: list[float] = []
         """When they were made, in seconds of the simulation."""
+        self.on_write: Callable[[float, tuple[Change, ...]], None] = lambda time, changes: None
+        """Called after each revision, with its time and changes."""
         self.leases: dict[int, Lease] = {}
         self._versions: dict[bytes, list[Version]] = {}
         self._keys: list[bytes] = []
@@ -113,6 +115,7 @@ class Store:
         self.revision = revision
         self.log.append(made)
         self.times.append(now)
+        self.on_write(now, made)
 
     def _change(self, key: bytes, change: tuple[bytes, int] | None, revision: int) -> Change:
         previous = self.get(key)

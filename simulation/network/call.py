@@ -71,6 +71,18 @@ class Server(Protocol):
         ...
 
 
+class Tap(Protocol):
+    """An observer of the messages of all calls."""
+
+    def on_request(self, call: Call, data: bytes) -> None:
+        """Take a request, or a message of a stream of requests, that leaves the client."""
+        ...
+
+    def on_response(self, call: Call, data: bytes, status: Status | None) -> None:
+        """Take a response that leaves the server; `status` is None for a message of a stream of them."""
+        ...
+
+
 class Exchange(Deliveries):
     """The servers by their addresses, and the calls that are open."""
 
@@ -80,6 +92,7 @@ class Exchange(Deliveries):
         super().__init__(loop, rng_of, delays)
         self.calls: dict[Call, None] = {}
         """The open calls, in the order of their beginning."""
+        self.tap: Tap | None = None
         self._servers: dict[str, Server] = {}
         self._port = _FIRST_PORT
 
@@ -220,6 +233,8 @@ class Call:
 
     def respond(self, data: bytes, status: Status) -> None:
         """Send the response of a call with one response, or its failure."""
+        if self.network.tap is not None:
+            self.network.tap.on_response(self, data, status)
         self.network.after_delay(self.link, self.end, status, data)
 
 
@@ -275,7 +290,10 @@ class StreamCall(Call):
         """Send a request. Raises: asyncio.InvalidStateError if the call has ended."""
         if self.ended:
             raise asyncio.InvalidStateError("the call has ended")
-        self.to_server.send(self._encode(request))
+        data = self._encode(request)
+        if self.network.tap is not None:
+            self.network.tap.on_request(self, data)
+        self.to_server.send(data)
 
     async def read(self) -> object:
         """Return the next response, EOF at the end. Raises: AioRpcError."""

@@ -35,7 +35,10 @@ class SimulatedChannel:
             made = UnaryCall(
                 self._network, self._target, path, self._with_agent(metadata), timeout, response_deserializer
             )
-            made.to_server.arrive(request_serializer(request))
+            data = request_serializer(request)
+            if self._network.tap is not None:
+                self._network.tap.on_request(made, data)
+            made.to_server.arrive(data)
             made.start(wait_for_ready=wait_for_ready)
             return made
 

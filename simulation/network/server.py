@@ -74,8 +74,10 @@ class ServicerContext:
     async def write(self, message: object) -> None:
         """Send a response; wait while the client is too far behind."""
         await self._call.to_client.room()
-        data = self._encode(message) if self._encode is not None else message
-        self._call.to_client.send(cast("bytes", data))
+        data = cast("bytes", self._encode(message) if self._encode is not None else message)
+        if self._call.network.tap is not None:
+            self._call.network.tap.on_response(self._call, data, None)
+        self._call.to_client.send(data)
 
 
 class SimulatedServer:

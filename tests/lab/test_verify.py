@@ -44,7 +44,7 @@ def _compact(etcd: ThrowawayEtcd, revision: int) -> None:
 
 
 def test_a_history_without_violation(own_etcd: ThrowawayEtcd) -> None:
-    _put(own_etcd, node("n1"), pod("p"), pod("p", node="n1"))
+    _put(own_etcd, node("n1"), pod("p"), pod("p", node="n1", conditions={"PodScheduled": ""}))
     answer = nominee("verify", directory=own_etcd.directory)
     assert answer.returncode == 0, answer.stderr
     rows = {line.split()[0]: line.split()[1:3] for line in answer.stdout.split("\n\n")[0].splitlines()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from nominee.lab.history.invariants.checking.answers import Answer
 from nominee.lab.history.invariants.checking.checker import Checker, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.table import CHECKERS
@@ -55,6 +56,7 @@ class Check:
             for checker in CHECKERS
             if names is None or checker.about.name in names
         ]
+        self._of_answers = [each for each in self._running if each.checker.takes_answers]
         self._by_kind: dict[AnyKind | None, list[_Running]] = {}
 
     def _interested(self, kind: AnyKind | None) -> list[_Running]:
@@ -72,27 +74,39 @@ class Check:
                 found.append(violation)
         return found
 
+    def observe_answer(self, answer: Answer) -> list[Violation]:
+        """Return the violations that an answer of an API server shows; `observe` has come to its `end`."""
+        found = []
+        for running in self._of_answers:
+            for violation in running.checker.observe_answer(answer):
+                running.add(violation)
+                found.append(violation)
+        return found
+
     def finish(self, evidence: Evidence) -> list[Result]:
-        """Return the results when the history ends; the check is over then."""
-        results = []
-        for running in self._running:
-            checker = running.checker
-            unchecked = checker.unchecked(evidence)
-            if not unchecked:
-                for violation in checker.finish(evidence):
-                    running.add(violation)
-            results.append(
-                Result(
-                    invariant=checker.about.name,
-                    checked=checker.checked,
-                    unchecked=unchecked,
-                    exceptions=dict(checker.excepted),
-                    counts=dict(checker.counted),
-                    violations=tuple(running.violations),
-                    more_violations=running.more,
-                )
-            )
-        return results
+        """Return the results if the history ends here; it may go on, and be finished again."""
+        return [_finished(running, evidence) for running in self._running]
+
+
+def _finished(running: _Running, evidence: Evidence) -> Result:
+    """Return the result of a checker; the counts of its end are taken back."""
+    checker, end = running.checker, _Running(running.checker, list(running.violations), running.more)
+    counters = checker.checked, checker.excepted.copy(), checker.counted.copy()
+    unchecked = checker.unchecked(evidence)
+    if not unchecked:
+        for violation in checker.finish(evidence):
+            end.add(violation)
+    result = Result(
+        invariant=checker.about.name,
+        checked=checker.checked,
+        unchecked=unchecked,
+        exceptions=dict(checker.excepted),
+        counts=dict(checker.counted),
+        violations=tuple(end.violations),
+        more_violations=end.more,
+    )
+    checker.checked, checker.excepted, checker.counted = counters
+    return result
 
 
 def check(

@@ -1,4 +1,4 @@
-"""A candidate takes a lease over only when its holder has not renewed it for the whole duration."""
+"""Terms of leaders do not overlap: a lease and its holder's term run out before another takes it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,26 @@ from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.checking.node_leases import NAMESPACE
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import LEASE
+from nominee.machinery.api.pb import coordination
+from nominee.machinery.runtime.clock import from_time
 
 TOLERANCE_SECONDS: Final = 1.0
 """Of the times at which the history has the writes."""
 
 
 class LeaderLeases(Checker):
-    """Compares the times of the writes: those in the lease are of different clocks."""
+    """Compares the times of the writes: those in the lease are of different clocks.
+
+    A leader that has not renewed its lease for the whole duration has stopped leading. A renewal that was
+    sent in time may arrive late, and a clock may jump: only one that is late by the times of the writes and
+    by its own renewTime shows a leader that went on.
+    Source: client-go 1.36, tools/leaderelection (RenewDeadline is less than LeaseDuration).
+    """
 
     about = Invariant(
         name="leases-run-out",
         description="A leader's lease gets another holder only after its leaseDurationSeconds without a "
-        "renewal, or after the leader has released it.",
+        "renewal, or after the leader has released it. Its holder does not renew it when it has run out.",
         checks="writes of leases with a holder",
         exceptions={"before-history": "the history does not have the former renewal"},
     )
@@ -45,7 +53,10 @@ class LeaderLeases(Checker):
         if not holder:
             return
         self.checked += 1
-        if before is None or before.spec.holderIdentity in ("", holder):
+        if before is None or not before.spec.holderIdentity:
+            return
+        if before.spec.holderIdentity == holder:
+            yield from self._check_renewal(former, revision)
             return
         if former is None:
             self.allow("before-history")
@@ -58,3 +69,26 @@ class LeaderLeases(Checker):
                 former,
                 revision,
             )
+
+    def _check_renewal(self, former: Revision | None, revision: Revision) -> Iterator[Violation]:
+        before, lease = revision.before(LEASE), revision.after(LEASE)
+        if former is None or before is None or lease is None or _is_new_term(before, lease):
+            return
+        duration = before.spec.leaseDurationSeconds + TOLERANCE_SECONDS
+        seconds = revision.time - former.time
+        own_seconds = from_time(lease.spec.renewTime) - from_time(before.spec.renewTime)
+        if min(seconds, own_seconds) > duration:
+            yield self.violation(
+                f"{lease.spec.holderIdentity} renewed the lease {seconds:.1f} s after it had renewed it for "
+                f"{before.spec.leaseDurationSeconds} s: it went on after its term",
+                former,
+                revision,
+            )
+
+
+def _is_new_term(before: coordination.Lease, lease: coordination.Lease) -> bool:
+    """Return whether the holder has acquired the lease again."""
+    return (
+        before.spec.acquireTime != lease.spec.acquireTime
+        or before.spec.leaseTransitions != lease.spec.leaseTransitions
+    )

@@ -37,6 +37,7 @@ class NodeDeletion(Checker):
         },
     )
     kinds = frozenset({POD, NODE})
+    reads_settings = True
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)

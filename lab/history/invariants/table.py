@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 from nominee.lab.history.invariants.acknowledged_writes import AcknowledgedWrites
+from nominee.lab.history.invariants.budgets import Budgets
 from nominee.lab.history.invariants.checking.checker import Checker
+from nominee.lab.history.invariants.device_claims import DeviceClaims
 from nominee.lab.history.invariants.leader_leases import LeaderLeases
+from nominee.lab.history.invariants.needed_pods import NeededPods
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
 from nominee.lab.history.invariants.pod_rules.deferred_resizes import DeferredResizes
+from nominee.lab.history.invariants.pod_rules.late_rejections import LateRejections
 from nominee.lab.history.invariants.pod_rules.pod_binding import PodBinding
+from nominee.lab.history.invariants.pod_rules.pod_progress import PodProgress
 from nominee.lab.history.invariants.pod_rules.pod_termination import PodTermination
 from nominee.lab.history.invariants.preemption.nominations import Nominations
 from nominee.lab.history.invariants.preemption.redundant_victims import RedundantVictims
 from nominee.lab.history.invariants.preemption.victim_priority import VictimPriority
+from nominee.lab.history.invariants.replicas import Replicas
 from nominee.lab.history.invariants.resource_versions import ResourceVersions
+from nominee.lab.history.invariants.true_answers import TrueAnswers
 
 CHECKERS: tuple[type[Checker], ...] = (
     PodBinding,
+    PodProgress,
+    LateRejections,
     Allocations,
+    DeviceClaims,
+    Budgets,
+    Replicas,
+    NeededPods,
     ResourceVersions,
     AcknowledgedWrites,
+    TrueAnswers,
     Nominations,
     VictimPriority,
     RedundantVictims,

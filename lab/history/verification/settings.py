@@ -15,6 +15,7 @@ from nominee.machinery.features.gates import DEFAULT, GateError, Gates, parse_em
 
 CLEARING: Final = "ClearingNominatedNodeNameAfterBinding"
 RESIZE_PREEMPTION: Final = "InPlacePodVerticalScalingSchedulerPreemption"
+WATCH_LIST: Final = "WatchListClient"
 _NOMINATING: Final = "--allow-nominated-node-name-of-deferred-resizes"
 
 
@@ -63,6 +64,9 @@ def settings_from(
         nominates_deferred_resizes=any(process.nominates_deferred_resizes for process in processes),
         preempts_for_resizes=gate("scheduler", RESIZE_PREEMPTION),
         protects_nominated_nodes=compats == {"fixed"} if compats else None,
+        lists_newest=frozenset(
+            component for component in {each.component for each in processes} if gate(component, WATCH_LIST)
+        ),
         records_acknowledged=records_acknowledged,
     )
 

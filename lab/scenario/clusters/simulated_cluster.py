@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 
-from nominee.lab.history.invariants.check import Result, check
+from nominee.lab.history.invariants.check import Result
+from nominee.lab.history.invariants.checking import checker
 from nominee.lab.history.invariants.checking.evidence import CheckpointedPod, Evidence
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.revision import Revision
@@ -16,7 +17,7 @@ from nominee.lab.history.verification.evidence import checkpointed_pods, queued_
 from nominee.lab.history.verification.settings import settings_from
 from nominee.lab.history.verification.verification import settled
 from nominee.lab.scenario.clusters import cloud
-from nominee.lab.scenario.clusters.simulated_history import history_of
+from nominee.lab.scenario.clusters.running_check import RunningCheck
 from nominee.lab.scenario.clusters.simulated_processes import SimulatedProcesses
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions, InvariantException
 from nominee.lab.scenario.format.up_options import arguments_of
@@ -47,6 +48,7 @@ class SimulatedCluster:
         self._simulation, self._processes = simulation, processes
         self._client, self._options = client, options
         self._acknowledged = client.write_observer = AcknowledgedWrites()
+        self._running_check = RunningCheck(simulation.store, simulation.network)
 
     @property
     def clock(self) -> SimulatedClock:
@@ -189,23 +191,20 @@ class SimulatedCluster:
 
     def history(self) -> list[Revision]:
         """Return every write since the cluster was created."""
-        return history_of(self._simulation.store)
+        return self._running_check.revisions
+
+    def first_violation(self, exceptions: Sequence[InvariantException]) -> Violation | None:
+        """Return the first violation that a write has shown, None if there was none yet."""
+        excepted = {exception.name for exception in exceptions}
+        found = (each for each in self._running_check.violations if each.invariant not in excepted)
+        return next(map(_violation, found), None)
 
     async def violations(self, exceptions: Sequence[InvariantException]) -> Sequence[Violation]:
         """Check the invariants on the history so far."""
         excepted = {exception.name for exception in exceptions}
-        names = [checker.about.name for checker in CHECKERS if checker.about.name not in excepted]
+        names = [each.about.name for each in CHECKERS if each.about.name not in excepted]
         results = await settled(await self._check(names), self._check, self.clock)
-        return [
-            Violation(
-                invariant=found.invariant,
-                message=found.message,
-                revisions=found.revisions,
-                objects=found.objects,
-            )
-            for result in results
-            for found in result.violations
-        ]
+        return [_violation(found) for result in results for found in result.violations]
 
     async def _check(self, names: Collection[str]) -> Sequence[Result]:
         evidence = Evidence(
@@ -215,7 +214,7 @@ class SimulatedCluster:
             checkpoints=self._checkpoints(),
         )
         settings = settings_from(self._processes.configured, records_acknowledged=True)
-        return check(self.history(), settings, evidence, names)
+        return self._running_check.results(names, settings, evidence)
 
     async def _queued_pods(self) -> frozenset[ObjectKey] | None:
         """Return the pods in the schedulers' queues; None if no scheduler answers."""
@@ -236,3 +235,9 @@ class SimulatedCluster:
         files = self._simulation.files.content.items()
         found = {path.stem: checkpointed_pods(data) for path, data in files if path.parent == folder}
         return {node: pods for node, pods in found.items() if pods is not None}
+
+
+def _violation(found: checker.Violation) -> Violation:
+    return Violation(
+        invariant=found.invariant, message=found.message, revisions=found.revisions, objects=found.objects
+    )

@@ -10,7 +10,7 @@ from nominee.lab.history.fold import Fold
 from nominee.lab.history.history_file import NAME, HistoryWriter
 from nominee.lab.history.revision import Revision
 from nominee.simulation.clock import EPOCH_SECONDS
-from nominee.simulation.etcd.store import Store
+from nominee.simulation.etcd.store import Change, Store
 from nominee.simulation.simulation import Simulation
 
 LOG_NAME: Final = "simulation.log"
@@ -20,15 +20,20 @@ def history_of(store: Store) -> list[Revision]:
     """Return every write since the cluster was created, with the simulation's times."""
     fold = Fold()
     return [
-        fold.change(
-            change.key.decode("utf-8", "replace"),
-            None if change.pair is None else change.pair.value,
-            change.revision,
-            EPOCH_SECONDS + time,
-        )
+        revision_of(fold, change, time)
         for time, changes in zip(store.times, store.log, strict=True)
         for change in changes
     ]
+
+
+def revision_of(fold: Fold, change: Change, time: float) -> Revision:
+    """Return the revision of the store's next change; `time` is the simulation's."""
+    return fold.change(
+        change.key.decode("utf-8", "replace"),
+        None if change.pair is None else change.pair.value,
+        change.revision,
+        EPOCH_SECONDS + time,
+    )
 
 
 def write(simulation: Simulation, directory: Path) -> None:

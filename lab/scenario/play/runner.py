@@ -118,7 +118,7 @@ class Run:
                 outcome, reason = Outcome.ERROR, str(error)
         measurements = self._collector.results()
         hits = await self._hits(failpoint_components)
-        violations = [*self._broken, *await self._invariants()]
+        violations = list(dict.fromkeys([*self._broken, *await self._invariants()]))
         if violations and outcome is Outcome.PASSED:
             outcome, reason = Outcome.FAILED, violations[0].message
         for violation in violations:
@@ -256,6 +256,10 @@ class Run:
             await self._clock.sleep(PROBE_SECONDS)
 
     def _check_background(self) -> None:
+        """Raise StepFailedError if an expectation over the whole run or an invariant does not hold."""
+        violation = self._cluster.first_violation(self._scenario.except_invariants)
+        if violation is not None and violation not in self._broken:
+            self._broken.append(violation)
         if self._broken:
             first = self._broken[0]
             raise StepFailedError(f"during the run: {first.invariant}: {first.message}")

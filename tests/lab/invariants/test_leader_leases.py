@@ -53,3 +53,41 @@ def test_the_violation_names_both_holders() -> None:
     (found,) = result_of(LeaderLeases, Leases().lease("a").wait(3).lease("b")).violations
     assert found.message.startswith("b took the lease")
     assert "after a had renewed it for 8 s" in found.message
+
+
+def renewal(renewed: int, *, holder: str = "a", acquired: int = 0, duration: int = 8) -> coordination.Lease:
+    """Return a lease that its holder has renewed, by its own clock."""
+    found = lease(holder)
+    found.spec.leaseDurationSeconds = duration
+    found.spec.acquireTime.seconds, found.spec.renewTime.seconds = acquired, renewed
+    return found
+
+
+def renewals(first: coordination.Lease, seconds: int, second: coordination.Lease) -> History:
+    """Return a history with two writes of a lease, so many seconds apart."""
+    history = Leases()
+    history.put(first)
+    history.wait(seconds - 1)
+    return history.put(second)
+
+
+@pytest.mark.parametrize(
+    ("history", "violations"),
+    [
+        (renewals(renewal(0), 12, renewal(12)), 1),
+        (renewals(renewal(0), 7, renewal(7)), 0),
+        (renewals(renewal(0), 12, renewal(7)), 0),
+        (renewals(renewal(0), 3, renewal(500)), 0),
+        (renewals(renewal(0), 12, renewal(12, acquired=12)), 0),
+        (renewals(renewal(0, duration=30), 12, renewal(12)), 0),
+    ],
+    ids=["late", "in time", "arrived late", "the clock jumped", "a new term", "a longer lease"],
+)
+def test_a_leader_does_not_outlast_its_lease(history: History, violations: int) -> None:
+    found = result_of(LeaderLeases, history)
+    assert len(found.violations) == violations
+    for each in found.violations:
+        assert each.message == (
+            "a renewed the lease 12.0 s after it had renewed it for 8 s: it went on after its term"
+        )
+        assert each.objects == ("Lease kube-system/kube-scheduler",)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from nominee.lab.history.invariants.checking.answers import Answer
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.revision import Revision
 from nominee.lab.reports.records import Record
@@ -49,6 +50,10 @@ class Checker:
     about: ClassVar[Invariant]
     kinds: ClassVar[frozenset[AnyKind] | None] = frozenset()
     """The kinds whose revisions `observe` gets; None: all keys, and the checker decodes nothing."""
+    takes_answers: ClassVar[bool] = False
+    """Whether `observe_answer` is called."""
+    reads_settings: ClassVar[bool] = False
+    """Whether the verdict depends on the settings, which are known when the history ends."""
 
     def __init__(self, settings: ComponentSettings) -> None:
         self.settings = settings
@@ -59,6 +64,8 @@ class Checker:
 
     def unchecked(self, evidence: Evidence) -> str:
         """Return why this history cannot be checked, or ""."""
+        if self.takes_answers and not self.settings.observes_answers:
+            return "the answers of the API servers were not observed"
         return ""
 
     def observes(self, kind: AnyKind | None) -> bool:
@@ -69,8 +76,15 @@ class Checker:
         """Yield the violations that a revision shows."""
         yield from ()
 
+    def observe_answer(self, answer: Answer) -> Iterator[Violation]:
+        """Yield the violations that an answer of an API server shows; `observe` has come to its `end`."""
+        yield from ()
+
     def finish(self, evidence: Evidence) -> Iterator[Violation]:
-        """Yield the violations that the end of the history shows."""
+        """Yield the violations that the end of the history shows.
+
+        Only the counters change: `observe` may be called again, and so may this.
+        """
         yield from ()
 
     def violation(self, message: str, *shown_by: Revision, objects: tuple[str, ...] = ()) -> Violation:

@@ -21,8 +21,12 @@ class ComponentSettings:
     """InPlacePodVerticalScalingSchedulerPreemption of the scheduler."""
     protects_nominated_nodes: bool | None = None
     """--compat=fixed of the autoscaler."""
+    lists_newest: frozenset[str] = frozenset()
+    """The components all of whose processes begin with the newest state (WatchListClient)."""
     records_acknowledged: bool = False
     """The evidence will have the acknowledged writes."""
+    observes_answers: bool = False
+    """The checkers get the answers of the API servers, each when the history has come to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

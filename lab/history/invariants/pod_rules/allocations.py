@@ -191,12 +191,13 @@ class Allocations(Checker):
         elif excess is None:
             node.excess = _Excess(exceeded, revision.time, revision)
         else:
-            yield from self._report(name, node, excess, revision.time)
+            for violation in self._report(name, node, excess, revision.time):
+                excess.is_reported = True
+                yield violation
 
     def _report(self, name: str, node: _Node, excess: _Excess, now: float) -> Iterator[Violation]:
         if excess.is_reported or now - excess.since < SETTLE_SECONDS:
             return
-        excess.is_reported = True
         parts = [
             f"{each}: {node.total.get(each, 0)} of {node.allocatable.get(each, 0)}"
             for each in node.exceeded()

@@ -33,6 +33,7 @@ class DeferredResizes(Checker):
         },
     )
     kinds = frozenset({POD, NODE})
+    reads_settings = True
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)

@@ -82,6 +82,7 @@ class Nominations(Checker):
         },
     )
     kinds = frozenset({POD})
+    reads_settings = True
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Check one write of a pod."""

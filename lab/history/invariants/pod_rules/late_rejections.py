@@ -1,0 +1,93 @@
+"""A kubelet that has admitted a pod does not reject it later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.pods import ended_pod, same_pod_before
+from nominee.lab.history.revision import Revision
+from nominee.machinery.api.kinds import NODE, POD
+from nominee.machinery.api.pb import core
+from nominee.machinery.resources.pod_resources import node_allocatable
+
+_REASONS: Final = frozenset({
+    "NodeAffinity",
+    "PodOSNotSupported",
+    "PodOSSelectorNodeLabelDoesNotMatch",
+    "UnexpectedAdmissionError",
+})  # fmt: skip
+_SHORT_OF: Final = "OutOf"
+"""The reasons OutOfcpu, OutOfpods and so on begin with it."""
+
+
+class LateRejections(Checker):
+    """Looks for pods that fail by an admission's reason after their containers were reported.
+
+    A kubelet that restarts admits its pods once more, in the order of creation. Those that fitted fit again,
+    unless the node has changed.
+    """
+
+    about = Invariant(
+        name="admitted-pods-stay-admitted",
+        description="A pod whose containers the kubelet has reported is not Failed by admission.",
+        checks="pods that failed by admission",
+        exceptions={
+            "node-changed": "the node's labels or allocatable resources changed after the pod was admitted"
+        },
+    )
+    kinds = frozenset({POD, NODE})
+
+    def __init__(self, settings: ComponentSettings) -> None:
+        super().__init__(settings)
+        self._changed: dict[str, int] = {}
+        self._admitted: dict[str, Revision] = {}
+
+    def observe(self, revision: Revision) -> Iterator[Violation]:
+        """Note a change of a node or the first report of a pod's containers; check a failure."""
+        if revision.kind is NODE:
+            self._observe_node(revision)
+            return
+        ended, pod = ended_pod(revision), revision.after(POD)
+        if ended is not None:
+            self._admitted.pop(ended.metadata.uid, None)
+        if pod is None:
+            return
+        admitted = self._admitted.get(pod.metadata.uid)
+        if pod.status.phase == "Failed":
+            before = same_pod_before(revision)
+            if before is not None and before.status.phase != "Failed" and is_rejected(pod):
+                yield from self._check(pod, admitted, revision)
+        elif admitted is None and pod.status.containerStatuses:
+            self._admitted[pod.metadata.uid] = revision
+
+    def _observe_node(self, revision: Revision) -> None:
+        before, node = revision.before(NODE), revision.after(NODE)
+        if (
+            before is None
+            or node is None
+            or before.metadata.labels != node.metadata.labels
+            or (before.status != node.status and node_allocatable(before) != node_allocatable(node))
+        ):
+            self._changed[revision.name] = revision.revision
+
+    def _check(self, pod: core.Pod, admitted: Revision | None, revision: Revision) -> Iterator[Violation]:
+        self.checked += 1
+        if admitted is None:
+            return
+        if self._changed.get(pod.spec.nodeName, 0) > admitted.revision:
+            self.allow("node-changed")
+            return
+        yield self.violation(
+            f"node {pod.spec.nodeName!r} had admitted the pod and rejects it: {pod.status.reason}",
+            admitted,
+            revision,
+            objects=(f"Node {pod.spec.nodeName}",),
+        )
+
+
+def is_rejected(pod: core.Pod) -> bool:
+    """Return whether a kubelet's admission has refused the pod."""
+    return pod.status.reason in _REASONS or pod.status.reason.startswith(_SHORT_OF)

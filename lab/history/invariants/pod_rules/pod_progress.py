@@ -1,0 +1,89 @@
+"""A pod's status only moves forward: phase, startTime, restarts, and the condition PodScheduled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.invariants.checking.pods import same_pod_before
+from nominee.lab.history.revision import Revision
+from nominee.machinery.api.kinds import POD
+from nominee.machinery.api.objects import get_condition
+from nominee.machinery.api.pb import core
+
+_ORDER: Final = {"": 0, "Pending": 0, "Running": 1, "Succeeded": 2, "Failed": 2}
+"""Phases in the order in which a pod has them. A pod whose node is lost may be Unknown at any time."""
+
+
+class PodProgress(Checker):
+    """Compares the status of a pod before and after each write.
+
+    A binding sets PodScheduled to True in the write that sets nodeName, and nothing that happens to a bound
+    pod makes it unscheduled again: a scheduler that has not heard of its own binding must not say so.
+    Source: kube-apiserver 1.36, BindingREST; kubelet 1.36, status manager and mergePodStatus.
+    """
+
+    about = Invariant(
+        name="pods-move-forward",
+        description="A bound pod stays PodScheduled, a phase never goes back, startTime never changes, and "
+        "no restartCount falls.",
+        checks="bindings of pods and changes of their statuses",
+    )
+    kinds = frozenset({POD})
+
+    def observe(self, revision: Revision) -> Iterator[Violation]:
+        """Compare a pod with its former state."""
+        pod, before = revision.after(POD), same_pod_before(revision)
+        if pod is None or before is None:
+            return
+        if before.status == pod.status and before.spec.nodeName == pod.spec.nodeName:
+            return
+        self.checked += 1
+        for problem in _problems(before, pod):
+            yield self.violation(problem, revision)
+
+
+def _problems(before: core.Pod, pod: core.Pod) -> Iterator[str]:
+    yield from _scheduled(before, pod)
+    old, new = before.status, pod.status
+    if _goes_back(old.phase, new.phase):
+        yield f"the pod was {old.phase} and is {new.phase} again"
+    if old.HasField("startTime") and old.startTime != new.startTime:
+        yield "the pod's startTime changed"
+    for name, count, former in _restarts(old, new):
+        if count < former:
+            yield f"the restartCount of container {name!r} fell from {former} to {count}"
+
+
+def _scheduled(before: core.Pod, pod: core.Pod) -> Iterator[str]:
+    if not pod.spec.nodeName:
+        return
+    old = get_condition(before.status.conditions, "PodScheduled")
+    new = get_condition(pod.status.conditions, "PodScheduled")
+    status = "unset" if new is None else f"{new.status} ({new.reason})" if new.reason else new.status
+    is_true = new is not None and new.status == "True"
+    if not before.spec.nodeName:
+        if not is_true:
+            yield f"the pod was bound to node {pod.spec.nodeName!r}, and its PodScheduled is {status}"
+    elif not is_true and (new is not None or old is not None) and (old is None or old.status == "True"):
+        yield f"the pod is bound to node {pod.spec.nodeName!r}, and its PodScheduled became {status}"
+
+
+def _goes_back(old: str, new: str) -> bool:
+    if old == new or old not in _ORDER or new not in _ORDER:
+        return False
+    return _ORDER[new] < _ORDER[old] or _ORDER[old] == _ORDER["Failed"]
+
+
+def _restarts(old: core.PodStatus, new: core.PodStatus) -> Iterator[tuple[str, int, int]]:
+    """Yield name, restarts and former restarts of each container that both statuses have."""
+    for before, after in (
+        (old.initContainerStatuses, new.initContainerStatuses),
+        (old.containerStatuses, new.containerStatuses),
+        (old.ephemeralContainerStatuses, new.ephemeralContainerStatuses),
+    ):
+        former = {status.name: status.restartCount for status in before}
+        for status in after:
+            if status.name in former:
+                yield status.name, status.restartCount, former[status.name]

@@ -1,0 +1,68 @@
+"""Check the invariants on a simulated cluster while it runs: every write, at the moment it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from nominee.lab.history.fold import Fold
+from nominee.lab.history.invariants.check import Check, Result, check
+from nominee.lab.history.invariants.checking.answers import Answer
+from nominee.lab.history.invariants.checking.checker import Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.table import CHECKERS
+from nominee.lab.history.revision import Revision
+from nominee.lab.scenario.clusters.answer_observer import AnswerObserver
+from nominee.lab.scenario.clusters.simulated_history import revision_of
+from nominee.machinery.wire.envelope import EnvelopeError
+from nominee.simulation.etcd.store import Change, Store
+from nominee.simulation.network.call import Exchange
+
+_AT_ONCE: Final = frozenset(each.about.name for each in CHECKERS if not each.reads_settings)
+_SETTINGS: Final = ComponentSettings(records_acknowledged=True, observes_answers=True)
+
+
+class RunningCheck:
+    """Observes the writes of a store, first those that it has already, and the answers on a network."""
+
+    def __init__(self, store: Store, network: Exchange) -> None:
+        self._fold = Fold()
+        self._check = Check(_SETTINGS, _AT_ONCE)
+        self._problem: EnvelopeError | None = None
+        self.revisions: list[Revision] = []
+        """Every write since the cluster was created."""
+        self.violations: list[Violation] = []
+        """Those that the writes up to now have shown."""
+        for time, changes in zip(store.times, store.log, strict=True):
+            self._observe(time, changes)
+        store.on_write = self._observe
+        network.tap = AnswerObserver(store, self._observe_answer)
+
+    def _observe(self, time: float, changes: Sequence[Change]) -> None:
+        for change in changes:
+            revision = revision_of(self._fold, change, time)
+            self.revisions.append(revision)
+            try:
+                self.violations += self._check.observe(revision)
+            except EnvelopeError as error:
+                # It belongs to the caller of `results`: etcd stores any value.
+                self._problem = self._problem or error
+
+    def _observe_answer(self, answer: Answer) -> None:
+        self.violations += self._check.observe_answer(answer)
+
+    def results(
+        self, names: Collection[str], settings: ComponentSettings, evidence: Evidence
+    ) -> Sequence[Result]:
+        """Return the results of the invariants with these names, if the history ends now.
+
+        Those that read the settings are checked here: the settings of the whole run decide.
+
+        Raises:
+            EnvelopeError: a stored value cannot be decoded.
+        """
+        if self._problem is not None:
+            raise self._problem
+        found = [each for each in self._check.finish(evidence) if each.invariant in names]
+        others = set(names) - _AT_ONCE
+        return [*found, *(check(self.revisions, settings, evidence, others) if others else ())]
