@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nominee.lab.chaos.rest import nodes, owners, pods, reservations, statuses
+from nominee.lab.chaos.rest import nodes, owners, pods, reservations, scheduling, statuses
 from nominee.lab.chaos.rest.state import Finding, Rule, State
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -21,6 +21,8 @@ RULES: Final[tuple[Rule, ...]] = (
     reservations.volume_claims,
     reservations.foreground_deletions,
     reservations.leader_leases,
+    scheduling.lost_wakeups,
+    scheduling.queues,
 )
 
 

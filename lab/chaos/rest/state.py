@@ -66,8 +66,8 @@ class State:
     """The objects of a cluster and the state of its processes.
 
     `objects` by kind; a kind that the API server does not serve has none. `running` are the components that
-    have a ready process. `debug` are the documents that processes served, by process and path. `now` is in
-    seconds since the epoch.
+    have a ready process. `debug` are the documents of processes, by the name of a process, or of the
+    component that it leads, and the path. `now` is in seconds since the epoch.
     """
 
     objects: Mapping[AnyKind, Sequence[Message]]
