@@ -20,8 +20,9 @@ class Answer:
     body: bytes
 
 
-async def get(app: App, path: str) -> Answer:
-    """Return the answer of an application to a GET of a path, without a query."""
+async def get(app: App, target: str) -> Answer:
+    """Return the answer of an application to a GET of a path, which a query may follow."""
+    path, _, query = target.partition("?")
     status = 500
     body = bytearray()
 
@@ -44,7 +45,7 @@ async def get(app: App, path: str) -> Answer:
         "path": path,
         "raw_path": path.encode(),
         "root_path": "",
-        "query_string": b"",
+        "query_string": query.encode(),
         "headers": [],
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 1),

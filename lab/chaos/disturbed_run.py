@@ -24,6 +24,9 @@ from nominee.lab.chaos.cases.observations import Ran, Undisturbed
 from nominee.lab.chaos.cases.rest import unrest
 from nominee.lab.chaos.cases.tolerance import Relaxed, only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
+from nominee.lab.chaos.rest.expectations import expectations_of
+from nominee.lab.chaos.rest.observation import outstanding
+from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.observing.leader import leading
@@ -43,6 +46,8 @@ REST_SECONDS_MAX = 20.0
 LASTING_SECONDS = 5.0
 QUIET_SECONDS = 0.5
 """For so long a cluster must be at rest: a process that has just started acts in this time."""
+_ROUNDS_MAX = 4
+"""What ends a finding may be new work, after which the cluster must come to rest again."""
 _POLL_SECONDS = 0.05
 _FAULTS: Mapping[View, str] = {View.STALE: "hold", View.MERGE: "merge", View.RELIST: "1*relist"}
 Points = Mapping[str, Mapping[str, FailpointState]]
@@ -110,7 +115,7 @@ async def run_case(
         if result.outcome is Outcome.PASSED:
             await move(cluster, case)
         await calm(cluster, case, after)
-        unsettled = await rest(cluster)
+        unsettled = await rest(cluster, expectations_of(scenario))
         if result.outcome is Outcome.PASSED and not unsettled:
             if case.perturbations:
                 again = Run(only(scenario, undisturbed.lasting, LASTING_SECONDS), cluster, world, narrate)
@@ -282,8 +287,23 @@ async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
             await cluster.inject_fault(component, "off")
 
 
-async def rest(cluster: ScenarioCluster, seconds_max: float = REST_SECONDS_MAX) -> str:
-    """Wait until the cluster is at rest for QUIET_SECONDS; return the reasons if it is not in time."""
+async def rest(
+    cluster: ScenarioCluster, expectations: Expectations, seconds_max: float = REST_SECONDS_MAX
+) -> str:
+    """Wait until the cluster is at rest, as a correct one is (lab/chaos/rest); return why it is not."""
+    findings = ""
+    for _ in range(_ROUNDS_MAX):
+        unsettled = await _quiet(cluster, seconds_max)
+        if unsettled:
+            return unsettled
+        findings, waited = await outstanding(cluster, expectations)
+        if findings or not waited:
+            break
+    return findings
+
+
+async def _quiet(cluster: ScenarioCluster, seconds_max: float) -> str:
+    """Wait until no pod must change for QUIET_SECONDS; return the reasons if that is not in time."""
     deadline = cluster.clock.monotonic() + seconds_max
     since: float | None = None
     while True:

@@ -29,6 +29,7 @@ from nominee.lab.chaos.random.load import (
     Timed,
     plan,
 )
+from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import ComponentOptions
 from nominee.lab.scenario.result import Violation
@@ -213,7 +214,7 @@ class RandomRun:
         for node in await self._cordoned():
             with suppress(StatusError):
                 await self._uncordon(node)
-        return await rest(cluster, QUIET_SECONDS_MAX)
+        return await rest(cluster, Expectations(resizes=True), QUIET_SECONDS_MAX)
 
     async def _cordoned(self) -> Sequence[str]:
         listed = await retry_unavailable(

@@ -1,0 +1,50 @@
+"""Taints of nodes and the conditions that they stand for. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from nominee.lab.chaos.rest.owners import CONTROLLERS
+from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import get_condition
+from nominee.machinery.api.pb import core
+
+_PREFIX: Final = "node.kubernetes.io/"
+_OF_READY: Final = {"False": "not-ready", "Unknown": "unreachable"}
+_PRESSURES: Final = {
+    "MemoryPressure": "memory-pressure",
+    "DiskPressure": "disk-pressure",
+    "PIDPressure": "pid-pressure",
+    "NetworkUnavailable": "network-unavailable",
+}
+_OURS: Final = frozenset({*_OF_READY.values(), *_PRESSURES.values(), "unschedulable"})
+
+
+def condition_taints(state: State) -> Iterator[Finding]:
+    """Find nodes whose taints do not stand for their conditions and for `spec.unschedulable`."""
+    if CONTROLLERS not in state.running:
+        return
+    for node in state.of(kinds.NODE):
+        desired = _desired(node)
+        present = {
+            taint.key.removeprefix(_PREFIX)
+            for taint in node.spec.taints
+            if taint.effect == "NoSchedule" and taint.key.removeprefix(_PREFIX) in _OURS
+        }
+        if present - desired:
+            yield Finding(name_of(node), f"has taints without a reason: {in_order(present - desired)}")
+        if desired - present:
+            yield Finding(name_of(node), f"lacks the taints {in_order(desired - present)}")
+
+
+def _desired(node: core.Node) -> set[str]:
+    found = {"unschedulable"} if node.spec.unschedulable else set()
+    ready = get_condition(node.status.conditions, "Ready")
+    if ready is not None and ready.status in _OF_READY:
+        found.add(_OF_READY[ready.status])
+    for condition in node.status.conditions:
+        if condition.status == "True" and condition.type in _PRESSURES:
+            found.add(_PRESSURES[condition.type])
+    return found

@@ -1,0 +1,99 @@
+"""Owners and their dependents: replica sets, deployments, garbage. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from google.protobuf.message import Message
+
+from nominee.lab.chaos.rest.state import LISTED, Finding, State, name_of
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import (
+    condition_is,
+    has_ended,
+    is_controlled_by,
+    is_terminating,
+    metadata_of,
+)
+from nominee.machinery.api.pb import apps, core
+
+CONTROLLERS: Final = "controllers"
+
+
+def replica_sets(state: State) -> Iterator[Finding]:
+    """Find replica sets without their replicas, or with a status that does not count them."""
+    if CONTROLLERS not in state.running:
+        return
+    for each in state.of(kinds.REPLICA_SET):
+        if is_terminating(each):
+            continue
+        pods = live_pods(state, each)
+        is_failing = condition_is(each.status.conditions, "ReplicaFailure")
+        if len(pods) != each.spec.replicas and not is_failing:
+            yield Finding(name_of(each), f"has {len(pods)} live pods and {each.spec.replicas} replicas")
+        expected = {"replicas": len(pods), "readyReplicas": _ready(pods)}
+        if not each.spec.minReadySeconds:
+            expected["availableReplicas"] = _ready(pods)
+        yield from _status(each, expected)
+
+
+def deployments(state: State) -> Iterator[Finding]:
+    """Find deployments whose replica sets do not have their replicas, or are not counted in the status.
+
+    A rollout that waits for a pod to become ready is left out: it may wait forever.
+    """
+    if CONTROLLERS not in state.running:
+        return
+    for each in state.of(kinds.DEPLOYMENT):
+        if is_terminating(each):
+            continue
+        sets = [one for one in state.of(kinds.REPLICA_SET) if is_controlled_by(one, each)]
+        pods = [pod for one in sets for pod in live_pods(state, one)]
+        desired = sum(one.spec.replicas for one in sets)
+        if desired != each.spec.replicas and not each.spec.paused and _ready(pods) == len(pods):
+            yield Finding(
+                name_of(each), f"has {each.spec.replicas} replicas, and its replica sets have {desired}"
+            )
+        yield from _status(each, {"replicas": len(pods), "readyReplicas": _ready(pods)})
+
+
+def garbage(state: State) -> Iterator[Finding]:
+    """Find objects that should have been collected: none of their owners exists."""
+    if CONTROLLERS not in state.running:
+        return
+    known = {(kind.api_version, kind.kind) for kind in LISTED}
+    for row in state.objects.values():
+        for each in row:
+            metadata = metadata_of(each)
+            owners = metadata.ownerReferences
+            if not owners or metadata.HasField("deletionTimestamp"):
+                continue
+            if all((one.apiVersion, one.kind) in known and one.uid not in state.by_uid for one in owners):
+                gone = f"{owners[0].kind.lower()} {owners[0].name}"
+                yield Finding(name_of(each), f"exists, and its owner, the {gone}, does not")
+
+
+def live_pods(state: State, owner: apps.ReplicaSet) -> list[core.Pod]:
+    """Return the pods of a replica set that have not ended and do not terminate."""
+    return [
+        pod
+        for pod in state.pods_by_namespace.get(owner.metadata.namespace, ())
+        if is_controlled_by(pod, owner) and not has_ended(pod) and not is_terminating(pod)
+    ]
+
+
+def _ready(pods: Sequence[core.Pod]) -> int:
+    return sum(condition_is(pod.status.conditions, "Ready") for pod in pods)
+
+
+def _status(owner: Message, expected: dict[str, int]) -> Iterator[Finding]:
+    """Find numbers in an owner's status that differ from those of its pods."""
+    status = owner.status  # type: ignore[attr-defined]  # both kinds have one
+    if status.observedGeneration < metadata_of(owner).generation:
+        yield Finding(name_of(owner), f"has a status of generation {status.observedGeneration} only")
+        return
+    for name, number in expected.items():
+        shown = getattr(status, name)
+        if shown != number:
+            yield Finding(name_of(owner), f"shows {shown} {name} in its status, and its pods are {number}")

@@ -1,0 +1,106 @@
+"""Reservations and finalizers that outlive their reason: claims, volumes, leases. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from nominee.lab.chaos.rest.owners import CONTROLLERS
+from nominee.lab.chaos.rest.state import Finding, State, name_of
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import has_ended, is_terminating, metadata_of
+from nominee.machinery.api.pb import core, devices
+from nominee.machinery.runtime.clock import from_time
+
+_PROTECTION: Final = "kubernetes.io/pvc-protection"
+_FOREGROUND: Final = "foregroundDeletion"
+_LEADERS: Final = {"kube-scheduler": "scheduler", "cluster-autoscaler": "autoscaler"}
+"""The component that holds a lease of kube-system."""
+
+
+def resource_claims(state: State) -> Iterator[Finding]:
+    """Find claims that are reserved for pods which do not exist or have ended."""
+    if CONTROLLERS not in state.running:
+        return
+    pods = {pod.metadata.uid: pod for pod in state.of(kinds.POD)}
+    for claim in state.of(kinds.RESOURCE_CLAIM):
+        for consumer in claim.status.reservedFor:
+            pod = pods.get(consumer.uid)
+            if consumer.resource == "pods" and (pod is None or has_ended(pod)):
+                why = "does not exist" if pod is None else "has ended"
+                yield Finding(name_of(claim), f"is reserved for pod {consumer.name}, which {why}")
+
+
+def devices_of_claims(state: State) -> Iterator[Finding]:
+    """Find devices that are allocated to two claims."""
+    holders: dict[str, str] = {}
+    for claim in state.of(kinds.RESOURCE_CLAIM):
+        for result in claim.status.allocation.devices.results:
+            if result.adminAccess or result.HasField("shareID"):
+                continue
+            device = f"device {_device(result)}"
+            holder = holders.setdefault(device, name_of(claim))
+            if holder != name_of(claim):
+                yield Finding(device, f"is allocated to {holder} and to {name_of(claim)}")
+
+
+def _device(result: devices.DeviceRequestAllocationResult) -> str:
+    return f"{result.driver}/{result.pool}/{result.device}"
+
+
+def volume_claims(state: State) -> Iterator[Finding]:
+    """Find volume claims that are bound on one side only, or that are kept for a pod which is gone."""
+    if CONTROLLERS not in state.running:
+        return
+    volumes = {volume.metadata.name: volume for volume in state.of(kinds.PERSISTENT_VOLUME)}
+    for claim in state.of(kinds.PERSISTENT_VOLUME_CLAIM):
+        if is_terminating(claim):
+            is_kept = _PROTECTION in claim.metadata.finalizers
+            if is_kept and not any(_uses(pod, claim) for pod in state.of(kinds.POD)):
+                yield Finding(name_of(claim), "terminates with its protection, and no pod uses it")
+        elif claim.status.phase == "Bound":
+            volume = volumes.get(claim.spec.volumeName)
+            if volume is None or volume.spec.claimRef.uid != claim.metadata.uid:
+                text = f"is bound to the volume {claim.spec.volumeName}, which is not bound to it"
+                yield Finding(name_of(claim), text)
+
+
+def _uses(pod: core.Pod, claim: core.PersistentVolumeClaim) -> bool:
+    """Return whether a pod may mount a claim: by its name, or by the volume's for an ephemeral volume."""
+    if pod.metadata.namespace != claim.metadata.namespace or has_ended(pod):
+        return False
+    name = claim.metadata.name
+    return any(
+        volume.volumeSource.persistentVolumeClaim.claimName == name
+        or (volume.volumeSource.HasField("ephemeral") and f"{pod.metadata.name}-{volume.name}" == name)
+        for volume in pod.spec.volumes
+    )
+
+
+def foreground_deletions(state: State) -> Iterator[Finding]:
+    """Find owners that wait for dependents to be deleted, and have none."""
+    if CONTROLLERS not in state.running:
+        return
+    owners = {
+        reference.uid
+        for row in state.objects.values()
+        for each in row
+        for reference in metadata_of(each).ownerReferences
+    }
+    for row in state.objects.values():
+        for each in row:
+            metadata = metadata_of(each)
+            waits = metadata.HasField("deletionTimestamp") and _FOREGROUND in metadata.finalizers
+            if waits and metadata.uid not in owners:
+                yield Finding(name_of(each), "waits for the deletion of dependents, and has none")
+
+
+def leader_leases(state: State) -> Iterator[Finding]:
+    """Find leases of leaders that ended, while a process of the component runs that could take them."""
+    for lease in state.of(kinds.LEASE):
+        component = _LEADERS.get(lease.metadata.name, "")
+        spec = lease.spec
+        if lease.metadata.namespace != "kube-system" or component not in state.running:
+            continue
+        if spec.holderIdentity and from_time(spec.renewTime) + spec.leaseDurationSeconds < state.now:
+            yield Finding(name_of(lease), f"has ended, and {spec.holderIdentity} is still its holder")

@@ -1,0 +1,31 @@
+"""The table of rules, and their findings on one state. No I/O."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nominee.lab.chaos.rest import nodes, owners, pods, reservations, scheduling, statuses
+from nominee.lab.chaos.rest.state import Finding, Rule, State
+
+RULES: Final[tuple[Rule, ...]] = (
+    pods.failures,
+    owners.replica_sets,
+    owners.deployments,
+    owners.garbage,
+    statuses.budgets,
+    statuses.quotas,
+    statuses.endpoints,
+    nodes.condition_taints,
+    reservations.resource_claims,
+    reservations.devices_of_claims,
+    reservations.volume_claims,
+    reservations.foreground_deletions,
+    reservations.leader_leases,
+    scheduling.lost_wakeups,
+    scheduling.queues,
+)
+
+
+def findings(state: State) -> list[Finding]:
+    """Return the findings of all rules on a state, each once."""
+    return list(dict.fromkeys(finding for rule in RULES for finding in rule(state)))

@@ -1,0 +1,91 @@
+"""Pods that wait although they fit, and queues that do not agree with the pods. No I/O.
+
+The scheduler explains its pods itself, by the core of `nominee explain`, its plugins and its own copy of the
+cluster; whether the copy is right is the subject of `copies`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import has_ended, is_terminating, key_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire.values.scalars import Json
+
+SCHEDULER: Final = "scheduler"
+QUEUE: Final = "/debug/queue"
+_RETRIES: Final = frozenset({"Backoff", "WaitingOnPermit", "Binding", "OtherScheduler", "Bound"})
+"""States of a pod that is scheduled, is retried by itself, or is another scheduler's."""
+_QUEUES: Final = ("active", "backoff", "unschedulable", "gated")
+
+
+def explanation_path(pod: core.Pod) -> str:
+    """Return the path under which the scheduler explains a pod."""
+    return f"/debug/explain?pod={key_of(pod)}"
+
+
+def is_pending(pod: core.Pod) -> bool:
+    """Return whether a pod waits for a node on its own, not together with its group."""
+    spec = pod.spec
+    return not (
+        spec.nodeName
+        or spec.schedulingGates
+        or spec.HasField("schedulingGroup")
+        or is_terminating(pod)
+        or has_ended(pod)
+    )
+
+
+def lost_wakeups(state: State) -> Iterator[Finding]:
+    """Find pods that fit on a node and wait for an event: the one that should have woken them was lost.
+
+    The periodic flush of unschedulable pods, after 5 minutes, is no excuse.
+    """
+    for pod in state.of(kinds.POD):
+        document = state.debug.get((SCHEDULER, explanation_path(pod)))
+        if document is None or document["state"] in _RETRIES:
+            continue
+        if document["state"] == "Unknown":
+            yield Finding(name_of(pod), "is not known to the scheduler")
+        explanation = document["explanation"]
+        if explanation is not None and explanation["selectedNodes"]:
+            nodes = in_order(explanation["selectedNodes"])
+            yield Finding(name_of(pod), f"waits in the state {document['state']}, and fits on {nodes}")
+
+
+def queues(state: State) -> Iterator[Finding]:
+    """Find entries of the scheduler's queues, and nominations, that do not agree with the pods."""
+    document = state.debug.get((SCHEDULER, QUEUE))
+    if document is None:
+        return
+    pods = {str(key_of(pod)): pod for pod in state.of(kinds.POD)}
+    for queue in _QUEUES:
+        for entry in document[queue]:
+            pod = pods.get(entry["pod"])
+            if pod is None or has_ended(pod):
+                yield Finding(f"pod {entry['pod']}", f"is in the scheduler's {queue} queue, and is gone")
+    for entry in document["binding"]:
+        pod = pods.get(entry["pod"])
+        if pod is None or pod.spec.nodeName:
+            yield Finding(f"pod {entry['pod']}", "is still being bound for the scheduler")
+    yield from _nominations(document, pods)
+
+
+def _nominations(document: Json, pods: dict[str, core.Pod]) -> Iterator[Finding]:
+    """Compare the nominations that the scheduler respects with the pods' status."""
+    held = {pod: node for node, names in document["nominated"].items() for pod in names}
+    for name, node in held.items():
+        pod = pods.get(name)
+        if pod is None or pod.spec.nodeName or pod.status.nominatedNodeName != node:
+            yield Finding(f"pod {name}", f"is nominated to {node} for the scheduler alone")
+    for queue in ("active", "backoff", "unschedulable"):
+        for entry in document[queue]:
+            pod = pods.get(entry["pod"])
+            if pod is None or pod.spec.nodeName or not pod.status.nominatedNodeName:
+                continue
+            if entry["pod"] not in held:
+                node = pod.status.nominatedNodeName
+                yield Finding(name_of(pod), f"is nominated to {node}, and not for the scheduler")

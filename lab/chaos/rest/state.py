@@ -1,0 +1,114 @@
+"""A cluster at rest, as data, and the findings of rules about it. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from google.protobuf.message import Message
+
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind, Kind
+from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.wire.values.scalars import Json
+
+M = TypeVar("M", bound=Message)
+LISTED: tuple[AnyKind, ...] = (
+    kinds.NAMESPACE,
+    kinds.NODE,
+    kinds.POD,
+    kinds.REPLICA_SET,
+    kinds.DEPLOYMENT,
+    kinds.POD_DISRUPTION_BUDGET,
+    kinds.RESOURCE_QUOTA,
+    kinds.SERVICE,
+    kinds.ENDPOINT_SLICE,
+    kinds.PERSISTENT_VOLUME_CLAIM,
+    kinds.PERSISTENT_VOLUME,
+    kinds.RESOURCE_CLAIM,
+    kinds.LEASE,
+)
+"""The kinds of which the rules read objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An object, and a sentence about it that is not true of a correct cluster at rest.
+
+    The sentence must not change while the finding lasts: what is seen twice in a row counts.
+    """
+
+    object: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.object} {self.sentence}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectations:
+    """States that a correct cluster may have for a reason outside of it: the load.
+
+    `rejects`: whether a pod may be Failed by its kubelet. `resizes`: whether resources of bound pods were
+    changed; such a change and a binding at the same time may together exceed a node (KEP-1287, "Scheduler and
+    API Server Interaction").
+    """
+
+    rejects: Callable[[core.Pod], bool] = lambda pod: False
+    resizes: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """The objects of a cluster and the state of its processes.
+
+    `objects` by kind; a kind that the API server does not serve has none. `running` are the components that
+    have a ready process. `debug` are the documents of processes, by the name of a process, or of the
+    component that it leads, and the path. `now` is in seconds since the epoch.
+    """
+
+    objects: Mapping[AnyKind, Sequence[Message]]
+    now: float
+    running: frozenset[str] = frozenset()
+    debug: Mapping[tuple[str, str], Json] = field(default_factory=dict)
+    expectations: Expectations = field(default_factory=Expectations)
+
+    def of(self, kind: Kind[M]) -> Sequence[M]:
+        """Return the objects of a kind."""
+        return self.objects.get(kind, ())  # type: ignore[return-value]  # the mapping is by kind
+
+    @cached_property
+    def by_uid(self) -> Mapping[str, Message]:
+        """Return all objects by uid."""
+        return {metadata_of(each).uid: each for row in self.objects.values() for each in row}
+
+    @cached_property
+    def pods_by_namespace(self) -> Mapping[str, Sequence[core.Pod]]:
+        """Return the pods of each namespace that has some."""
+        grouped: dict[str, list[core.Pod]] = {}
+        for pod in self.of(kinds.POD):
+            grouped.setdefault(pod.metadata.namespace, []).append(pod)
+        return grouped
+
+    @cached_property
+    def node_names(self) -> frozenset[str]:
+        """Return the names of all nodes."""
+        return frozenset(node.metadata.name for node in self.of(kinds.NODE))
+
+
+Rule = Callable[[State], Iterator[Finding]]
+
+
+def name_of(obj: Message) -> str:
+    """Return `pod default/web`, `node n1`: how findings name an object."""
+    metadata = metadata_of(obj)
+    kind = kinds.of(obj).kind.lower()
+    return f"{kind} {metadata.namespace}/{metadata.name}" if metadata.namespace else f"{kind} {metadata.name}"
+
+
+def in_order(names: Iterable[str]) -> str:
+    """Return sorted names in one text, or `none`."""
+    return ", ".join(sorted(names)) or "none"

@@ -1,0 +1,213 @@
+"""The rules about objects: each finds a planted violation, and none finds anything in a correct cluster."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from nominee.lab.chaos.rest.rules import findings
+from nominee.lab.chaos.rest.state import Expectations
+from tests.lab.chaos.rest.clusters import (
+    Change,
+    Manifests,
+    changed,
+    correct,
+    manifest,
+    owner,
+    pod,
+    put,
+    state,
+)
+
+DELETED = "1970-01-12T13:46:30Z"
+
+
+def test_a_correct_cluster_has_no_finding() -> None:
+    assert findings(state(correct())) == []
+
+
+def has_failed(**status: object) -> Change:
+    """Return a change: there is a pod of no owner, Failed with this status."""
+
+    def change(manifests: Manifests) -> None:
+        manifests["failed"] = pod("failed", namespace="other", labels={})
+        manifests["failed"]["status"] = {"phase": "Failed", **status}
+
+    return change
+
+
+def adds(name: str, **metadata: Any) -> Change:
+    """Return a change: there is one more pod, which no selector has."""
+
+    def change(manifests: Manifests) -> None:
+        manifests["quota"]["status"]["used"] = {"pods": "3", "requests.cpu": "3"}
+        manifests[name] = pod(name, labels={}, **metadata)
+
+    return change
+
+
+def serves(name: str) -> Change:
+    """Return a change: the service has one more endpoint."""
+
+    def change(manifests: Manifests) -> None:
+        endpoints = manifests["slice"]["endpoints"]
+        endpoints.append(copy.deepcopy(endpoints[0]))
+        endpoints[-1]["targetRef"]["name"] = name
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (has_failed(reason="OutOfcpu"), "pod other/failed was failed on n1 with the reason OutOfcpu"),
+        (has_failed(reason="NodeAffinity"), "pod other/failed was failed on n1 with the reason NodeAffinity"),
+        (has_failed(), "pod other/failed was failed on n1 without a reason"),
+        (
+            put("replicas/status/readyReplicas", 1),
+            "replicaset default/web-1 shows 1 readyReplicas in its status, and its pods are 2",
+        ),
+        (
+            put("replicas/metadata/generation", 2),
+            "replicaset default/web-1 has a status of generation 1 only",
+        ),
+        (
+            put("deployment/status/replicas", 3),
+            "deployment default/web shows 3 replicas in its status, and its pods are 2",
+        ),
+        (
+            put("deployment/spec/replicas", 3),
+            "deployment default/web has 3 replicas, and its replica sets have 2",
+        ),
+        (
+            adds("orphan", **owner(manifest("ReplicaSet", "gone", api="apps/v1"))),
+            "pod default/orphan exists, and its owner, the replicaset gone, does not",
+        ),
+        (
+            put("budget/status/currentHealthy", 1),
+            "poddisruptionbudget default/web shows 1 currentHealthy, and its pods are 2",
+        ),
+        (
+            put("budget/status/disruptionsAllowed", 2),
+            "poddisruptionbudget default/web allows 2 disruptions, and its pods allow 1",
+        ),
+        (
+            put("budget/status/expectedPods", 3),
+            "poddisruptionbudget default/web shows 3 expectedPods, and its pods are 2",
+        ),
+        (
+            put("budget/status/desiredHealthy", 0),
+            "poddisruptionbudget default/web shows 0 desiredHealthy, and it demands 1",
+        ),
+        (
+            put("budget/status/disruptedPods", {"gone": DELETED}),
+            "poddisruptionbudget default/web still counts as disrupted: gone",
+        ),
+        (
+            put("quota/status/used/requests.cpu", "3"),
+            "resourcequota default/q shows 3 requests.cpu as used, and its objects use 2",
+        ),
+        (
+            put("quota/spec/hard/pods", "6"),
+            "resourcequota default/q has other limits in its status than in its spec",
+        ),
+        (
+            put("slice/endpoints", []),
+            "service default/web has no ready endpoint for pod default/a, pod default/b",
+        ),
+        (
+            serves("gone"),
+            "service default/web has as a ready endpoint, and not as a ready pod: pod default/gone",
+        ),
+        (
+            put("node/spec/taints", [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]),
+            "node n1 has taints without a reason: not-ready",
+        ),
+        (put("node/spec/unschedulable", value=True), "node n1 lacks the taints unschedulable"),
+        (
+            put("device/status/reservedFor/0/uid", "before"),
+            "resourceclaim default/gpu is reserved for pod a, which does not exist",
+        ),
+        (
+            put("volume/spec/claimRef/uid", "before"),
+            "persistentvolumeclaim default/data is bound to the volume pv, which is not bound to it",
+        ),
+        (
+            put("claim/metadata/deletionTimestamp", DELETED),
+            "persistentvolumeclaim default/data terminates with its protection, and no pod uses it",
+        ),
+        (
+            put("lease/spec/renewTime", "1970-01-12T13:46:20.000000Z"),
+            "lease kube-system/kube-scheduler has ended, and h_scheduler-0_1 is still its holder",
+        ),
+    ],
+)
+def test_a_planted_violation_is_found(change: Change, expected: str) -> None:
+    assert [str(each) for each in findings(state(changed(change)))] == [expected]
+
+
+def test_a_replica_that_is_missing_is_found_by_all_who_count_it() -> None:
+    found = [str(each) for each in findings(state(changed(lambda manifests: manifests.pop("b"))))]
+    assert "replicaset default/web-1 has 1 live pods and 2 replicas" in found
+    assert "poddisruptionbudget default/web shows 2 currentHealthy, and its pods are 1" in found
+    assert "resourcequota default/q shows 2 pods as used, and its objects use 1" in found
+
+
+def test_a_device_of_two_claims_is_found() -> None:
+    def change(manifests: Manifests) -> None:
+        other = manifests["other"] = copy.deepcopy(manifests["device"])
+        other["metadata"] |= {"name": "other", "uid": "other"}
+
+    expected = "device d/p/gpu-0 is allocated to resourceclaim default/gpu and to resourceclaim default/other"
+    assert [str(each) for each in findings(state(changed(change)))] == [expected]
+
+
+def test_an_owner_that_waits_for_no_dependent_is_found() -> None:
+    def change(manifests: Manifests) -> None:
+        metadata = {"deletionTimestamp": DELETED, "finalizers": ["foregroundDeletion"]}
+        manifests["old"] = manifest("Deployment", "old", api="apps/v1", metadata=metadata)
+
+    expected = "deployment default/old waits for the deletion of dependents, and has none"
+    assert [str(each) for each in findings(state(changed(change)))] == [expected]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        has_failed(containerStatuses=[{"name": "c", "state": {"terminated": {"exitCode": 1}}}]),
+        has_failed(reason="Evicted"),
+        has_failed(conditions=[{"type": "DisruptionTarget", "status": "True"}]),
+        put("replicas/status/conditions", [{"type": "ReplicaFailure", "status": "True"}]),
+        put("budget/spec", {"maxUnavailable": "50%", "selector": {"matchLabels": {"app": "web"}}}),
+        put("budget/spec", {"minAvailable": "50%", "selector": {"matchLabels": {"app": "web"}}}),
+        put("service/spec/publishNotReadyAddresses", value=True),
+        put("lease/spec/holderIdentity", ""),
+    ],
+)
+def test_no_rule_has_a_finding_in_other_correct_clusters(change: Change) -> None:
+    assert findings(state(changed(change))) == []
+
+
+def test_what_controllers_do_is_not_asked_of_a_cluster_without_them() -> None:
+    without = frozenset({"apiserver", "scheduler", "kubelet"})
+    changes = (put("budget/status/currentHealthy", 1), put("slice/endpoints", []), put("quota/status", {}))
+    for change in changes:
+        assert findings(state(changed(change)))
+        assert findings(state(changed(change), running=without)) == []
+
+
+def test_a_rejection_that_the_caller_expects_is_no_finding() -> None:
+    manifests = changed(has_failed(reason="OutOfcpu"))
+    assert findings(state(manifests))
+    assert findings(state(manifests, expectations=Expectations(resizes=True))) == []
+    assert (
+        findings(
+            state(manifests, expectations=Expectations(rejects=lambda pod: pod.metadata.name == "failed"))
+        )
+        == []
+    )
+    assert findings(
+        state(changed(has_failed(reason="NodeAffinity")), expectations=Expectations(resizes=True))
+    )

@@ -1,0 +1,128 @@
+"""The wait for rest: findings count when they stay, and the scenario may expect some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from nominee.lab.chaos.rest.expectations import expectations_of
+from nominee.lab.chaos.rest.observation import FINDING_SECONDS_MAX, outstanding
+from nominee.lab.chaos.rest.state import LISTED, Expectations
+from nominee.lab.scenario.cluster import ScenarioCluster
+from nominee.lab.scenario.format.reading import read_file, read_text
+from nominee.localcluster.cluster import ProcessState
+from nominee.localcluster.supervisor.model.states import ChildState
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, not_found
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.wire.files.manifests import parse_object
+from tests.lab.chaos.rest.clusters import NOW, Manifests, changed, correct, put, state
+
+ROOT = Path(__file__).parents[4]
+MISSING = put("budget/status/currentHealthy", 1)
+
+
+class Time:
+    """A clock on which a sleep takes no time."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> float:
+        return NOW
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+class Cluster:
+    """A cluster that has these objects, each state at one observation, the last one from then on."""
+
+    def __init__(self, states: Iterable[Manifests]) -> None:
+        self.clock, self.client = Time(), self
+        states = list(states)
+        objects = {id(each): state(each).objects for each in {id(each): each for each in states}.values()}
+        self._states = [objects[id(each)] for each in states]
+
+    async def processes(self) -> Sequence[ProcessState]:
+        return [ProcessState(name="controllers", component="controllers", state=ChildState.READY)]
+
+    async def list(self, kind: AnyKind) -> Any:
+        if kind is kinds.RESOURCE_CLAIM:
+            raise not_found(kind, "")
+        items = self._states[0].get(kind, ())
+        if kind is LISTED[-1] and len(self._states) > 1:
+            del self._states[0]
+        return SimpleNamespace(items=items)
+
+
+async def observed(*states: Manifests) -> tuple[str, bool, float]:
+    """Return the result of a wait, and the seconds that it took."""
+    cluster = Cluster(states)
+    text, waited = await outstanding(cast("ScenarioCluster", cluster), Expectations())
+    return text, waited, cluster.clock.seconds
+
+
+async def test_a_correct_cluster_is_not_waited_for() -> None:
+    assert await observed(correct()) == ("", False, 0.0)
+
+
+async def test_a_finding_that_ends_does_not_count() -> None:
+    assert await observed(changed(MISSING), changed(MISSING), correct()) == ("", True, 1.0)
+
+
+async def test_a_finding_that_stays_is_reported_when_the_time_is_over() -> None:
+    text, waited, seconds = await observed(changed(MISSING))
+    assert text == "poddisruptionbudget default/web shows 1 currentHealthy, and its pods are 2"
+    assert (waited, seconds) == (True, FINDING_SECONDS_MAX)
+
+
+async def test_findings_that_come_and_go_do_not_count() -> None:
+    other = put("node/spec/unschedulable", value=True)
+    states = [changed(MISSING), changed(other)] * 61
+    assert (await observed(*states))[0] == ""
+
+
+async def test_an_api_server_that_does_not_answer_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(self: Cluster, kind: AnyKind) -> Any:
+        raise StatusError(503, "ServiceUnavailable", "the server is shutting down")
+
+    monkeypatch.setattr(Cluster, "list", refuse)
+    assert (await observed(correct()))[0] == "the API server answers: the server is shutting down"
+
+
+def test_a_scenario_may_wait_for_a_failed_pod() -> None:
+    (scenario,) = read_file(ROOT / "scenarios" / "kep-5836-kubelet-preemption.yaml")
+    expectations = expectations_of(scenario)
+    assert expectations.resizes
+    assert [name for name in ("low", "other") if expectations.rejects(_pod(name))] == ["low"]
+
+
+def test_a_scenario_that_says_that_no_pod_fails_expects_none() -> None:
+    text = """
+apiVersion: scenario.nominee.dev/v1alpha1
+kind: Scenario
+metadata: {name: s}
+spec:
+  cluster: {nodes: 1}
+  steps:
+    - expect: {never: {object: {kind: Pod, jsonPath: {.status.phase: Failed}}}, seconds: 1}
+    - expect: {now: {object: {kind: Pod, jsonPath: {.status.phase: Failed}, exists: false}}}
+    - expect: {now: {object: {kind: Pod, jsonPath: {.status.phase: Running}, exists: false}}}
+"""
+    (scenario,) = read_text(text, "s.yaml")
+    assert not expectations_of(scenario).rejects(_pod("p"))
+    assert not expectations_of(scenario).resizes
+
+
+def _pod(name: str) -> Any:
+    return parse_object(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}}
+    )

@@ -1,0 +1,114 @@
+"""The rules about the scheduler's queues, nominations and explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from nominee.lab.chaos.rest.rules import findings
+from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, is_pending
+from nominee.machinery.api.pb import core
+from tests.lab.chaos.rest.clusters import Manifests, correct, pod, put, state
+
+EXPLAIN = "/debug/explain?pod=other/p"
+
+
+def queue(**entries: Any) -> dict[str, Any]:
+    """Return a scheduler's queues: `unschedulable=["p"]`; `nominated` by node."""
+    names = ("active", "backoff", "unschedulable", "gated", "waiting_on_permit", "binding")
+    document: dict[str, Any] = {
+        name: [{"pod": f"other/{each}"} for each in entries.get(name, ())] for name in names
+    }
+    nominated: Mapping[str, str] = entries.get("nominated", {})
+    return {**document, "nominated": {node: [f"other/{each}"] for node, each in nominated.items()}}
+
+
+def pending(**status: Any) -> Manifests:
+    """Return the correct cluster with the pod other/p, which waits."""
+    manifests = correct()
+    manifests["p"] = pod("p", node="", namespace="other", labels={})
+    manifests["p"]["status"].update(status)
+    return manifests
+
+
+def found(manifests: Manifests, queues: dict[str, Any], place: str = "", selected: Any = None) -> list[str]:
+    """Return the findings; the scheduler explains the pod in the state `place` with the nodes `selected`."""
+    debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues}
+    if place:
+        explanation = None if selected is None else {"selectedNodes": selected}
+        debug[SCHEDULER, EXPLAIN] = {"state": place, "explanation": explanation}
+    return [str(each) for each in findings(state(manifests, debug=debug))]
+
+
+@pytest.mark.parametrize("place", ["Unschedulable", "Gated", "Active", "Scheduling"])
+def test_a_pod_that_fits_and_waits_for_an_event_is_found(place: str) -> None:
+    expected = f"pod other/p waits in the state {place}, and fits on n1, n2"
+    assert found(pending(), queue(), place, ["n2", "n1"]) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("place", "selected"),
+    [
+        ("Unschedulable", []),
+        ("Unschedulable", None),
+        ("Backoff", ["n1"]),
+        ("WaitingOnPermit", ["n1"]),
+        ("Binding", ["n1"]),
+        ("OtherScheduler", ["n1"]),
+    ],
+)
+def test_other_pods_may_wait(place: str, selected: list[str] | None) -> None:
+    assert found(pending(), queue(), place, selected) == []
+
+
+def test_a_pod_that_the_scheduler_does_not_know_is_found() -> None:
+    assert found(pending(), queue(), "Unknown") == ["pod other/p is not known to the scheduler"]
+
+
+@pytest.mark.parametrize(
+    ("queues", "expected"),
+    [
+        (queue(unschedulable=["p"]), []),
+        (queue(active=["gone"]), ["pod other/gone is in the scheduler's active queue, and is gone"]),
+        (queue(gated=["gone"]), ["pod other/gone is in the scheduler's gated queue, and is gone"]),
+        (queue(binding=["p"]), []),
+        (queue(binding=["gone"]), ["pod other/gone is still being bound for the scheduler"]),
+        (queue(nominated={"n1": "p"}), ["pod other/p is nominated to n1 for the scheduler alone"]),
+    ],
+)
+def test_entries_of_the_queues_are_pods_that_wait(queues: dict[str, Any], expected: list[str]) -> None:
+    assert found(pending(), queues) == expected
+
+
+def test_a_pod_that_is_bound_is_not_being_bound() -> None:
+    manifests = pending()
+    put("p/spec/nodeName", "n1")(manifests)
+    assert found(manifests, queue(binding=["p"])) == ["pod other/p is still being bound for the scheduler"]
+
+
+def test_the_scheduler_respects_the_nominations_that_the_pods_have() -> None:
+    manifests = pending(nominatedNodeName="n1")
+    assert found(manifests, queue(unschedulable=["p"], nominated={"n1": "p"})) == []
+    assert found(manifests, queue(unschedulable=["p"])) == [
+        "pod other/p is nominated to n1, and not for the scheduler"
+    ]
+    assert found(manifests, queue(unschedulable=["p"], nominated={"n2": "p"})) == [
+        "pod other/p is nominated to n2 for the scheduler alone"
+    ]
+    assert found(manifests, queue(gated=["p"])) == []
+
+
+def test_gated_bound_and_grouped_pods_are_not_asked_about() -> None:
+    asked = core.Pod()
+    assert is_pending(asked)
+    for change in ("nodeName", "schedulingGates", "schedulingGroup"):
+        other = core.Pod()
+        if change == "nodeName":
+            other.spec.nodeName = "n1"
+        elif change == "schedulingGates":
+            other.spec.schedulingGates.add(name="example.com/wait")
+        else:
+            other.spec.schedulingGroup.podGroupName = "group"
+        assert not is_pending(other)
