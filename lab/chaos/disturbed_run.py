@@ -83,7 +83,7 @@ async def run_case(
     disturbed = scenario
     events = {str(each): anyio.Event() for each in case.perturbations if isinstance(each, OfWatch | ToServer)}
     if case.perturbations:
-        disturbed = _with_faults(scenario, relaxed(scenario, case.killed, undisturbed.needed), case)
+        disturbed = _with_faults(scenario, relaxed(scenario, case, undisturbed.needed), case)
     first = [
         ArmFailpoint(component=each.component, name=each.failpoint, action=each.armed())
         for each in case.perturbations

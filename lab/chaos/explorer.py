@@ -67,6 +67,11 @@ class Report:
     seconds: float = 0.0
     error: str = ""
 
+    @property
+    def applied(self) -> int:
+        """Return the number of cases whose perturbations took place; also the undisturbed run if it broke."""
+        return sum(result.verdict.is_applied for result in self.results)
+
 
 Say = Callable[[str], None]
 
@@ -162,11 +167,11 @@ class Explorer:
                 exploration.record(result)
                 number = f"{len(exploration.results)}/{exploration.single_count}"
                 self._say(f"{number:>8} {result.verdict.value:12} {result.seconds:5.1f}s {result.case}")
-                if result.verdict is Verdict.BROKEN:
+                if result.verdict in (Verdict.BROKEN, Verdict.ACCEPTED):
                     self._say(f"{'':8} {result.observation}")
-                    if self._settings.stops:
-                        self._stopped = True
-                        break
+                if result.verdict is Verdict.BROKEN and self._settings.stops:
+                    self._stopped = True
+                    break
         return len(exploration.results) > before and not self._stopped
 
     def _scope(self, hits: Mapping[str, Mapping[str, int]]) -> Scope:
@@ -201,7 +206,13 @@ class Explorer:
         if answer.error:
             failed = CaseResult(case=case, verdict=Verdict.ERROR, observation=answer.error)
             return replace(failed, reproduce=self._reproduce(case))
-        found = judge(case, answer.scenario_result, reached=answer.reached, unsettled=answer.unsettled)
+        found = judge(
+            case,
+            answer.scenario_result,
+            self._scenario,
+            reached=answer.reached,
+            unsettled=answer.unsettled,
+        )
         directory = self._clusters.keep() if found.verdict is Verdict.BROKEN else ""
         return replace(found, seconds=answered.seconds, directory=directory, reproduce=self._reproduce(case))
 

@@ -49,13 +49,14 @@ def as_markdown(reports: Sequence[Report]) -> str:
             ]
             lines.append("")
         rest = [result for result in report.results if result.verdict in _NAMED]
-        lines += [
-            f"- {each.verdict.value}: `{each.case}` {one_cell(each.observation)}".rstrip() for each in rest
-        ]
+        for each in rest:
+            text = one_cell(" ".join([each.observation, *each.accepted]))
+            lines.append(f"- {each.verdict.value}: `{each.case}` {text}".rstrip())
     return "\n".join(lines)
 
 
-_NAMED = (Verdict.INCONCLUSIVE, Verdict.ERROR)
+_NAMED = (Verdict.ACCEPTED, Verdict.INCONCLUSIVE, Verdict.UNREACHED, Verdict.ERROR)
+"""The verdicts whose cases are listed after the broken ones."""
 
 
 def as_text(report: Report) -> list[str]:
@@ -65,7 +66,10 @@ def as_text(report: Report) -> list[str]:
         lines += _broken(result)
     for result in report.results:
         if result.verdict in _NAMED and result.case.perturbations:
-            lines.append(f"{result.verdict.value}: {result.case}: {result.observation}")
+            lines.append(f"{result.verdict.value}: {result.case}: {result.observation}".removesuffix(": "))
+            lines += [f"  {reason}" for reason in result.accepted]
+    if not report.error and not report.applied:
+        lines.append("no case took place")
     if report.error:
         lines.append(f"ended early: {report.error}")
     return [*lines, counts(report)]
@@ -75,6 +79,7 @@ def _broken(result: CaseResult) -> list[str]:
     lines = [f"broken: {result.case}" if result.case.perturbations else "broken without any perturbation"]
     lines.append(f"  observed: {result.observation}")
     lines += [f"  {each.invariant}: {each.message}" for each in result.violations[1:]]
+    lines += [f"  with an accepted finding: {reason}" for reason in result.accepted]
     if result.directory:
         lines.append(f"  logs and history: {result.directory}")
     return [*lines, f"  reproduce: {result.reproduce}"]

@@ -156,6 +156,11 @@ class Case:
             if isinstance(each, AtFailpoint) and each.action is Action.CRASH
         )
 
+    @property
+    def disturbed(self) -> frozenset[str]:
+        """Return the processes of the perturbations."""
+        return frozenset(each.component for each in self.perturbations)
+
     def __str__(self) -> str:
         return "+".join(str(each) for each in self.perturbations)
 

@@ -1,8 +1,8 @@
 """Which case is next: an exploration as data. No I/O, no clock, no randomness of its own.
 
 Single perturbations come first: each action at the first hit of each failpoint, then at a later one, then the
-changed watches, then moves to an API server that lags; then pairs of single perturbations that held. A pair
-with one that is known to break is left out: it would not be a smaller case.
+changed watches, then moves to an API server that lags; then pairs of single perturbations that held, or had
+accepted findings alone. A pair with one that is known to break is left out: it would not be a smaller case.
 """
 
 from __future__ import annotations
@@ -156,7 +156,8 @@ class Exploration:
         if not self._scope.pairs:
             return None
         if self._pairs is None:
-            held = [result.case for result in self.results if result.verdict is Verdict.HELD]
+            quiet = (Verdict.HELD, Verdict.ACCEPTED)
+            held = [result.case for result in self.results if result.verdict in quiet]
             self._pairs = pairs(held, self._scope)
         return next(self._pairs, None)
 

@@ -95,8 +95,8 @@ def explore(
     """Run a scenario once for each failpoint that it passes and each action.
 
     Then with changed watches, with moves to an API server that lags if there are several, and with pairs. The
-    exit status is 0 if everything held, 1 if something broke, 2 if the scenario could not be run, 130 after
-    Ctrl-C.
+    exit status is 0 if everything held, 1 if something broke, 2 if the scenario could not be run or no case
+    took place, 130 after Ctrl-C.
     """
     # 100 ms that --help and completion would pay.
     from nominee.lab.chaos import report as reports
@@ -150,7 +150,7 @@ def explore(
             click.echo(line)
     if report.broken:
         sys.exit(1)
-    sys.exit(2 if report.error else 0)
+    sys.exit(2 if report.error or not report.applied else 0)
 
 
 def _find(file: Path, name: str) -> Scenario:
