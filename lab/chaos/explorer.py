@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.exploration import ETCD, Exploration, Scope, smallest_first
-from nominee.lab.chaos.cases.observations import Undisturbed
+from nominee.lab.chaos.cases.enumeration import Scope
+from nominee.lab.chaos.cases.exploration import Exploration, smallest_first
+from nominee.lab.chaos.cases.observations import Activity, Undisturbed
+from nominee.lab.chaos.cases.perturbations import Action
 from nominee.lab.chaos.cases.tolerance import changes, controlled, is_among
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, judge
 from nominee.lab.chaos.clusters import Answered, Clusters
@@ -20,14 +22,6 @@ from nominee.lab.scenario.format.model import Scenario
 from nominee.machinery.runtime.clock import SystemClock
 
 API_SERVER = "apiserver"
-WATCHED: Mapping[str, tuple[str, ...]] = {
-    "scheduler": ("pods", "nodes"),
-    "kubelet": ("pods",),
-    "controllers": ("pods", "nodes"),
-    "autoscaler": ("pods", "nodes"),
-    API_SERVER: (ETCD,),
-}
-"""The kinds whose watches are changed, by component; the API server watches etcd's keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,33 +103,30 @@ class Explorer:
     def _round(self, deadline: float) -> bool:
         """Run everything with one seed; return whether there is time for another one."""
         self.report.rounds += 1
-        hits = self._plain()
-        return hits is not None and self._cases(hits, deadline)
+        activity = self._plain()
+        return activity is not None and self._cases(activity, deadline)
 
-    def _plain(self) -> Mapping[str, Mapping[str, int]] | None:
-        """Run the scenario without perturbations; return the failpoints that it passed, None if it fails."""
+    def _plain(self) -> Activity | None:
+        """Run the scenario without perturbations; return what the processes did, None if it fails."""
         ((result, answer),) = self._run([Case()])
-        if result.verdict is not Verdict.HELD or answer is None or answer.hits is None:
+        if result.verdict is not Verdict.HELD or answer is None:
             self.report.results.append(result)
             if result.verdict is Verdict.BROKEN:
                 self.report.broken.insert(0, result)
             else:
                 self.report.error = result.observation
             return None
+        activity = answer.observed_activity
         self._undisturbed = Undisturbed(
             needed={step.number: step.seconds for step in answer.scenario_result.steps},
             lasting=answer.lasting,
+            launches=activity.launches,
         )
-        own = controlled(self._scenario)
-        hits = {
-            process: {name: count for name, count in points.items() if (process, name) not in own}
-            for process, points in answer.hits.items()
-        }
-        self.report.failpoints = sum(len(points) for points in hits.values())
-        return hits
+        self.report.failpoints = sum(len(points) for points in activity.hits.values())
+        return activity
 
-    def _cases(self, hits: Mapping[str, Mapping[str, int]], deadline: float) -> bool:
-        exploration = Exploration(hits, self._scope(hits))
+    def _cases(self, activity: Activity, deadline: float) -> bool:
+        exploration = Exploration(activity, self._scope(activity))
         self.report.singles = exploration.single_count
         if self._settings.case is not None:
             self._run_some(exploration, [self._settings.case])
@@ -174,24 +165,28 @@ class Explorer:
                     break
         return len(exploration.results) > before and not self._stopped
 
-    def _scope(self, hits: Mapping[str, Mapping[str, int]]) -> Scope:
-        watched = {
-            process: kinds
-            for process in hits
-            for component, kinds in WATCHED.items()
-            if process == component or process.startswith(f"{component}-")
-        }
-        servers = sorted(process for process in hits if process.startswith(f"{API_SERVER}-"))
-        actions = [step.action for step in self._scenario.steps]
+    def _scope(self, activity: Activity) -> Scope:
+        scope, scenario = self._settings.scope, self._scenario
+        servers = sorted(process for process in activity.hits if process.startswith(f"{API_SERVER}-"))
+        actions = [step.action for step in scenario.steps]
         restarted = {action.component for action in actions if isinstance(action, Control)}
         return replace(
-            self._settings.scope,
+            scope,
             seed=self._seed,
-            watched=watched,
-            steps=changes(self._scenario),
+            # Without a supervisor that restarts it, a killed process stays away.
+            actions=[each for each in scope.actions if scenario.cluster.restart or each is not Action.CRASH],
+            steps=changes(scenario),
             lagging=servers[-1] if len(servers) > 1 else "",
             # A restart would take back the options of a step.
-            served=[each for each in watched if not is_among(each, {API_SERVER, *restarted})],
+            served=[each for each in activity.calls if not is_among(each, {API_SERVER, "cloud", *restarted})],
+            except_failpoints=frozenset(
+                (process, name)
+                for process, points in activity.hits.items()
+                for name in points
+                if any(
+                    is_among(process, {component}) and name == own for component, own in controlled(scenario)
+                )
+            ),
         )
 
     def _run(self, cases: Iterable[Case]) -> Generator[tuple[CaseResult, CaseAnswer | None], None, None]:

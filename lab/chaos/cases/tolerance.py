@@ -93,7 +93,7 @@ def _is_strict(check: Expect, case: Case) -> bool:
         return check.when_disturbed is WhenDisturbed.STRICT
     return (
         check.mode in (Mode.ALWAYS, Mode.NEVER)
-        and not any(is_among(process, {"apiserver"}) for process in case.disturbed)
+        and not any(is_among(process, {"apiserver"}) for process in case.components)
         and all(isinstance(leaf, ObjectCondition) for leaf in leaves(check.condition))
     )
 

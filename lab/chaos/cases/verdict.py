@@ -124,7 +124,7 @@ def _is_inconclusive(result: ScenarioResult, scenario: Scenario, case: Case) -> 
     return failed is not None and any(
         step.line == failed.line
         and isinstance(step.action, Wait)
-        and asks(step.action.condition, case.disturbed)
+        and asks(step.action.condition, case.components)
         for step in scenario.steps
     )
 
