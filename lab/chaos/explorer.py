@@ -80,6 +80,7 @@ class Explorer:
         self._clock = SystemClock()
         self._undisturbed = Undisturbed()
         self._stopped = False
+        self._refund = 0.0
         self._seed = settings.scope.seed
         self.report = Report(scenario=scenario, seed=settings.scope.seed)
 
@@ -137,12 +138,12 @@ class Explorer:
         self.report.broken = smallest_first([*self.report.broken, *exploration.broken()])
         self.report.left = exploration.left if self._settings.case is None else 0
         is_over = self._stopped or self._settings.case is not None
-        return not is_over and self._clock.monotonic() < deadline
+        return not is_over and self._clock.monotonic() < deadline + self._refund
 
     def _due(self, exploration: Exploration, deadline: float) -> Iterator[Case]:
         """Yield cases while there is time: the single ones, or, once these have ended, pairs."""
         are_single = exploration.left > 0
-        while self._clock.monotonic() < deadline and not self._stopped:
+        while self._clock.monotonic() < deadline + self._refund and not self._stopped:
             if are_single and not exploration.left:
                 return
             case = exploration.next_case()
@@ -156,6 +157,9 @@ class Explorer:
         with closing(self._run(cases)) as results:
             for result, _ in results:
                 exploration.record(result)
+                if not result.verdict.is_applied:
+                    # A case that did not take place takes no time from the others, up to another budget.
+                    self._refund = min(self._refund + result.seconds, self._settings.budget_seconds)
                 number = f"{len(exploration.results)}/{exploration.single_count}"
                 self._say(f"{number:>8} {result.verdict.value:12} {result.seconds:5.1f}s {result.case}")
                 if result.verdict in (Verdict.BROKEN, Verdict.ACCEPTED):

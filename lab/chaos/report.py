@@ -81,7 +81,7 @@ def _broken(result: CaseResult) -> list[str]:
     lines += [f"  {each.invariant}: {each.message}" for each in result.violations[1:]]
     lines += [f"  with an accepted finding: {reason}" for reason in result.accepted]
     if result.directory:
-        lines.append(f"  logs and history: {result.directory}")
+        lines.append(f"  logs and history: {result.directory} (nominee verify --dir {result.directory})")
     return [*lines, f"  reproduce: {result.reproduce}"]
 
 

@@ -137,7 +137,7 @@ def explore(
     if scheduler_address:
         clusters = JobClusters(scenario, executor_of(scheduler_address), base, simulate=simulate)
     elif simulate:
-        clusters = SimulatedClusters(scenario, verbose=verbose)
+        clusters = SimulatedClusters(scenario, base, verbose=verbose)
     else:
         clusters = RealClusters(scenario, base, keep_all=directory is not None, verbose=verbose)
     explorer = Explorer(

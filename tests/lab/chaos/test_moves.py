@@ -44,7 +44,7 @@ def explore(played: Scenario, *, case: str = "", only: str = "", seed: int = 1) 
         case=Case.parse(case) if case else None,
         simulate=True,
     )
-    return Explorer(played, SimulatedClusters(played), settings, lambda _: None).run()
+    return Explorer(played, SimulatedClusters(played, Path("unused")), settings, lambda _: None).run()
 
 
 OLD_LIST = {"WatchListClient": False}
