@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from nominee.lab.chaos.cases.observations import Activity
@@ -77,7 +78,7 @@ class ActivityObserver:
             counts[name] = counts.get(name, 0) + each.count
         return counts
 
-    async def end(self, scenario: Scenario, changes: list[Revision]) -> Activity:
+    async def end(self, scenario: Scenario, changes: Iterable[Revision]) -> Activity:
         """Return what was seen; `changes` are the writes since the scenario began."""
         await self.look()
         for process in self._calls:

@@ -16,6 +16,7 @@ from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
 from nominee.lab.chaos.cases.rest import unrest
 from nominee.lab.chaos.cases.tolerance import only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
+from nominee.lab.chaos.cases.trace import trace
 from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, calm, points
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.format.model import Scenario
@@ -97,6 +98,7 @@ async def run_case(
             await move(cluster, case)
         await calm(cluster, case, after)
         unsettled = await rest(cluster)
+        writes = (await cluster.history())[began:]
         if result.outcome is Outcome.PASSED and not unsettled:
             if case.perturbations:
                 again = Run(only(scenario, undisturbed.lasting, LASTING_SECONDS), cluster, world, narrate)
@@ -116,6 +118,10 @@ async def run_case(
         tasks.cancel_scope.cancel()
     return Ran(
         result=result,
+        trace=trace(writes),
+        passes={
+            process: {name: point.hits for name, point in found.items()} for process, found in after.items()
+        },
         activity=activity,
         reached=reached,
         unsettled=unsettled,

@@ -81,6 +81,7 @@ class Explorer:
         self._undisturbed = Undisturbed()
         self._stopped = False
         self._refund = 0.0
+        self._features: frozenset[str] = frozenset()
         self._seed = settings.scope.seed
         self.report = Report(scenario=scenario, seed=settings.scope.seed)
 
@@ -123,11 +124,12 @@ class Explorer:
             lasting=answer.lasting,
             launches=activity.launches,
         )
+        self._features = answer.features
         self.report.failpoints = sum(len(points) for points in activity.hits.values())
         return activity
 
     def _cases(self, activity: Activity, deadline: float) -> bool:
-        exploration = Exploration(activity, self._scope(activity))
+        exploration = Exploration(activity, self._scope(activity), self._features)
         self.report.singles = exploration.single_count
         if self._settings.case is not None:
             self._run_some(exploration, [self._settings.case])
@@ -155,13 +157,13 @@ class Explorer:
         """Run cases and record them; return whether there may be others."""
         before = len(exploration.results)
         with closing(self._run(cases)) as results:
-            for result, _ in results:
-                exploration.record(result)
+            for judged, answer in results:
+                result = exploration.record(judged, answer.features if answer is not None else ())
                 if not result.verdict.is_applied:
                     # A case that did not take place takes no time from the others, up to another budget.
                     self._refund = min(self._refund + result.seconds, self._settings.budget_seconds)
                 number = f"{len(exploration.results)}/{exploration.single_count}"
-                self._say(f"{number:>8} {result.verdict.value:12} {result.seconds:5.1f}s {result.case}")
+                self._say(f"{number:>8} {result.verdict.value:12} {result.novelty:3} new {result.case}")
                 if result.verdict in (Verdict.BROKEN, Verdict.ACCEPTED):
                     self._say(f"{'':8} {result.observation}")
                 if result.verdict is Verdict.BROKEN and self._settings.stops:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
+from nominee.lab.chaos.cases.trace import TracedWrite, pass_features, signature
 from nominee.lab.scenario.result import ScenarioResult
 from nominee.machinery.wire.values.scalars import Json
 
@@ -48,6 +49,8 @@ class CaseAnswer:
     unsettled: str = ""
     is_clean: bool = False
     lasting: Sequence[int] = ()
+    trace: Sequence[TracedWrite] = ()
+    passes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def as_json(self) -> Json:
         """Return the answer as a JSON object."""
@@ -63,17 +66,25 @@ class CaseAnswer:
             unsettled=ran.unsettled,
             is_clean=ran.is_clean,
             lasting=ran.lasting,
+            trace=ran.trace,
+            passes=ran.passes,
         )
 
     @classmethod
     def from_json(cls, value: Json) -> CaseAnswer:
         """Return the answer that `as_json` made a JSON object."""
-        return cls(**value)
+        trace = [TracedWrite(**{**each, "changes": tuple(each["changes"])}) for each in value["trace"]]
+        return cls(**{**value, "trace": trace})
 
     @property
     def observed_activity(self) -> Activity:
         """Return the activity of the processes in an undisturbed run."""
         return Activity(**(self.activity or {}))
+
+    @property
+    def features(self) -> frozenset[str]:
+        """Return the features of the run by which explorations see what is new."""
+        return signature(self.trace) | pass_features(self.passes)
 
     @property
     def scenario_result(self) -> ScenarioResult:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import zip_longest
 
@@ -30,7 +30,7 @@ ETCD = "etcd"
 _API_SERVER = "apiserver"
 _WATCH = "Watch"
 _READS = frozenset({"Get", "List", "Range", "NodeGroups", "NodeGroupForNode", "NodeGroupNodes"})
-"""Calls that change nothing: an answer that is lost is as a request that is lost."""
+"""Calls that change nothing."""
 _NOISE = frozenset({"events", "events.events.k8s.io"})
 
 
@@ -113,7 +113,7 @@ def _of_watches(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
     for view in scope.views:
         for process, kind in dict.fromkeys(watched):
             for step in _steps(process, activity, scope):
-                if not (view is View.MERGE and kind == ETCD):
+                if _is_possible(view, kind):
                     yield OfWatch(process, kind, view, step)
 
 
@@ -128,8 +128,22 @@ def _of_calls(activity: Activity, scope: Scope, rng: random.Random) -> Iterator[
         found += [(process, server, method, kind.partition(".")[0], number) for number in numbers]
     for loss in scope.losses:
         for process, server, method, kind, number in found:
-            if not (loss is Loss.LOSE_RESPONSE and method in _READS):
+            if _changes_result(loss, method):
                 yield OfCall(process, server, method, kind, loss, number)
+
+
+def _is_possible(view: View, kind: str) -> bool:
+    return not (view is View.MERGE and kind == ETCD)
+
+
+def _changes_result(loss: Loss, method: str) -> bool:
+    """Return whether a fault differs from others: an answer of a read that is lost is as a lost request."""
+    return not (loss is Loss.LOSE_RESPONSE and method in _READS)
+
+
+def _is_call(name: str, each: OfCall) -> bool:
+    server, method, kind = _parts(name)
+    return (server, method, kind.partition(".")[0]) == (each.server, each.method, each.kind)
 
 
 def _of_clocks(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
@@ -161,11 +175,14 @@ def _in_turns(counts: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, st
         yield from (each for each in row if each is not None)
 
 
-def pairs(held: Sequence[Case], scope: Scope) -> Iterator[Case]:
-    """Yield pairs of single perturbations in an order drawn from the seed, up to PAIRS_MAX.
+def pairs(
+    held: Sequence[Case], scope: Scope, promise: Callable[[Case], int] = lambda case: 0
+) -> Iterator[Case]:
+    """Yield pairs of single perturbations, up to PAIRS_MAX.
 
-    Pairs of perturbations of two processes come first. Two actions at the same hit of a failpoint, or two
-    changes of one watch, are no pair.
+    Pairs of perturbations of two processes come first, then those whose parts promise most; among equal ones
+    the order is drawn from the seed. Two actions at the same hit of a failpoint, or two changes of one watch,
+    are no pair.
     """
     alone = [each.perturbations[0] for each in held if len(each.perturbations) == 1]
     indices = [
@@ -175,6 +192,43 @@ def pairs(held: Sequence[Case], scope: Scope) -> Iterator[Case]:
         if alone[first].place != alone[second].place
     ]
     random.Random(scope.seed).shuffle(indices)
-    indices.sort(key=lambda pair: alone[pair[0]].component == alone[pair[1]].component)
+    promises = [promise(Case.of(each)) for each in alone]
+    indices.sort(
+        key=lambda pair: (
+            alone[pair[0]].component == alone[pair[1]].component,
+            -promises[pair[0]] - promises[pair[1]],
+        )
+    )
     for first, second in indices[:PAIRS_MAX]:
         yield Case.of(alone[first], alone[second])
+
+
+def neighbours(each: Perturbation, activity: Activity, scope: Scope) -> Iterator[Case]:
+    """Yield the cases near a perturbation: a little earlier or later, and others at the same place."""
+    found: list[Perturbation] = []
+    match each:
+        case AtFailpoint():
+            count = activity.hits.get(each.component, {}).get(each.failpoint, 0)
+            found += [replace(each, hit=hit) for hit in _near(each.hit, range(1, count + 1))]
+            found += [replace(each, action=action) for action in scope.actions]
+        case OfCall():
+            counts = activity.calls.get(each.component, {})
+            count = max((counts[name] for name in counts if _is_call(name, each)), default=1)
+            found += [replace(each, number=number) for number in _near(each.number, range(1, count + 1))]
+            found += [replace(each, loss=loss) for loss in scope.losses if _changes_result(loss, each.method)]
+        case OfWatch():
+            found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
+            found += [replace(each, view=view) for view in scope.views if _is_possible(view, each.kind)]
+        case OfClock():
+            found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
+        case ToServer():
+            found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
+            found += [replace(each, move=move) for move in scope.moves]
+    yield from (Case.of(other) for other in dict.fromkeys(found) if other != each and scope.includes(other))
+
+
+def _near(number: int, numbers: Sequence[int]) -> list[int]:
+    """Return the next smaller and the next larger number, and about twice the number."""
+    smaller = [other for other in numbers if other < number][-1:]
+    larger = [other for other in numbers if other > number]
+    return [*smaller, *larger[:1], *[other for other in larger if other >= 2 * number][:1]]

@@ -1,16 +1,18 @@
 """Which case is next: an exploration as data. No I/O, no clock, no randomness of its own.
 
-Single perturbations come first, then pairs of single perturbations that held, or had accepted findings
-alone. A pair with one that is known to break is left out: it would not be a smaller case.
+Single perturbations come first (`order.py`), then pairs of single perturbations that held, or had accepted
+findings alone. A pair with one that is known to break is left out: it would not be a smaller case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.enumeration import Scope, pairs, singles
+from nominee.lab.chaos.cases.enumeration import Scope, neighbours, pairs, singles
 from nominee.lab.chaos.cases.observations import Activity
+from nominee.lab.chaos.cases.order import Order
 from nominee.lab.chaos.cases.perturbations import number_of
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 
@@ -18,42 +20,46 @@ from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 class Exploration:
     """The cases that are still to be run, and the results so far.
 
-    Call `next_case`, run it, `record` its result; None: there is no other case.
+    Call `next_case`, run it, `record` its result with the features of its run; None: there is no other case.
+    `features` are those of the undisturbed run.
     """
 
-    def __init__(self, activity: Activity, scope: Scope) -> None:
+    def __init__(self, activity: Activity, scope: Scope, features: Collection[str] = ()) -> None:
         self._scope = scope
-        self._singles = singles(activity, scope)
-        self._next_single = 0
+        cases = singles(activity, scope)
+        self.single_count = len(cases)
+        """The number of cases of one perturbation."""
+        self._order = Order(cases, scope.seed, lambda each: neighbours(each, activity, scope))
         self._pairs: Iterator[Case] | None = None
+        self._undisturbed, self._seen = frozenset(features), set(features)
+        self._distances: dict[Case, int] = {}
         self.results: list[CaseResult] = []
-
-    @property
-    def single_count(self) -> int:
-        """Return the number of cases of one perturbation."""
-        return len(self._singles)
 
     @property
     def left(self) -> int:
         """Return the number of single cases that have not been run."""
-        return len(self._singles) - self._next_single
+        return self._order.left
 
     def next_case(self) -> Case | None:
         """Return the next case."""
-        if self._next_single < len(self._singles):
-            self._next_single += 1
-            return self._singles[self._next_single - 1]
-        if not self._scope.pairs:
-            return None
+        case = self._order.next_case()
+        if case is not None or not self._scope.pairs:
+            return case
         if self._pairs is None:
             quiet = (Verdict.HELD, Verdict.ACCEPTED)
             held = [result.case for result in self.results if result.verdict in quiet]
-            self._pairs = pairs(held, self._scope)
+            self._pairs = pairs(held, self._scope, lambda each: self._distances.get(each, 0))
         return next(self._pairs, None)
 
-    def record(self, result: CaseResult) -> None:
-        """Note the result of a case."""
+    def record(self, result: CaseResult, features: Collection[str] = ()) -> CaseResult:
+        """Note the result of a case; return it with the number of features that no run before it had."""
+        found = frozenset(features)
+        result = replace(result, novelty=len(found - self._seen))
+        self._seen |= found
+        self._distances[result.case] = len(found - self._undisturbed)
+        self._order.record(result.case, result.novelty)
         self.results.append(result)
+        return result
 
     def broken(self) -> list[CaseResult]:
         """Return the cases that do not hold, the smallest first."""

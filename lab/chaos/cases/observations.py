@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from nominee.lab.chaos.cases.trace import TracedWrite
 from nominee.lab.scenario.result import ScenarioResult
 
 
@@ -38,6 +39,10 @@ class Ran:
     is_clean: bool
     activity: Activity = field(default_factory=Activity)
     """Of an undisturbed run."""
+    trace: Sequence[TracedWrite] = ()
+    """The writes from the first step until the cluster had come to rest."""
+    passes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How often each process that runs has passed each failpoint since it was started."""
     lasting: tuple[int, ...] = ()
     """Of an undisturbed run: the checks that still held in the end."""
 

@@ -51,6 +51,8 @@ class CaseResult(Record):
     observation: str = ""
     violations: tuple[Violation, ...] = ()
     accepted: tuple[str, ...] = ()
+    novelty: int = 0
+    """The number of features of its history that no run before it had."""
     seconds: float = 0.0
     directory: str = ""
     reproduce: str = ""
