@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -13,13 +13,14 @@ from nominee.lab.chaos.cases.exploration import Exploration, smallest_first
 from nominee.lab.chaos.cases.observations import Activity, Undisturbed
 from nominee.lab.chaos.cases.perturbations import Action
 from nominee.lab.chaos.cases.tolerance import changes, controlled, is_among
-from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, judge
+from nominee.lab.chaos.cases.trace import TracedWrite
+from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, judge, with_history
 from nominee.lab.chaos.clusters import Answered, Clusters
 from nominee.lab.chaos.messages import CaseAnswer
 from nominee.lab.jobs.job import ExecutorError
 from nominee.lab.scenario.acting.control import Control
 from nominee.lab.scenario.format.model import Scenario
-from nominee.machinery.runtime.clock import SystemClock
+from nominee.machinery.runtime.clock import Clock, SystemClock
 
 API_SERVER = "apiserver"
 
@@ -74,14 +75,20 @@ class Explorer:
     """Runs the cases of one scenario."""
 
     def __init__(
-        self, scenario: Scenario, clusters: Clusters, settings: ExplorationSettings, say: Say
+        self,
+        scenario: Scenario,
+        clusters: Clusters,
+        settings: ExplorationSettings,
+        say: Say,
+        clock: Clock | None = None,
     ) -> None:
         self._scenario, self._clusters, self._settings, self._say = scenario, clusters, settings, say
-        self._clock = SystemClock()
+        self._clock: Clock = clock or SystemClock()
         self._undisturbed = Undisturbed()
         self._stopped = False
         self._refund = 0.0
         self._features: frozenset[str] = frozenset()
+        self._trace: Sequence[TracedWrite] = ()
         self._seed = settings.scope.seed
         self.report = Report(scenario=scenario, seed=settings.scope.seed)
 
@@ -124,7 +131,7 @@ class Explorer:
             lasting=answer.lasting,
             launches=activity.launches,
         )
-        self._features = answer.features
+        self._features, self._trace = answer.features, answer.trace
         self.report.failpoints = sum(len(points) for points in activity.hits.values())
         return activity
 
@@ -136,11 +143,28 @@ class Explorer:
         else:
             while self._run_some(exploration, self._due(exploration, deadline)):
                 pass
+        self._shrink(exploration)
         self.report.results += exploration.results
         self.report.broken = smallest_first([*self.report.broken, *exploration.broken()])
         self.report.left = exploration.left if self._settings.case is None else 0
         is_over = self._stopped or self._settings.case is not None
         return not is_over and self._clock.monotonic() < deadline + self._refund
+
+    def _shrink(self, exploration: Exploration) -> None:
+        """Run the parts of the broken cases that have several perturbations and were not run before."""
+        tried = {result.case for result in exploration.results}
+        waiting = [result.case for result in exploration.broken() if len(result.case.perturbations) > 1]
+        while waiting:
+            smaller = [part for part in waiting.pop(0).parts() if part not in tried]
+            tried.update(smaller)
+            before = len(exploration.results)
+            self._run_some(exploration, smaller, stops=False)
+            ran = exploration.results[before:]
+            waiting += [
+                each.case
+                for each in ran
+                if each.verdict is Verdict.BROKEN and len(each.case.perturbations) > 1
+            ]
 
     def _due(self, exploration: Exploration, deadline: float) -> Iterator[Case]:
         """Yield cases while there is time: the single ones, or, once these have ended, pairs."""
@@ -153,7 +177,7 @@ class Explorer:
                 return
             yield case
 
-    def _run_some(self, exploration: Exploration, cases: Iterable[Case]) -> bool:
+    def _run_some(self, exploration: Exploration, cases: Iterable[Case], *, stops: bool = True) -> bool:
         """Run cases and record them; return whether there may be others."""
         before = len(exploration.results)
         with closing(self._run(cases)) as results:
@@ -166,7 +190,7 @@ class Explorer:
                 self._say(f"{number:>8} {result.verdict.value:12} {result.novelty:3} new {result.case}")
                 if result.verdict in (Verdict.BROKEN, Verdict.ACCEPTED):
                     self._say(f"{'':8} {result.observation}")
-                if result.verdict is Verdict.BROKEN and self._settings.stops:
+                if result.verdict is Verdict.BROKEN and stops and self._settings.stops:
                     self._stopped = True
                     break
         return len(exploration.results) > before and not self._stopped
@@ -214,7 +238,10 @@ class Explorer:
             reached=answer.reached,
             unsettled=answer.unsettled,
         )
-        directory = self._clusters.keep() if found.verdict is Verdict.BROKEN else ""
+        directory = ""
+        if found.verdict is Verdict.BROKEN:
+            directory = self._clusters.keep()
+            found = with_history(found, self._trace, answer.trace)
         return replace(found, seconds=answered.seconds, directory=directory, reproduce=self._reproduce(case))
 
     def _reproduce(self, case: Case) -> str:

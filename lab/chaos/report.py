@@ -10,6 +10,9 @@ from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 from nominee.lab.chaos.explorer import Report
 from nominee.lab.reports.markdown import markup_line, one_cell, table_head
 
+VARYING = "#"
+"""Lines of the text that begin with it differ from run to run; in simulations all others are the same."""
+
 
 def as_json(reports: Sequence[Report]) -> str:
     """Return a JSON object with one element for each scenario."""
@@ -72,16 +75,23 @@ def as_text(report: Report) -> list[str]:
         lines.append("no case took place")
     if report.error:
         lines.append(f"ended early: {report.error}")
-    return [*lines, counts(report)]
+    return [*lines, counts(report), f"{VARYING} {report.seconds:.0f} s"]
 
 
 def _broken(result: CaseResult) -> list[str]:
     lines = [f"broken: {result.case}" if result.case.perturbations else "broken without any perturbation"]
+    if result.case.perturbations:
+        lines.append(f"  disturbance: {result.disturbance}")
     lines.append(f"  observed: {result.observation}")
     lines += [f"  {each.invariant}: {each.message}" for each in result.violations[1:]]
     lines += [f"  with an accepted finding: {reason}" for reason in result.accepted]
+    if result.difference is not None:
+        lines.append(f"  first difference: {result.difference.describe()}")
+        lines += [f"  {result.subject}:", *(f"    {write}" for write in result.writes)]
     if result.directory:
-        lines.append(f"  logs and history: {result.directory} (nominee verify --dir {result.directory})")
+        lines.append(
+            f"{VARYING}  logs and history: {result.directory} (nominee verify --dir {result.directory})"
+        )
     return [*lines, f"  reproduce: {result.reproduce}"]
 
 
@@ -92,6 +102,5 @@ def counts(report: Report) -> str:
     left = f"; {report.left} single cases were not run" if report.left else ""
     return (
         f"{report.scenario.name}: {report.failpoints} failpoints, {len(report.results)} cases in "
-        f"{report.runs} runs on {report.clusters} clusters in {report.seconds:.0f} s: "
-        f"{verdicts or 'none'}{left}"
+        f"{report.runs} runs on {report.clusters} clusters: {verdicts or 'none'}{left}"
     )

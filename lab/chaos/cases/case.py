@@ -13,7 +13,6 @@ The identifier of a case is the list of its perturbations, joined by `+`:
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from nominee.lab.chaos.cases.perturbations import (
@@ -100,9 +99,13 @@ class Case:
         """Return the perturbations that begin with a step."""
         return [each for each in self.perturbations if not isinstance(each, AtFailpoint | OfCall)]
 
-    def without(self, others: Collection[Perturbation]) -> Case:
-        """Return the case without some perturbations."""
-        return Case.of(*(each for each in self.perturbations if each not in others))
+    def parts(self) -> list[Case]:
+        """Return the cases with one perturbation less; none of a single one."""
+        if len(self.perturbations) < 2:
+            return []
+        return [
+            Case.of(*(each for each in self.perturbations if each != left)) for left in self.perturbations
+        ]
 
     def describe(self) -> str:
         """Return the disturbance in one sentence."""

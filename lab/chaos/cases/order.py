@@ -1,7 +1,7 @@
 """The order of single cases: kinds of disturbance take turns with what promises something new. No I/O.
 
-Every second case is the next one of the next kind of disturbance, so that a short exploration tries all
-kinds. The others are chosen by what was new lately: a neighbour of a case that showed something new, or a
+Two of three cases are the next ones of the next kinds of disturbance, so that a short exploration tries all
+kinds. The third is chosen by what was new lately: a neighbour of a case that showed something new, or a
 case of the kind and process that did. The same cases and results give the same order.
 """
 
@@ -17,6 +17,8 @@ from nominee.lab.chaos.cases.perturbations import Perturbation, kind_of
 
 Group = tuple[str, str]
 """A kind of disturbance, and a process."""
+PROMISE_PERIOD = 3
+"""One of so many cases is chosen by what was new."""
 RECENT_CASES = 4
 """What a group promises is the mean of so many of its last cases."""
 Neighbours = Callable[[Perturbation], Iterable[Case]]
@@ -48,7 +50,7 @@ class Order:
     def next_case(self) -> Case | None:
         """Return the next case; None if there is none at the moment."""
         self._turn += 1
-        case = self._most_promising() if self._turn % 2 == 0 else None
+        case = self._most_promising() if self._turn % PROMISE_PERIOD == 0 else None
         case = case or self._in_turn() or self._most_promising()
         if case is not None:
             self._known.add(case)

@@ -133,10 +133,7 @@ def signature(writes: Sequence[TracedWrite]) -> frozenset[str]:
 
 
 def pass_features(hits: Mapping[str, Mapping[str, int]]) -> frozenset[str]:
-    """Return the features of passed failpoints: which process passed which, and about how often."""
+    """Return the features of passed failpoints: which process passed which."""
     return frozenset(
-        f"{process} {name} {count.bit_length()}"
-        for process, names in hits.items()
-        for name, count in names.items()
-        if count
+        f"{process} {name}" for process, names in hits.items() for name, count in names.items() if count
     )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
 from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.difference import Difference, first_difference, writes_around
 from nominee.lab.chaos.cases.tolerance import asks
+from nominee.lab.chaos.cases.trace import TracedWrite
 from nominee.lab.reports.records import Record
 from nominee.lab.scenario.fields.options import AcceptedFinding
 from nominee.lab.scenario.format.model import Scenario
@@ -49,6 +51,13 @@ class CaseResult(Record):
     case: Case
     verdict: Verdict
     observation: str = ""
+    disturbance: str = ""
+    """The case as a sentence."""
+    difference: Difference | None = None
+    """Of a finding: the first moment at which the history differs from the undisturbed one."""
+    writes: tuple[str, ...] = ()
+    """Of a finding: the writes of `subject` around this moment."""
+    subject: str = ""
     violations: tuple[Violation, ...] = ()
     accepted: tuple[str, ...] = ()
     novelty: int = 0
@@ -59,7 +68,8 @@ class CaseResult(Record):
 
     def as_json(self) -> dict[str, Json]:
         """Return the result as JSON."""
-        return {**Record.as_json(self), "case": str(self.case)}
+        difference = self.difference.as_json() if self.difference is not None else None
+        return {**Record.as_json(self), "case": str(self.case), "difference": difference}
 
 
 def judge(
@@ -89,11 +99,29 @@ def judge(
         case=case,
         verdict=verdict,
         observation=observation,
+        disturbance=case.describe(),
         violations=result.violations,
         accepted=accepted,
         seconds=result.seconds,
         directory=result.directory,
     )
+
+
+def with_history(
+    result: CaseResult, undisturbed: Sequence[TracedWrite], run: Sequence[TracedWrite]
+) -> CaseResult:
+    """Return the result with where its history differs, and the object's writes around this moment.
+
+    The object is one that an invariant names, or else the one that differs first.
+    """
+    difference = first_difference(undisturbed, run)
+    if difference is None:
+        return result
+    named = [each for violation in result.violations for each in violation.objects]
+    traced = {write.subject for write in run}
+    subject = next((each for each in named if each in traced), difference.subject)
+    writes = tuple(writes_around(run, subject, difference.seconds))
+    return replace(result, difference=difference, subject=subject, writes=writes)
 
 
 def _findings(result: ScenarioResult, unsettled: str) -> Iterator[str]:
