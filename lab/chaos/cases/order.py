@@ -32,11 +32,15 @@ class Order:
         for case in cases:
             self._waiting.setdefault(_group(case), deque()).append(case)
         kinds = list(dict.fromkeys(kind for kind, _ in self._waiting))
-        random.Random(seed).shuffle(kinds)
+        rng = random.Random(seed)
+        rng.shuffle(kinds)
         self._kinds = deque(kinds)
-        self._processes = {
-            kind: deque(process for other, process in self._waiting if other == kind) for kind in kinds
-        }
+        self._processes: dict[str, deque[str]] = {}
+        for kind in kinds:
+            processes = [process for other, process in self._waiting if other == kind]
+            # Each kind begins with another process.
+            rng.shuffle(processes)
+            self._processes[kind] = deque(processes)
         self._neighbours = neighbours
         self._listed = frozenset(cases)
         self._known: set[Case] = set()
