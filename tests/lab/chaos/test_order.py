@@ -65,7 +65,7 @@ def test_a_group_that_shows_new_things_has_more_turns() -> None:
 def test_the_order_of_kinds_is_drawn_from_the_seed() -> None:
     cases = [Case.parse(text) for text in [*CRASHES, *STALE, *CLOCKS]]
     firsts = {str(Order(cases, seed, lambda _: ()).next_case()) for seed in range(20)}
-    assert len(firsts) == 3
+    assert len({kinds([first])[0] for first in firsts}) == 3
 
 
 ACTIVITY = Activity(
