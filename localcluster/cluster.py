@@ -16,6 +16,7 @@ from urllib.parse import quote
 from nominee.localcluster.supervisor.commands.client import NotRunningError, RefusedError, call
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory
 from nominee.machinery.process.serving_port.serving_client import HttpAnswer, HttpError, ServingPort, request
+from nominee.machinery.runtime.faults.call_faults import CallCount, RuleState
 from nominee.machinery.wire.values.scalars import Json
 
 COMMAND_SECONDS_MAX: Final = 60.0
@@ -35,6 +36,14 @@ class FailpointState:
     hits: int
     fired: int
     waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultState:
+    """The faults of a process as its serving port has them, and the calls that it made while it had some."""
+
+    rules: Sequence[RuleState]
+    calls: Sequence[CallCount]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +158,14 @@ class RunningCluster:
         body = json.dumps({"to": to, "method": method, "kind": kind, "action": action})
         for process in self._names(component):
             self._request(process, "/faults", method="PUT", body=body)
+
+    def call_faults(self, process: str) -> FaultState:
+        """Return the faults of a process."""
+        document = self.get_json(process, "/faults")
+        return FaultState(
+            rules=[RuleState(**each) for each in document["rules"]],
+            calls=[CallCount(**each) for each in document["calls"]],
+        )
 
     def shift_clock(self, component: str, offset_seconds: float) -> None:
         """Shift the wall clock of a component's running processes."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Undisturbed
@@ -20,7 +21,11 @@ from nominee.lab.scenario.format.model import Scenario
 from nominee.machinery.runtime.clock import SystemClock
 from nominee.machinery.wire.values.scalars import Json
 
+if TYPE_CHECKING:
+    from nominee.simulation.simulation import Simulation
+
 START_SECONDS_MAX = 120.0
+NAME_SIZE_MAX = 100
 CASES_PER_CLUSTER_MAX = 40
 """A history grows, and its check with it."""
 _SERVE, _SIMULATE = "nominee.lab.chaos.worker:serve", "nominee.lab.chaos.worker:simulate"
@@ -159,24 +164,37 @@ class _Worker:
 class SimulatedClusters:
     """A new simulation for each case, in this process: the same case and seed give the same run."""
 
-    def __init__(self, scenario: Scenario, *, verbose: bool = False) -> None:
-        self._scenario, self._verbose = scenario, verbose
+    def __init__(self, scenario: Scenario, base: Path, *, verbose: bool = False) -> None:
+        self._scenario, self._base, self._verbose = scenario, base, verbose
+        self._last: tuple[Case, Simulation] | None = None
         self.count = 0
 
     def run(
         self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int
     ) -> Generator[Answered, None, None]:
         """Run cases one after another in simulations of this seed."""
+        from nominee.simulation.simulation import Simulation  # it imports the components
+
         clock = SystemClock()
         for case in cases:
             self.count += 1
             began = clock.monotonic()
-            answer = simulated(self._scenario, case, undisturbed, seed, verbose=self._verbose)
+            simulation = Simulation(seed)
+            answer = simulated(self._scenario, case, undisturbed, simulation, verbose=self._verbose)
+            self._last = case, simulation
             yield Answered(case, answer, clock.monotonic() - began)
+            self._last = None
 
     def keep(self) -> str:
-        """Return "": the command that runs the case again shows everything."""
-        return ""
+        """Write the history and the log of the last simulation; return their directory."""
+        from nominee.lab.scenario.clusters import simulated_history  # it imports the components
+
+        if self._last is None:
+            return ""
+        case, simulation = self._last
+        directory = self._base / name_of(self.count, case)
+        simulated_history.write(simulation, directory)
+        return str(directory)
 
     def close(self) -> None:
         """Do nothing: a simulation has ended with its run."""
@@ -187,7 +205,7 @@ class JobClusters:
 
     def __init__(self, scenario: Scenario, executor: Executor, base: Path, *, simulate: bool) -> None:
         self._scenario, self._executor, self._base, self._simulate = scenario, executor, base, simulate
-        self._ended: Path | None = None
+        self._ended: tuple[Case, Path] | None = None
         self.count = 0
 
     def run(
@@ -216,14 +234,21 @@ class JobClusters:
                     answer = answers.pop(each.job.id, CaseAnswer(ready=True))
                     if not answer.error and answer.result is None:
                         answer = CaseAnswer(error=each.problem or "the case left no result")
-                    self._ended = each.directory / CLUSTER
-                    yield Answered(running.pop(each.job.id), answer, each.seconds)
+                    case = running.pop(each.job.id)
+                    self._ended = case, each.directory / CLUSTER
+                    yield Answered(case, answer, each.seconds)
 
     def _job(self, case: Case, undisturbed: Undisturbed, seed: int) -> Job:
         name = f"{self.count:03}"
         if self._simulate:
-            arguments = (self._scenario, case, undisturbed, seed)
-            return Job(id=name, function=_SIMULATE, arguments=arguments, noun="case", stop_seconds_max=0.0)
+            return Job(
+                id=name,
+                function=_SIMULATE,
+                arguments=(self._scenario, case, undisturbed, seed),
+                noun="case",
+                stop_seconds_max=0.0,
+                files=(f"{CLUSTER}/*.gz", f"{CLUSTER}/*.log"),
+            )
         requests = [CaseRequest(case=case, undisturbed=undisturbed)]
         return Job(
             id=name,
@@ -236,14 +261,21 @@ class JobClusters:
 
     def keep(self) -> str:
         """Copy the files that were sent to a directory of this machine, and return it."""
-        if self._ended is None or not self._ended.is_dir():
+        if self._ended is None or not self._ended[1].is_dir():
             return ""
-        target = self._base / f"{len(list(self._base.glob('*'))) + 1:03}"
-        shutil.copytree(self._ended, target)
+        case, directory = self._ended
+        target = self._base / name_of(len(list(self._base.glob("*"))) + 1, case)
+        shutil.copytree(directory, target)
         return str(target)
 
     def close(self) -> None:
         """Do nothing: the executor has ended the jobs."""
+
+
+def name_of(number: int, case: Case) -> str:
+    """Return the name of the directory of a finding: a number, and the case in letters of file names."""
+    text = re.sub(r"[^A-Za-z0-9.@=-]+", "-", str(case) or "undisturbed")
+    return f"{number:03}-{text[:NAME_SIZE_MAX]}"
 
 
 def _case_seconds_max(scenario: Scenario) -> float:

@@ -9,35 +9,27 @@ from dataclasses import replace
 import anyio
 import anyio.abc
 
-from nominee.lab.chaos.cases.case import (
-    FREEZE_SECONDS,
-    HOLD_SECONDS,
-    Action,
-    AtFailpoint,
-    Case,
-    OfWatch,
-    ToServer,
-    View,
-)
-from nominee.lab.chaos.cases.moves import catch_up, keep_away, lag, move, move_back
-from nominee.lab.chaos.cases.observations import Ran, Undisturbed
+from nominee.lab.chaos.activity import ActivityObserver
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.moves import keep_away, move, move_back
+from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
 from nominee.lab.chaos.cases.rest import unrest
-from nominee.lab.chaos.cases.tolerance import Relaxed, only, relaxed
+from nominee.lab.chaos.cases.tolerance import only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
+from nominee.lab.chaos.cases.trace import trace
+from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, calm, points
 from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.observation import outstanding
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
-from nominee.lab.scenario.format.model import Scenario, Step
+from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.observing.leader import leading
 from nominee.lab.scenario.observing.world import World, watched_kinds
 from nominee.lab.scenario.play.cleaning import clean
 from nominee.lab.scenario.play.narration import Narrator, Silent
 from nominee.lab.scenario.play.runner import Run
 from nominee.lab.scenario.result import Outcome, ScenarioResult
-from nominee.lab.scenario.steps.failpoint import ArmFailpoint
-from nominee.lab.scenario.steps.fault import InjectFault
-from nominee.localcluster.cluster import ClusterError, FailpointState
+from nominee.localcluster.cluster import ClusterError
 from nominee.localcluster.supervisor.model.states import ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
@@ -48,10 +40,6 @@ QUIET_SECONDS = 0.5
 """For so long a cluster must be at rest: a process that has just started acts in this time."""
 _ROUNDS_MAX = 4
 """What ends a finding may be new work, after which the cluster must come to rest again."""
-_POLL_SECONDS = 0.05
-_FAULTS: Mapping[View, str] = {View.STALE: "hold", View.MERGE: "merge", View.RELIST: "1*relist"}
-Points = Mapping[str, Mapping[str, FailpointState]]
-"""Failpoints by process and name."""
 
 
 class _Steps:
@@ -83,39 +71,39 @@ async def run_case(
 ) -> Ran:
     """Run a scenario with the perturbations of a case, and restore the cluster if nothing failed."""
     await keep_away(cluster, case)
-    before = await points(cluster)
-    restarts = await _restarts(cluster)
+    perturbing = Perturbing(case, cluster, undisturbed.launches)
+    first = await perturbing.prepare()
+    observer = ActivityObserver(cluster)
     disturbed = scenario
-    events = {str(each): anyio.Event() for each in case.perturbations if isinstance(each, OfWatch | ToServer)}
     if case.perturbations:
-        disturbed = _with_faults(scenario, relaxed(scenario, case.killed, undisturbed.needed), case)
-    first = [
-        ArmFailpoint(component=each.component, name=each.failpoint, action=each.armed())
-        for each in case.perturbations
-        if isinstance(each, AtFailpoint)
-    ]
+        disturbed = perturbing.scenario(relaxed(scenario, case, undisturbed.needed))
+    else:
+        await observer.begin()
+    began = len(await cluster.history())
     conditions = [background.condition for background in disturbed.background]
     conditions += [condition for step in disturbed.steps for condition in step.action.conditions]
-    say = _Steps(narrate, events)
     world = World(cluster.client, cluster.clock, watched_kinds(conditions))
     async with anyio.create_task_group() as tasks:
         await world.open(tasks)
-        run = Run(disturbed, cluster, world, say)
+        run = Run(disturbed, cluster, world, _Steps(narrate, perturbing.begun))
         async with anyio.create_task_group() as helpers:
-            for each in case.perturbations:
-                if isinstance(each, OfWatch):
-                    helpers.start_soon(_release, cluster, each, events[str(each)])
-                elif isinstance(each, AtFailpoint) and each.action is Action.PAUSE:
-                    helpers.start_soon(_freeze, cluster, each)
+            perturbing.start(helpers)
+            if not case.perturbations:
+                helpers.start_soon(observer.watch)
             result = await run.play(tasks, first, ())
+            await perturbing.finish()
             helpers.cancel_scope.cancel()
         after = await points(cluster)
         lasting: list[int] = []
-        reached = await _reached(case, cluster, before, after, restarts, events)
+        activity = Activity()
+        reached = await perturbing.reached(after)
+        if not case.perturbations:
+            activity = await observer.end(scenario, (await cluster.history())[began:])
         if result.outcome is Outcome.PASSED:
             await move(cluster, case)
         await calm(cluster, case, after)
         unsettled = await rest(cluster, expectations_of(scenario))
+        writes = (await cluster.history())[began:]
         if result.outcome is Outcome.PASSED and not unsettled:
             if case.perturbations:
                 again = Run(only(scenario, undisturbed.lasting, LASTING_SECONDS), cluster, world, narrate)
@@ -135,7 +123,11 @@ async def run_case(
         tasks.cancel_scope.cancel()
     return Ran(
         result=result,
-        hits=_passed(before, after),
+        trace=trace(writes),
+        passes={
+            process: {name: point.hits for name, point in found.items()} for process, found in after.items()
+        },
+        activity=activity,
         reached=reached,
         unsettled=unsettled,
         is_clean=is_clean,
@@ -168,125 +160,6 @@ def _joined(result: ScenarioResult, again: ScenarioResult) -> ScenarioResult:
     )
 
 
-def _with_faults(scenario: Scenario, found: Relaxed, case: Case) -> Scenario:
-    """Return the relaxed scenario with a step that sets a fault before each step that a case names."""
-    steps: list[Step] = []
-    views = [each for each in case.perturbations if isinstance(each, OfWatch | ToServer)]
-    for number, step in zip(found.numbers, found.scenario.steps, strict=True):
-        due = [each for each in views if each.step <= number]
-        views = [each for each in views if each.step > number]
-        for each in due:
-            fault = lag(each) if isinstance(each, ToServer) else _of_watch(each)
-            steps.append(Step(action=fault, verb="fault", line=step.line, name=str(each)))
-        steps.append(step)
-    return replace(found.scenario, steps=tuple(steps))
-
-
-def _of_watch(each: OfWatch) -> InjectFault:
-    of_etcd = each.component.startswith("apiserver")
-    return InjectFault(
-        component=each.component,
-        to="etcd" if of_etcd else "apiserver",
-        kind="*" if of_etcd else each.kind,
-        action=_FAULTS[each.view],
-    )
-
-
-async def points(cluster: ScenarioCluster) -> dict[str, dict[str, FailpointState]]:
-    """Return the failpoints of every process that has some and runs."""
-    found = {}
-    for process in await cluster.processes():
-        if process.component == "etcd":
-            continue
-        with suppress(ClusterError):
-            found[process.name] = {point.name: point for point in await cluster.failpoints(process.name)}
-    return found
-
-
-def _passed(before: Points, after: Points) -> dict[str, dict[str, int]]:
-    """Return how often each failpoint was passed in between; a process that was restarted began at 0."""
-    found: dict[str, dict[str, int]] = {}
-    for process, now in after.items():
-        if process not in before:
-            continue
-        then = before[process]
-        counts = {}
-        for name, point in now.items():
-            former = then[name].hits if name in then else 0
-            counts[name] = point.hits - former if point.hits >= former else point.hits
-        found[process] = {name: count for name, count in counts.items() if count}
-    return found
-
-
-async def _restarts(cluster: ScenarioCluster) -> dict[str, int]:
-    """Return how often each process was restarted; one that has died and will be restarted counts as such."""
-    return {
-        process.name: process.restarts + (process.state == ChildState.BACKOFF)
-        for process in await cluster.processes()
-    }
-
-
-async def _reached(
-    case: Case,
-    cluster: ScenarioCluster,
-    before: Points,
-    after: Points,
-    restarts: Mapping[str, int],
-    events: Mapping[str, anyio.Event],
-) -> bool:
-    """Return whether every perturbation took effect."""
-    now = await _restarts(cluster)
-    for each in case.perturbations:
-        if isinstance(each, OfWatch | ToServer):
-            if not events[str(each)].is_set():
-                return False
-        elif each.action is Action.CRASH:
-            if now.get(each.component) == restarts.get(each.component):
-                return False
-        elif now.get(each.component) == restarts.get(each.component):
-            # A process that was restarted meanwhile has lost the count; assume that it was reached.
-            fired = [found.get(each.component, {}).get(each.failpoint) for found in (before, after)]
-            if fired[0] is not None and fired[1] is not None and fired[0].fired == fired[1].fired:
-                return False
-    return True
-
-
-async def _freeze(cluster: ScenarioCluster, each: AtFailpoint) -> None:
-    """Wait until a task is at the failpoint; freeze the process, and let it go on."""
-    while True:
-        with suppress(ClusterError):
-            states = await cluster.failpoints(each.component)
-            if any(point.name == each.failpoint and point.waiting for point in states):
-                break
-        await cluster.clock.sleep(_POLL_SECONDS)
-    with anyio.CancelScope(shield=True), suppress(ClusterError):
-        await cluster.pause(each.component)
-        await cluster.clock.sleep(FREEZE_SECONDS)
-        await cluster.resume(each.component)
-        await cluster.arm_failpoint(each.component, each.failpoint, "off")
-
-
-async def _release(cluster: ScenarioCluster, each: OfWatch, begun: anyio.Event) -> None:
-    """End a change of a watch some time after it began."""
-    await begun.wait()
-    await cluster.clock.sleep(HOLD_SECONDS)
-    with suppress(ClusterError):
-        await cluster.inject_fault(each.component, "off")
-
-
-async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
-    """Disarm all failpoints and remove the faults of the case."""
-    for process, states in after.items():
-        for point in states.values():
-            if point.action and point.action != "off":
-                with suppress(ClusterError):
-                    await cluster.arm_failpoint(process, point.name, "off")
-    await catch_up(cluster, case)
-    for component in {each.component for each in case.perturbations if isinstance(each, OfWatch)}:
-        with suppress(ClusterError):
-            await cluster.inject_fault(component, "off")
-
-
 async def rest(
     cluster: ScenarioCluster, expectations: Expectations, seconds_max: float = REST_SECONDS_MAX
 ) -> str:
@@ -317,7 +190,7 @@ async def _quiet(cluster: ScenarioCluster, seconds_max: float) -> str:
             since = now
         elif now - since >= QUIET_SECONDS:
             return ""
-        await cluster.clock.sleep(_POLL_SECONDS)
+        await cluster.clock.sleep(POLL_SECONDS)
 
 
 async def _unrest(cluster: ScenarioCluster) -> list[str]:

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.exploration import ETCD, Exploration, Scope, smallest_first
-from nominee.lab.chaos.cases.observations import Undisturbed
+from nominee.lab.chaos.cases.enumeration import Scope
+from nominee.lab.chaos.cases.exploration import Exploration, smallest_first
+from nominee.lab.chaos.cases.observations import Activity, Undisturbed
+from nominee.lab.chaos.cases.perturbations import Action
 from nominee.lab.chaos.cases.tolerance import changes, controlled, is_among
-from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, judge
+from nominee.lab.chaos.cases.trace import TracedWrite
+from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, judge, with_history
 from nominee.lab.chaos.clusters import Answered, Clusters
 from nominee.lab.chaos.messages import CaseAnswer
 from nominee.lab.jobs.job import ExecutorError
 from nominee.lab.scenario.acting.control import Control
 from nominee.lab.scenario.format.model import Scenario
-from nominee.machinery.runtime.clock import SystemClock
+from nominee.machinery.runtime.clock import Clock, SystemClock
 
 API_SERVER = "apiserver"
-WATCHED: Mapping[str, tuple[str, ...]] = {
-    "scheduler": ("pods", "nodes"),
-    "kubelet": ("pods",),
-    "controllers": ("pods", "nodes"),
-    "autoscaler": ("pods", "nodes"),
-    API_SERVER: (ETCD,),
-}
-"""The kinds whose watches are changed, by component; the API server watches etcd's keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +62,11 @@ class Report:
     seconds: float = 0.0
     error: str = ""
 
+    @property
+    def applied(self) -> int:
+        """Return the number of cases whose perturbations took place; also the undisturbed run if it broke."""
+        return sum(result.verdict.is_applied for result in self.results)
+
 
 Say = Callable[[str], None]
 
@@ -75,12 +75,20 @@ class Explorer:
     """Runs the cases of one scenario."""
 
     def __init__(
-        self, scenario: Scenario, clusters: Clusters, settings: ExplorationSettings, say: Say
+        self,
+        scenario: Scenario,
+        clusters: Clusters,
+        settings: ExplorationSettings,
+        say: Say,
+        clock: Clock | None = None,
     ) -> None:
         self._scenario, self._clusters, self._settings, self._say = scenario, clusters, settings, say
-        self._clock = SystemClock()
+        self._clock: Clock = clock or SystemClock()
         self._undisturbed = Undisturbed()
         self._stopped = False
+        self._refund = 0.0
+        self._features: frozenset[str] = frozenset()
+        self._trace: Sequence[TracedWrite] = ()
         self._seed = settings.scope.seed
         self.report = Report(scenario=scenario, seed=settings.scope.seed)
 
@@ -104,49 +112,64 @@ class Explorer:
     def _round(self, deadline: float) -> bool:
         """Run everything with one seed; return whether there is time for another one."""
         self.report.rounds += 1
-        hits = self._plain()
-        return hits is not None and self._cases(hits, deadline)
+        activity = self._plain()
+        return activity is not None and self._cases(activity, deadline)
 
-    def _plain(self) -> Mapping[str, Mapping[str, int]] | None:
-        """Run the scenario without perturbations; return the failpoints that it passed, None if it fails."""
+    def _plain(self) -> Activity | None:
+        """Run the scenario without perturbations; return what the processes did, None if it fails."""
         ((result, answer),) = self._run([Case()])
-        if result.verdict is not Verdict.HELD or answer is None or answer.hits is None:
+        if result.verdict is not Verdict.HELD or answer is None:
             self.report.results.append(result)
             if result.verdict is Verdict.BROKEN:
                 self.report.broken.insert(0, result)
             else:
                 self.report.error = result.observation
             return None
+        activity = answer.observed_activity
         self._undisturbed = Undisturbed(
             needed={step.number: step.seconds for step in answer.scenario_result.steps},
             lasting=answer.lasting,
+            launches=activity.launches,
         )
-        own = controlled(self._scenario)
-        hits = {
-            process: {name: count for name, count in points.items() if (process, name) not in own}
-            for process, points in answer.hits.items()
-        }
-        self.report.failpoints = sum(len(points) for points in hits.values())
-        return hits
+        self._features, self._trace = answer.features, answer.trace
+        self.report.failpoints = sum(len(points) for points in activity.hits.values())
+        return activity
 
-    def _cases(self, hits: Mapping[str, Mapping[str, int]], deadline: float) -> bool:
-        exploration = Exploration(hits, self._scope(hits))
+    def _cases(self, activity: Activity, deadline: float) -> bool:
+        exploration = Exploration(activity, self._scope(activity), self._features)
         self.report.singles = exploration.single_count
         if self._settings.case is not None:
             self._run_some(exploration, [self._settings.case])
         else:
             while self._run_some(exploration, self._due(exploration, deadline)):
                 pass
+        self._shrink(exploration)
         self.report.results += exploration.results
         self.report.broken = smallest_first([*self.report.broken, *exploration.broken()])
         self.report.left = exploration.left if self._settings.case is None else 0
         is_over = self._stopped or self._settings.case is not None
-        return not is_over and self._clock.monotonic() < deadline
+        return not is_over and self._clock.monotonic() < deadline + self._refund
+
+    def _shrink(self, exploration: Exploration) -> None:
+        """Run the parts of the broken cases that have several perturbations and were not run before."""
+        tried = {result.case for result in exploration.results}
+        waiting = [result.case for result in exploration.broken() if len(result.case.perturbations) > 1]
+        while waiting:
+            smaller = [part for part in waiting.pop(0).parts() if part not in tried]
+            tried.update(smaller)
+            before = len(exploration.results)
+            self._run_some(exploration, smaller, stops=False)
+            ran = exploration.results[before:]
+            waiting += [
+                each.case
+                for each in ran
+                if each.verdict is Verdict.BROKEN and len(each.case.perturbations) > 1
+            ]
 
     def _due(self, exploration: Exploration, deadline: float) -> Iterator[Case]:
         """Yield cases while there is time: the single ones, or, once these have ended, pairs."""
         are_single = exploration.left > 0
-        while self._clock.monotonic() < deadline and not self._stopped:
+        while self._clock.monotonic() < deadline + self._refund and not self._stopped:
             if are_single and not exploration.left:
                 return
             case = exploration.next_case()
@@ -154,39 +177,46 @@ class Explorer:
                 return
             yield case
 
-    def _run_some(self, exploration: Exploration, cases: Iterable[Case]) -> bool:
+    def _run_some(self, exploration: Exploration, cases: Iterable[Case], *, stops: bool = True) -> bool:
         """Run cases and record them; return whether there may be others."""
         before = len(exploration.results)
         with closing(self._run(cases)) as results:
-            for result, _ in results:
-                exploration.record(result)
+            for judged, answer in results:
+                result = exploration.record(judged, answer.features if answer is not None else ())
+                if not result.verdict.is_applied:
+                    # A case that did not take place takes no time from the others, up to another budget.
+                    self._refund = min(self._refund + result.seconds, self._settings.budget_seconds)
                 number = f"{len(exploration.results)}/{exploration.single_count}"
-                self._say(f"{number:>8} {result.verdict.value:12} {result.seconds:5.1f}s {result.case}")
-                if result.verdict is Verdict.BROKEN:
+                self._say(f"{number:>8} {result.verdict.value:12} {result.novelty:3} new {result.case}")
+                if result.verdict in (Verdict.BROKEN, Verdict.ACCEPTED):
                     self._say(f"{'':8} {result.observation}")
-                    if self._settings.stops:
-                        self._stopped = True
-                        break
+                if result.verdict is Verdict.BROKEN and stops and self._settings.stops:
+                    self._stopped = True
+                    break
         return len(exploration.results) > before and not self._stopped
 
-    def _scope(self, hits: Mapping[str, Mapping[str, int]]) -> Scope:
-        watched = {
-            process: kinds
-            for process in hits
-            for component, kinds in WATCHED.items()
-            if process == component or process.startswith(f"{component}-")
-        }
-        servers = sorted(process for process in hits if process.startswith(f"{API_SERVER}-"))
-        actions = [step.action for step in self._scenario.steps]
+    def _scope(self, activity: Activity) -> Scope:
+        scope, scenario = self._settings.scope, self._scenario
+        servers = sorted(process for process in activity.hits if process.startswith(f"{API_SERVER}-"))
+        actions = [step.action for step in scenario.steps]
         restarted = {action.component for action in actions if isinstance(action, Control)}
         return replace(
-            self._settings.scope,
+            scope,
             seed=self._seed,
-            watched=watched,
-            steps=changes(self._scenario),
+            # Without a supervisor that restarts it, a killed process stays away.
+            actions=[each for each in scope.actions if scenario.cluster.restart or each is not Action.CRASH],
+            steps=changes(scenario),
             lagging=servers[-1] if len(servers) > 1 else "",
             # A restart would take back the options of a step.
-            served=[each for each in watched if not is_among(each, {API_SERVER, *restarted})],
+            served=[each for each in activity.calls if not is_among(each, {API_SERVER, "cloud", *restarted})],
+            except_failpoints=frozenset(
+                (process, name)
+                for process, points in activity.hits.items()
+                for name in points
+                if any(
+                    is_among(process, {component}) and name == own for component, own in controlled(scenario)
+                )
+            ),
         )
 
     def _run(self, cases: Iterable[Case]) -> Generator[tuple[CaseResult, CaseAnswer | None], None, None]:
@@ -201,8 +231,17 @@ class Explorer:
         if answer.error:
             failed = CaseResult(case=case, verdict=Verdict.ERROR, observation=answer.error)
             return replace(failed, reproduce=self._reproduce(case))
-        found = judge(case, answer.scenario_result, reached=answer.reached, unsettled=answer.unsettled)
-        directory = self._clusters.keep() if found.verdict is Verdict.BROKEN else ""
+        found = judge(
+            case,
+            answer.scenario_result,
+            self._scenario,
+            reached=answer.reached,
+            unsettled=answer.unsettled,
+        )
+        directory = ""
+        if found.verdict is Verdict.BROKEN:
+            directory = self._clusters.keep()
+            found = with_history(found, self._trace, answer.trace)
         return replace(found, seconds=answered.seconds, directory=directory, reproduce=self._reproduce(case))
 
     def _reproduce(self, case: Case) -> str:

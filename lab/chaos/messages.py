@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.observations import Ran, Undisturbed
+from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
+from nominee.lab.chaos.cases.trace import TracedWrite, pass_features, signature
 from nominee.lab.scenario.result import ScenarioResult
 from nominee.machinery.wire.values.scalars import Json
 
@@ -22,15 +23,14 @@ class CaseRequest:
     def to_json(self) -> str:
         """Return the request as a line."""
         known = self.undisturbed
-        document = {"case": str(self.case), "needed": dict(known.needed), "lasting": list(known.lasting)}
-        return json.dumps(document)
+        return json.dumps({"case": str(self.case), **asdict(known)})
 
     @classmethod
     def from_json(cls, text: str) -> CaseRequest:
         """Return the request that `to_json` wrote."""
         document = json.loads(text)
         needed = {int(number): float(seconds) for number, seconds in document["needed"].items()}
-        known = Undisturbed(needed=needed, lasting=document["lasting"])
+        known = Undisturbed(needed=needed, lasting=document["lasting"], launches=document["launches"])
         return cls(case=Case.parse(document["case"]), undisturbed=known)
 
 
@@ -44,11 +44,13 @@ class CaseAnswer:
     ready: bool = False
     error: str = ""
     result: Mapping[str, Json] | None = None
-    hits: Mapping[str, Mapping[str, int]] | None = None
+    activity: Mapping[str, Json] | None = None
     reached: bool = False
     unsettled: str = ""
     is_clean: bool = False
     lasting: Sequence[int] = ()
+    trace: Sequence[TracedWrite] = ()
+    passes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def as_json(self) -> Json:
         """Return the answer as a JSON object."""
@@ -59,17 +61,30 @@ class CaseAnswer:
         """Return the answer for a run."""
         return cls(
             result=ran.result.as_json(),
-            hits=ran.hits,
+            activity=asdict(ran.activity),
             reached=ran.reached,
             unsettled=ran.unsettled,
             is_clean=ran.is_clean,
             lasting=ran.lasting,
+            trace=ran.trace,
+            passes=ran.passes,
         )
 
     @classmethod
     def from_json(cls, value: Json) -> CaseAnswer:
         """Return the answer that `as_json` made a JSON object."""
-        return cls(**value)
+        trace = [TracedWrite(**{**each, "changes": tuple(each["changes"])}) for each in value["trace"]]
+        return cls(**{**value, "trace": trace})
+
+    @property
+    def observed_activity(self) -> Activity:
+        """Return the activity of the processes in an undisturbed run."""
+        return Activity(**(self.activity or {}))
+
+    @property
+    def features(self) -> frozenset[str]:
+        """Return the features of the run by which explorations see what is new."""
+        return signature(self.trace) | pass_features(self.passes)
 
     @property
     def scenario_result(self) -> ScenarioResult:

@@ -10,6 +10,9 @@ from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 from nominee.lab.chaos.explorer import Report
 from nominee.lab.reports.markdown import markup_line, one_cell, table_head
 
+VARYING = "#"
+"""Lines of the text that begin with it differ from run to run; in simulations all others are the same."""
+
 
 def as_json(reports: Sequence[Report]) -> str:
     """Return a JSON object with one element for each scenario."""
@@ -49,13 +52,14 @@ def as_markdown(reports: Sequence[Report]) -> str:
             ]
             lines.append("")
         rest = [result for result in report.results if result.verdict in _NAMED]
-        lines += [
-            f"- {each.verdict.value}: `{each.case}` {one_cell(each.observation)}".rstrip() for each in rest
-        ]
+        for each in rest:
+            text = one_cell(" ".join([each.observation, *each.accepted]))
+            lines.append(f"- {each.verdict.value}: `{each.case}` {text}".rstrip())
     return "\n".join(lines)
 
 
-_NAMED = (Verdict.INCONCLUSIVE, Verdict.ERROR)
+_NAMED = (Verdict.ACCEPTED, Verdict.INCONCLUSIVE, Verdict.UNREACHED, Verdict.ERROR)
+"""The verdicts whose cases are listed after the broken ones."""
 
 
 def as_text(report: Report) -> list[str]:
@@ -65,18 +69,29 @@ def as_text(report: Report) -> list[str]:
         lines += _broken(result)
     for result in report.results:
         if result.verdict in _NAMED and result.case.perturbations:
-            lines.append(f"{result.verdict.value}: {result.case}: {result.observation}")
+            lines.append(f"{result.verdict.value}: {result.case}: {result.observation}".removesuffix(": "))
+            lines += [f"  {reason}" for reason in result.accepted]
+    if not report.error and not report.applied:
+        lines.append("no case took place")
     if report.error:
         lines.append(f"ended early: {report.error}")
-    return [*lines, counts(report)]
+    return [*lines, counts(report), f"{VARYING} {report.seconds:.0f} s"]
 
 
 def _broken(result: CaseResult) -> list[str]:
     lines = [f"broken: {result.case}" if result.case.perturbations else "broken without any perturbation"]
+    if result.case.perturbations:
+        lines.append(f"  disturbance: {result.disturbance}")
     lines.append(f"  observed: {result.observation}")
     lines += [f"  {each.invariant}: {each.message}" for each in result.violations[1:]]
+    lines += [f"  with an accepted finding: {reason}" for reason in result.accepted]
+    if result.difference is not None:
+        lines.append(f"  first difference: {result.difference.describe()}")
+        lines += [f"  {result.subject}:", *(f"    {write}" for write in result.writes)]
     if result.directory:
-        lines.append(f"  logs and history: {result.directory}")
+        lines.append(
+            f"{VARYING}  logs and history: {result.directory} (nominee verify --dir {result.directory})"
+        )
     return [*lines, f"  reproduce: {result.reproduce}"]
 
 
@@ -87,6 +102,5 @@ def counts(report: Report) -> str:
     left = f"; {report.left} single cases were not run" if report.left else ""
     return (
         f"{report.scenario.name}: {report.failpoints} failpoints, {len(report.results)} cases in "
-        f"{report.runs} runs on {report.clusters} clusters in {report.seconds:.0f} s: "
-        f"{verdicts or 'none'}{left}"
+        f"{report.runs} runs on {report.clusters} clusters: {verdicts or 'none'}{left}"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -18,6 +19,10 @@ from nominee.lab.scenario.play.narration import Narrator, Silent, TextNarrator
 from nominee.lab.scenario.play.play import NotStartedError, started
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import SystemClock
+
+if TYPE_CHECKING:
+    from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
+    from nominee.simulation.simulation import Simulation
 
 CLUSTER = "c"
 
@@ -65,24 +70,34 @@ def _requests(first: Sequence[CaseRequest]) -> Iterator[CaseRequest]:
 
 
 def simulate(
-    _work: Path, write: Write, scenario: Scenario, case: Case, undisturbed: Undisturbed, seed: int
+    work: Path, write: Write, scenario: Scenario, case: Case, undisturbed: Undisturbed, seed: int
 ) -> None:
-    """Run a case in a simulation, as a job."""
-    write(simulated(scenario, case, undisturbed, seed, verbose=False).as_json())
-
-
-def simulated(
-    scenario: Scenario, case: Case, undisturbed: Undisturbed, seed: int, *, verbose: bool
-) -> CaseAnswer:
-    """Run a case in a simulation of this seed."""
+    """Run a case in a simulation, as a job; leave history and log in the job's directory unless all held."""
     # These import the components.
-    from nominee.lab.chaos.disturbed_run import run_case
-    from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
-    from nominee.lab.scenario.play.simulate import with_cluster
-    from nominee.localcluster.cluster import ClusterError
+    from nominee.lab.scenario.clusters import simulated_history
     from nominee.simulation.simulation import Simulation
 
     simulation = Simulation(seed)
+    answer = simulated(scenario, case, undisturbed, simulation, verbose=False)
+    if (
+        answer.error
+        or answer.unsettled
+        or not answer.scenario_result.held
+        or answer.scenario_result.violations
+    ):
+        simulated_history.write(simulation, work / CLUSTER)
+    write(answer.as_json())
+
+
+def simulated(
+    scenario: Scenario, case: Case, undisturbed: Undisturbed, simulation: Simulation, *, verbose: bool
+) -> CaseAnswer:
+    """Run a case in a simulation."""
+    # These import the components.
+    from nominee.lab.chaos.disturbed_run import run_case
+    from nominee.lab.scenario.play.simulate import with_cluster
+    from nominee.localcluster.cluster import ClusterError
+
     narrate: Narrator = TextNarrator(simulation.clock, to_stderr=True) if verbose else Silent()
 
     async def play(cluster: SimulatedCluster) -> Ran:

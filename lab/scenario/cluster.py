@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
+from nominee.lab.history.revision import Revision
 from nominee.lab.scenario.fields.options import ComponentOptions, InvariantException
 from nominee.lab.scenario.result import Violation
-from nominee.localcluster.cluster import FailpointState, ProcessState
+from nominee.localcluster.cluster import FailpointState, FaultState, ProcessState
 from nominee.machinery.api.kinds import AnyKind, Kind, M
 from nominee.machinery.api.pb import autoscaling_v1
 from nominee.machinery.client.api_client import ListResult, WatchEvent
@@ -158,6 +159,10 @@ class ScenarioCluster(Protocol):
         """Set a fault of the calls of a component to others, or remove faults (`off`); `*` is all."""
         ...
 
+    async def call_faults(self, component: str) -> FaultState:
+        """Return the faults of one running process, and the calls that it made while it had some."""
+        ...
+
     async def shift_clock(self, component: str, offset_seconds: float) -> None:
         """Shift the wall clock of a component relative to the cluster's clock."""
         ...
@@ -190,6 +195,10 @@ class ScenarioCluster(Protocol):
 
     def first_violation(self, exceptions: Sequence[InvariantException]) -> Violation | None:
         """Return the first violation so far of an invariant that is not excepted, if it is known already."""
+        ...
+
+    async def history(self) -> Sequence[Revision]:
+        """Return every write of the cluster so far."""
         ...
 
     async def violations(self, exceptions: Sequence[InvariantException]) -> Sequence[Violation]:

@@ -14,7 +14,7 @@ from nominee.localcluster.supervisor.directory import StateDirectory, read_json
 ACTIONS = ("off", "crash", "error", "pause")
 """Actions of a failpoint that need no quotes (`nominee.machinery.runtime.failpoints` has all)."""
 
-FAULT_ACTIONS = ("off", "cut", "drop-request", "drop-response", "hold", "merge", "relist")
+FAULT_ACTIONS = ("off", "cut", "cut-response", "drop-request", "drop-response", "hold", "merge", "relist")
 """Actions of a fault without an argument (`nominee.machinery.runtime.faults.call_faults` has all)."""
 FAULT_METHODS = {
     "apiserver": (

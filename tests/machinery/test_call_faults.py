@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import astuple
 
 import anyio
 import anyio.abc
@@ -161,6 +162,30 @@ async def test_a_dropped_call_ends_at_its_deadline(action: str, sent: int) -> No
     assert (server.calls, ended) == (sent, [grpc.StatusCode.DEADLINE_EXCEEDED])
 
 
+async def test_the_answer_of_a_call_that_was_carried_out_is_lost_at_once() -> None:
+    subject, server = faults(), Server()
+    subject.put("1*cut-response", method="Bind")
+
+    async def call() -> str:
+        return await subject.call(BIND, server, DEADLINE_SECONDS)
+
+    assert await code_of(call) is grpc.StatusCode.UNAVAILABLE
+    assert server.calls == 1
+    assert await call() == "done"
+
+
+async def test_calls_are_counted_while_there_are_rules() -> None:
+    subject, server = faults(), Server()
+    subject.put("0%cut")
+    await subject.call(BIND, server, DEADLINE_SECONDS)
+    await subject.call(BIND, server, DEADLINE_SECONDS)
+    with subject.stream(WATCH_PODS, lambda: None):
+        assert [astuple(each) for each in subject.counts()] == [
+            ("apiserver", "Bind", "pods", 2),
+            ("apiserver", "Watch", "pods", 1),
+        ]
+
+
 async def test_a_delayed_call_is_sent_later() -> None:
     clock, server = FakeClock(), Server()
     subject = faults(clock)
@@ -173,7 +198,7 @@ async def test_a_delayed_call_is_sent_later() -> None:
         assert (server.calls, server.seconds_max) == (1, DEADLINE_SECONDS - 0.25)
 
 
-@pytest.mark.parametrize("action", ["cut", "1*cut", "relist"])
+@pytest.mark.parametrize("action", ["cut", "1*cut", "cut-response", "relist"])
 async def test_open_streams_end(action: str) -> None:
     subject = faults()
     ended: list[str] = []

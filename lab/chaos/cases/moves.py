@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from nominee.lab.chaos.cases.case import LAG_SECONDS, Case, Move, ToServer
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.perturbations import LAG_SECONDS, Move, ToServer
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import ComponentOptions
 from nominee.lab.scenario.steps.fault import InjectFault

@@ -5,12 +5,14 @@ disturbed run
 
 - invariants and the expectations over the whole run count as they are;
 - `eventually` and `wait` have twice the time that the undisturbed run needed, and RECOVERY_SECONDS;
-- `now` and `always` must hold eventually; `never` for a time is left out: these describe a moment of the
-  undisturbed run;
+- `always` and `never` for a time count as they are where the perturbations do not touch the condition: it is
+  about objects, and no API server is disturbed, through which they are read; else, and for `now`, the
+  condition must hold eventually, and `never` is left out: these describe a moment of the undisturbed run. A
+  check of the scenario may say `whenDisturbed`;
 - what asks a process for its memory (metrics, failpoints, queues, debug pages, restarts) is left out where
   that process is killed;
 - the checks of objects that still hold after the undisturbed run must hold when the cluster has come to rest;
-- a `wait` that does not end makes the rest of the run inconclusive, but not wrong: it only prepares a step.
+- a `wait` that ended in the undisturbed run must end, unless it asks a disturbed process for its memory.
 
 Steps and their lines keep their numbers.
 """
@@ -20,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from nominee.lab.chaos.cases.case import Case
 from nominee.lab.scenario.acting.control import Control
 from nominee.lab.scenario.conditions.component import ComponentCondition
 from nominee.lab.scenario.conditions.debug import DebugCondition
@@ -29,7 +32,7 @@ from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.conditions.queue import QueueCondition
 from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.observing.base import Condition, leaves
-from nominee.lab.scenario.steps.expect import Expect, Mode
+from nominee.lab.scenario.steps.expect import Expect, Mode, WhenDisturbed
 from nominee.lab.scenario.steps.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.wait import Wait
 
@@ -46,15 +49,15 @@ class Relaxed:
     numbers: tuple[int, ...]
 
 
-def relaxed(scenario: Scenario, killed: Collection[str], needed: Mapping[int, float]) -> Relaxed:
-    """Return the scenario with the steps and conditions that still count in a disturbed run.
+def relaxed(scenario: Scenario, case: Case, needed: Mapping[int, float]) -> Relaxed:
+    """Return the scenario with the steps and conditions that still count with the perturbations of a case.
 
-    `killed` are the processes that lose their memory; `needed` is how long each step (1 is the first) took in
-    the undisturbed run, in seconds.
+    `needed` is how long each step (1 is the first) took in the undisturbed run, in seconds.
     """
+    killed = case.killed
     steps = []
     for number, step in enumerate(scenario.steps, start=1):
-        changed = _step(step, killed, needed.get(number, 0.0) * FACTOR + RECOVERY_SECONDS)
+        changed = _step(step, case, needed.get(number, 0.0) * FACTOR + RECOVERY_SECONDS)
         if changed is not None:
             steps.append((number, changed))
     return Relaxed(
@@ -62,16 +65,18 @@ def relaxed(scenario: Scenario, killed: Collection[str], needed: Mapping[int, fl
             scenario,
             steps=tuple(step for _, step in steps),
             timeout_seconds=scenario.timeout_seconds + len(steps) * RECOVERY_SECONDS,
-            background=tuple(each for each in scenario.background if not _asks(each.condition, killed)),
+            background=tuple(each for each in scenario.background if not asks(each.condition, killed)),
         ),
         tuple(number for number, _ in steps),
     )
 
 
-def _step(step: Step, killed: Collection[str], seconds: float) -> Step | None:
+def _step(step: Step, case: Case, seconds: float) -> Step | None:
     match step.action:
-        case Wait(condition=condition) | Expect(condition=condition) if _asks(condition, killed):
+        case Wait(condition=condition) | Expect(condition=condition) if asks(condition, case.killed):
             return None
+        case Expect() if _is_strict(step.action, case):
+            return step
         case Expect(mode=Mode.NEVER):
             return None
         case Wait():
@@ -82,8 +87,19 @@ def _step(step: Step, killed: Collection[str], seconds: float) -> Step | None:
             return step
 
 
-def _asks(condition: Condition, killed: Collection[str]) -> bool:
-    """Return whether a condition asks a killed process for its memory."""
+def _is_strict(check: Expect, case: Case) -> bool:
+    """Return whether a check counts as it is written."""
+    if check.when_disturbed is not WhenDisturbed.BY_CASE:
+        return check.when_disturbed is WhenDisturbed.STRICT
+    return (
+        check.mode in (Mode.ALWAYS, Mode.NEVER)
+        and not any(is_among(process, {"apiserver"}) for process in case.components)
+        and all(isinstance(leaf, ObjectCondition) for leaf in leaves(check.condition))
+    )
+
+
+def asks(condition: Condition, processes: Collection[str]) -> bool:
+    """Return whether a condition asks one of these processes for its memory."""
     for leaf in leaves(condition):
         match leaf:
             case (
@@ -92,7 +108,7 @@ def _asks(condition: Condition, killed: Collection[str]) -> bool:
                 | FailpointCondition(component=component)
                 | DebugCondition(component=component)
                 | ComponentCondition(name=component)
-            ) if any(is_among(process, {component}) for process in killed):
+            ) if any(is_among(process, {component}) for process in processes):
                 return True
     return False
 

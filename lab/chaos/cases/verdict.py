@@ -2,74 +2,162 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from fnmatch import fnmatchcase
 
 from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.difference import Difference, first_difference, writes_around
+from nominee.lab.chaos.cases.tolerance import asks
+from nominee.lab.chaos.cases.trace import TracedWrite
 from nominee.lab.reports.records import Record
-from nominee.lab.scenario.result import Outcome, ScenarioResult, Violation
+from nominee.lab.scenario.fields.options import AcceptedFinding
+from nominee.lab.scenario.format.model import Scenario
+from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
+from nominee.lab.scenario.steps.wait import Wait
 from nominee.machinery.wire.values.scalars import Json
 
 
 class Verdict(Enum):
     """The end of a case.
 
-    INCONCLUSIVE: a wait of the scenario did not end, so that later steps were not tried. UNREACHED: the run
-    did not come to a perturbation. ERROR: the case could not be run.
+    ACCEPTED: all that does not hold is among the scenario's accepted findings. INCONCLUSIVE: a wait that asks
+    a disturbed process for its memory did not end, so that later steps were not tried. UNREACHED: the run did
+    not come to a perturbation. ERROR: the case could not be run.
     """
 
     HELD = "held"
     BROKEN = "broken"
+    ACCEPTED = "accepted"
     INCONCLUSIVE = "inconclusive"
     UNREACHED = "unreached"
     ERROR = "error"
 
+    @property
+    def is_applied(self) -> bool:
+        """Return whether the perturbations took place, and something can be said about the program."""
+        return self not in (Verdict.UNREACHED, Verdict.ERROR)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult(Record):
-    """The result of one case: what was observed, and the command that reproduces it."""
+    """The result of one case: what was observed, and the command that reproduces it.
+
+    `accepted` are the reasons and links of the accepted findings that it shows.
+    """
 
     case: Case
     verdict: Verdict
     observation: str = ""
+    disturbance: str = ""
+    """The case as a sentence."""
+    difference: Difference | None = None
+    """Of a finding: the first moment at which the history differs from the undisturbed one."""
+    writes: tuple[str, ...] = ()
+    """Of a finding: the writes of `subject` around this moment."""
+    subject: str = ""
     violations: tuple[Violation, ...] = ()
+    accepted: tuple[str, ...] = ()
+    novelty: int = 0
+    """The number of features of its history that no run before it had."""
     seconds: float = 0.0
     directory: str = ""
     reproduce: str = ""
 
     def as_json(self) -> dict[str, Json]:
         """Return the result as JSON."""
-        return {**Record.as_json(self), "case": str(self.case)}
+        difference = self.difference.as_json() if self.difference is not None else None
+        return {**Record.as_json(self), "case": str(self.case), "difference": difference}
 
 
-def judge(case: Case, result: ScenarioResult, *, reached: bool, unsettled: str = "") -> CaseResult:
-    """Return the verdict on a run.
+def judge(
+    case: Case, result: ScenarioResult, scenario: Scenario, *, reached: bool, unsettled: str = ""
+) -> CaseResult:
+    """Return the verdict on a run of a scenario.
 
     `reached`: every perturbation took effect. `unsettled` is what the cluster had not done after the
     perturbations had ended, "" if it had come to rest.
     """
-    verdict, observation = _verdict(result, reached, unsettled)
+    findings = list(_findings(result, unsettled))
+    reasons = [_accepted(each, case, scenario.accepted_findings) for each in findings]
+    others = [each for each, reason in zip(findings, reasons, strict=True) if not reason]
+    accepted = tuple(dict.fromkeys(reason for reason in reasons if reason))
+    verdict, observation = Verdict.HELD, ""
+    if others == [result.reason] and _is_inconclusive(result, scenario, case):
+        verdict, observation = Verdict.INCONCLUSIVE, result.reason
+    elif others:
+        verdict, observation = Verdict.BROKEN, others[0]
+    elif findings:
+        verdict, observation = Verdict.ACCEPTED, findings[0]
+    elif result.outcome in (Outcome.ERROR, Outcome.SKIPPED):
+        verdict, observation = Verdict.ERROR, result.reason
+    elif not reached:
+        verdict = Verdict.UNREACHED
     return CaseResult(
         case=case,
         verdict=verdict,
         observation=observation,
+        disturbance=case.describe(),
         violations=result.violations,
+        accepted=accepted,
         seconds=result.seconds,
         directory=result.directory,
     )
 
 
-def _verdict(result: ScenarioResult, reached: bool, unsettled: str) -> tuple[Verdict, str]:
-    if result.violations:
-        first = result.violations[0]
-        return Verdict.BROKEN, f"{first.invariant}: {first.message}"
-    if unsettled:
-        return Verdict.BROKEN, f"the cluster does not come to rest: {unsettled}"
-    if result.outcome is Outcome.FAILED:
-        failed = next((step for step in result.steps if step.outcome is Outcome.FAILED), None)
-        if failed is not None and failed.verb == "wait":
-            return Verdict.INCONCLUSIVE, result.reason
-        return Verdict.BROKEN, result.reason
-    if result.outcome in (Outcome.ERROR, Outcome.SKIPPED):
-        return Verdict.ERROR, result.reason
-    return (Verdict.HELD, "") if reached else (Verdict.UNREACHED, "")
+def with_history(
+    result: CaseResult, undisturbed: Sequence[TracedWrite], run: Sequence[TracedWrite]
+) -> CaseResult:
+    """Return the result with where its history differs, and the object's writes around this moment.
+
+    The object is one that an invariant names, or else the one that differs first.
+    """
+    difference = first_difference(undisturbed, run)
+    if difference is None:
+        return result
+    named = [each for violation in result.violations for each in violation.objects]
+    traced = {write.subject for write in run}
+    subject = next((each for each in named if each in traced), difference.subject)
+    writes = tuple(writes_around(run, subject, difference.seconds))
+    return replace(result, difference=difference, subject=subject, writes=writes)
+
+
+def _findings(result: ScenarioResult, unsettled: str) -> Iterator[str]:
+    """Yield all that does not hold; the parts of `unsettled` one by one."""
+    for violation in result.violations:
+        yield f"{violation.invariant}: {violation.message}"
+    for part in unsettled.split("; ") if unsettled else ():
+        yield f"the cluster does not come to rest: {part}"
+    is_repeated = any(violation.message in result.reason for violation in result.violations)
+    if result.outcome is Outcome.FAILED and not is_repeated:
+        yield result.reason
+
+
+def _accepted(finding: str, case: Case, accepted: Sequence[AcceptedFinding]) -> str:
+    """Return the reason and the link of the accepted finding that this one is, or ""."""
+    for each in accepted:
+        is_case = any(fnmatchcase(str(perturbation), each.case) for perturbation in case.perturbations)
+        text = ".*".join(map(re.escape, each.observation.split("*")))
+        if is_case and re.search(text, finding, re.DOTALL):
+            return f"{each.reason} ({each.link})"
+    return ""
+
+
+def _is_inconclusive(result: ScenarioResult, scenario: Scenario, case: Case) -> bool:
+    """Return whether the step that failed is a wait that asks a disturbed process for its memory.
+
+    It ended in the undisturbed run.
+    """
+    failed = _failed(result)
+    return failed is not None and any(
+        step.line == failed.line
+        and isinstance(step.action, Wait)
+        and asks(step.action.condition, case.components)
+        for step in scenario.steps
+    )
+
+
+def _failed(result: ScenarioResult) -> StepResult | None:
+    return next((step for step in result.steps if step.outcome is Outcome.FAILED), None)

@@ -12,7 +12,8 @@ import anyio.abc
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.disturbed_run import calm, points, rest
+from nominee.lab.chaos.disturbed_run import rest
+from nominee.lab.chaos.perturbing import calm, points
 from nominee.lab.chaos.random.load import (
     AddNode,
     Arm,

@@ -14,6 +14,7 @@ import anyio.abc
 import anyio.to_thread
 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.revision import Revision
 from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
 from nominee.lab.history.verification.settings import settings_of
 from nominee.lab.scenario.clusters import cloud
@@ -21,7 +22,13 @@ from nominee.lab.scenario.clusters.recording import Recording
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions, InvariantException
 from nominee.lab.scenario.format.up_options import arguments_of
 from nominee.lab.scenario.result import Violation
-from nominee.localcluster.cluster import ClusterError, FailpointState, ProcessState, RunningCluster
+from nominee.localcluster.cluster import (
+    ClusterError,
+    FailpointState,
+    FaultState,
+    ProcessState,
+    RunningCluster,
+)
 from nominee.localcluster.etcd import links as etcd_links
 from nominee.machinery.api import kinds
 from nominee.machinery.client import api_client as client_module
@@ -155,6 +162,10 @@ class RealCluster:
         put = partial(self._processes.set_fault, component, action, to=to, method=method, kind=kind)
         await anyio.to_thread.run_sync(put)
 
+    async def call_faults(self, component: str) -> FaultState:
+        """Return the faults of a process."""
+        return await anyio.to_thread.run_sync(self._processes.call_faults, component)
+
     async def shift_clock(self, component: str, offset_seconds: float) -> None:
         """Shift the wall clock of a component."""
         await anyio.to_thread.run_sync(self._processes.shift_clock, component, offset_seconds)
@@ -184,6 +195,10 @@ class RealCluster:
     def first_violation(self, exceptions: Sequence[InvariantException]) -> Violation | None:
         """Return None: the history is checked when it ends."""
         return None
+
+    async def history(self) -> Sequence[Revision]:
+        """Return every write that is recorded."""
+        return await anyio.to_thread.run_sync(self._recording.revisions)
 
     async def violations(self, exceptions: Sequence[InvariantException]) -> Sequence[Violation]:
         """Check the invariants on the history of all objects; return violations once."""

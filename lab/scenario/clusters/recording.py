@@ -11,10 +11,11 @@ from nominee.lab.history.connection import connect_to_etcd
 from nominee.lab.history.etcd_observer import Coverage, EtcdObserver
 from nominee.lab.history.etcd_watch import HistoryUnavailable
 from nominee.lab.history.fold import Fold
-from nominee.lab.history.history_file import NAME, HistoryFileError, HistoryWriter
+from nominee.lab.history.history_file import NAME, HistoryFileError, HistoryReader, HistoryWriter
 from nominee.lab.history.invariants.checking import checker
 from nominee.lab.history.invariants.checking.evidence import Acknowledged, ComponentSettings
 from nominee.lab.history.invariants.table import CHECKERS
+from nominee.lab.history.revision import Revision
 from nominee.lab.history.verification.verification import verify
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError
@@ -81,6 +82,14 @@ class Recording:
             )
             for each in found
         ]
+
+    def revisions(self) -> list[Revision]:
+        """Return the writes up to now. Raises: ClusterError."""
+        self._writer.flush()
+        try:
+            return list(HistoryReader(self._path))
+        except (HistoryFileError, OSError) as error:
+            raise ClusterError(f"the history cannot be read: {error}") from None
 
     def close(self) -> None:
         """Close the file."""

@@ -22,7 +22,7 @@ from nominee.lab.scenario.clusters.simulated_processes import SimulatedProcesses
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions, InvariantException
 from nominee.lab.scenario.format.up_options import arguments_of
 from nominee.lab.scenario.result import Violation
-from nominee.localcluster.cluster import ClusterError, FailpointState, ProcessState
+from nominee.localcluster.cluster import ClusterError, FailpointState, FaultState, ProcessState
 from nominee.localcluster.supervisor.model.states import ChildState, Trigger
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey
@@ -135,6 +135,11 @@ class SimulatedCluster:
                 raise ClusterError(str(error)) from None
         self._simulation.use_rules()
 
+    async def call_faults(self, component: str) -> FaultState:
+        """Return the faults of a process."""
+        faults = self._started(component)[0].faults
+        return FaultState(rules=faults.states(), calls=faults.counts())
+
     async def shift_clock(self, component: str, offset_seconds: float) -> None:
         """Shift the wall clock of a component."""
         for started in self._started(component):
@@ -189,7 +194,7 @@ class SimulatedCluster:
 
     # The end.
 
-    def history(self) -> list[Revision]:
+    async def history(self) -> Sequence[Revision]:
         """Return every write since the cluster was created."""
         return self._running_check.revisions
 

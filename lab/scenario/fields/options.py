@@ -103,3 +103,17 @@ class InvariantException:
 
     name: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedFinding:
+    """A finding of explorations that is known behaviour of Kubernetes.
+
+    `case` is a pattern, as of a shell, for one perturbation of the case; `observation` is a part of the
+    finding's text, with `*` for any text. `link` is where the behaviour is described.
+    """
+
+    case: str
+    observation: str
+    reason: str
+    link: str

@@ -10,7 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nominee.lab.scenario.acting.base import Action
-from nominee.lab.scenario.fields.options import ClusterOptions, InvariantException, JsonObject
+from nominee.lab.scenario.fields.options import (
+    AcceptedFinding,
+    ClusterOptions,
+    InvariantException,
+    JsonObject,
+)
 from nominee.lab.scenario.measures.base import NamedMeasure
 from nominee.lab.scenario.observing.base import Condition
 from nominee.lab.scenario.steps.expect import Mode
@@ -65,4 +70,5 @@ class Scenario:
     background: tuple[Background, ...] = ()
     measures: tuple[NamedMeasure, ...] = ()
     except_invariants: tuple[InvariantException, ...] = ()
+    accepted_findings: tuple[AcceptedFinding, ...] = ()
     document: JsonObject = field(default_factory=dict, repr=False, compare=False)

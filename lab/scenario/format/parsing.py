@@ -10,7 +10,7 @@ from nominee.lab.scenario.conditions.all_of import AllOf
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.conditions.table import CONDITIONS
 from nominee.lab.scenario.fields import gate_checks, names, paths, substitution
-from nominee.lab.scenario.fields.options import ClusterOptions, InvariantException
+from nominee.lab.scenario.fields.options import AcceptedFinding, ClusterOptions, InvariantException
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.format.documents import Document, InvalidScenarioError
 from nominee.lab.scenario.format.model import TIMEOUT_SECONDS, Background, Scenario, Step
@@ -70,6 +70,9 @@ class ScenarioParser(ConditionParser):
             ),
             except_invariants=tuple(
                 InvariantException(name=each["name"], reason=each["reason"]) for each in exceptions
+            ),
+            accepted_findings=tuple(
+                AcceptedFinding(**each) for each in spec.get("chaos", {}).get("acceptedFindings", ())
             ),
             document=value,
         )

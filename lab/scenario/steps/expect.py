@@ -28,6 +28,18 @@ class Mode(Enum):
     NEVER = "never"
 
 
+class WhenDisturbed(Enum):
+    """How a check counts in an exploration (docs/chaos.md).
+
+    STRICT: as it is written. RELAXED: `now` and `always` must hold eventually, `never` is left out. BY_CASE:
+    `always` and `never` are strict where the perturbations do not touch the condition.
+    """
+
+    BY_CASE = "byCase"
+    STRICT = "strict"
+    RELAXED = "relaxed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expect(Action):
     """A check. `seconds` is the limit of EVENTUALLY and the duration of ALWAYS and NEVER."""
@@ -42,12 +54,19 @@ class Expect(Action):
     mode: Mode
     condition: Condition
     seconds: float = WAIT_SECONDS
+    when_disturbed: WhenDisturbed = WhenDisturbed.BY_CASE
 
     @classmethod
     def schema(cls) -> Fragment:
         """Return the JSON Schema of the field."""
         limit = "The limit of eventually (default 30); how long always and never must hold."
-        properties = {mode.value: CONDITION for mode in Mode} | {"seconds": seconds(limit)}
+        properties = {mode.value: CONDITION for mode in Mode} | {
+            "seconds": seconds(limit),
+            "whenDisturbed": {
+                "enum": [each.value for each in WhenDisturbed],
+                "description": "How the check counts in explorations (docs/chaos.md; default byCase).",
+            },
+        }
         return mapping("A check: exactly one of now, eventually, always, never.", properties)
 
     @classmethod
@@ -63,7 +82,12 @@ class Expect(Action):
         if mode is Mode.NOW and "seconds" in value:
             parser.fault((*path, "seconds"), "now takes no time; write eventually")
         condition = parser.condition((*path, mode.value), value[mode.value])
-        return cls(mode=mode, condition=condition, seconds=float(value.get("seconds", WAIT_SECONDS)))
+        return cls(
+            mode=mode,
+            condition=condition,
+            seconds=float(value.get("seconds", WAIT_SECONDS)),
+            when_disturbed=WhenDisturbed(value.get("whenDisturbed", WhenDisturbed.BY_CASE.value)),
+        )
 
     def describe(self) -> str:
         """Return the action as a sentence."""

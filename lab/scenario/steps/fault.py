@@ -51,8 +51,8 @@ class InjectFault(Action):
             "method": text("A gRPC method, Bind or Evict; * is all (the default)."),
             "kind": text("The kind of the objects; * is all (the default)."),
             "action": text(
-                "cut, delay(MS), drop-request, drop-response; for watches hold, merge, relist; off; "
-                "chains as for failpoints (docs/faults.md)."
+                "cut, cut-response, delay(MS), drop-request, drop-response; for watches hold, merge, relist; "
+                "off; chains as for failpoints (docs/faults.md)."
             ),
         }
         return mapping(

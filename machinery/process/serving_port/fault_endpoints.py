@@ -61,7 +61,13 @@ async def _faults(request: Request) -> Response:
             _log.info("Faults removed")
     except ActionError as error:
         return _refusal(str(error), 400)
-    return _json({"rules": [asdict(state) for state in FAULTS.states()], "servers": FAULTS.servers()})
+    return _json(
+        {
+            "rules": [asdict(state) for state in FAULTS.states()],
+            "servers": FAULTS.servers(),
+            "calls": [asdict(count) for count in FAULTS.counts()],
+        }
+    )
 
 
 async def _clock(request: Request) -> Response:

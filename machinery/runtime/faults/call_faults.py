@@ -5,17 +5,18 @@
     if FAULTS.rules:                                             # an attribute test while no fault is set
         answer = await task_faults.current().call(Call("etcd", "Txn"), send, seconds_max)
 
-A rule covers calls by server, method and kind; its action is a chain as a failpoint's. `cut`, `delay(MS)`,
-`drop-request` and `drop-response` are for all calls; `hold`, `merge` and `relist` for watches only. Streams
-are registered while they are open (`stream`), since a rule that is set later may end them.
+A rule covers calls by server, method and kind; its action is a chain as a failpoint's. `cut`, `cut-response`,
+`delay(MS)`, `drop-request` and `drop-response` are for all calls; `hold`, `merge` and `relist` for watches
+only. Streams are registered while they are open (`stream`), since a rule that is set later may end them.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from nominee.machinery.api import kinds
@@ -36,6 +37,7 @@ RULES_MAX = 100
 ACTIONS: Mapping[str, Argument] = {
     "off": "none",
     "cut": "none",
+    "cut-response": "none",
     "delay": "milliseconds",
     "drop-request": "none",
     "drop-response": "none",
@@ -44,7 +46,7 @@ ACTIONS: Mapping[str, Argument] = {
     "relist": "none",
 }
 _OF_WATCHES = frozenset({"hold", "merge", "relist"})
-_ENDING = frozenset({"cut", "relist"})
+_ENDING = frozenset({"cut", "cut-response", "relist"})
 """A rule that begins with one of these ends the open streams that it covers."""
 _SPECIAL_CREATES = frozenset({"Bind", "Evict"})
 
@@ -101,6 +103,16 @@ class RuleState:
     action: str
     fired: int
     waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallCount:
+    """The number of calls of one kind; of streams, how often one was opened or is open."""
+
+    to: str
+    method: str
+    resource: str
+    count: int
 
 
 class Rule:
@@ -165,6 +177,7 @@ class Faults:
         self._servers: dict[str, frozenset[str]] = {}
         self._refused: set[tuple[str, str]] = set()
         self._streams: dict[Stream, None] = {}
+        self._counts: Counter[Call] = Counter()
 
     def of_process(self, rng: random.Random, clock: Clock) -> Faults:
         """Return faults without rules for another process, with the same declarations."""
@@ -216,6 +229,16 @@ class Faults:
     def states(self) -> list[RuleState]:
         return [rule.state() for rule in self.rules]
 
+    def counts(self) -> list[CallCount]:
+        """Return how many calls were made while there were rules, and the streams that are open."""
+        found = Counter(self._counts)
+        for stream in self._streams:
+            found[stream.call] = max(found[stream.call], 1)
+        return [
+            CallCount(call.to, call.method, call.resource, count)
+            for call, count in sorted(found.items(), key=lambda item: astuple(item[0]))
+        ]
+
     def _scope(self, to: str, method: str, kind: str) -> Scope:
         methods = self._methods_of(to)
         if method != ALL and method not in methods:
@@ -255,6 +278,7 @@ class Faults:
         Raises:
             grpc.aio.AioRpcError: UNAVAILABLE when cut, DEADLINE_EXCEEDED when dropped or delayed for longer.
         """
+        self._counts[call] += 1
         chosen = self._choose(call, stream=False)
         if chosen is None:
             return await send(seconds_max)
@@ -271,6 +295,9 @@ class Faults:
             case "drop-request":
                 await self.clock.sleep(seconds_max)
                 raise _deadline_exceeded(call)
+            case "cut-response":
+                await _ignoring_errors(send(seconds_max))
+                raise _unavailable(call)
             case _:
                 started = self.clock.monotonic()
                 await _ignoring_errors(send(seconds_max))
@@ -285,11 +312,12 @@ class Faults:
         Raises:
             grpc.aio.AioRpcError: UNAVAILABLE when cut; when dropped, once the rule is removed.
         """
+        self._counts[call] += 1
         chosen = self._choose(call, stream=True)
         if chosen is not None:
             rule, term = chosen
             match term.action:
-                case "cut":
+                case "cut" | "cut-response":
                     raise _unavailable(call)
                 case "drop-request" | "drop-response":
                     await rule.wait_removed()
@@ -329,7 +357,7 @@ class Faults:
                     return "merge"
                 case "relist":
                     return "relist"
-                case "cut":
+                case "cut" | "cut-response":
                     raise _unavailable(stream.call)
                 case _:
                     await rule.wait_removed()

@@ -16,7 +16,8 @@ from nominee.commands.chaos.options import run_options
 from nominee.commands.chaos.run import run
 from nominee.commands.common import end_as_by_ctrl_c, output_option
 from nominee.commands.measuring.executors import executor_of, executor_option
-from nominee.lab.chaos.cases.case import Action, Case, Move, View
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.perturbations import Action, Jump, Loss, Move, View
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.format.model import Scenario
@@ -49,6 +50,8 @@ chaos.add_command(run)
     help="What happens at failpoints.",
 )
 @click.option("--views/--no-views", default=True, help="Change what processes see, too.  [default: --views]")
+@click.option("--calls/--no-calls", default=True, help="Fail single calls, too.  [default: --calls]")
+@click.option("--clocks/--no-clocks", default=True, help="Shift clocks, too.  [default: --clocks]")
 @click.option("--pairs", is_flag=True, help="After the single cases, pairs of those that held.")
 @click.option(
     "--only",
@@ -79,6 +82,8 @@ def explore(
     budget: float,
     actions: tuple[Action, ...],
     views: bool,
+    calls: bool,
+    clocks: bool,
     pairs: bool,
     only: tuple[str, ...],
     hits: int,
@@ -94,13 +99,13 @@ def explore(
 ) -> None:
     """Run a scenario once for each failpoint that it passes and each action.
 
-    Then with changed watches, with moves to an API server that lags if there are several, and with pairs. The
-    exit status is 0 if everything held, 1 if something broke, 2 if the scenario could not be run, 130 after
-    Ctrl-C.
+    And once for each changed watch, failed call and shifted clock, and each move to an API server that lags,
+    if there are several; then with pairs. The exit status is 0 if everything held, 1 if something broke, 2 if
+    the scenario could not be run or no case took place, 130 after Ctrl-C.
     """
     # 100 ms that --help and completion would pay.
     from nominee.lab.chaos import report as reports
-    from nominee.lab.chaos.cases.exploration import Scope
+    from nominee.lab.chaos.cases.enumeration import Scope
     from nominee.lab.chaos.clusters import Clusters, JobClusters, RealClusters, SimulatedClusters
     from nominee.lab.chaos.explorer import ExplorationSettings, Explorer
 
@@ -112,6 +117,8 @@ def explore(
     scope = Scope(
         actions=actions,
         views=tuple(View) if views else (),
+        losses=tuple(Loss) if calls else (),
+        jumps=tuple(Jump) if clocks else (),
         moves=tuple(Move) if views else (),
         pairs=pairs,
         only=only,
@@ -130,7 +137,7 @@ def explore(
     if scheduler_address:
         clusters = JobClusters(scenario, executor_of(scheduler_address), base, simulate=simulate)
     elif simulate:
-        clusters = SimulatedClusters(scenario, verbose=verbose)
+        clusters = SimulatedClusters(scenario, base, verbose=verbose)
     else:
         clusters = RealClusters(scenario, base, keep_all=directory is not None, verbose=verbose)
     explorer = Explorer(
@@ -150,7 +157,7 @@ def explore(
             click.echo(line)
     if report.broken:
         sys.exit(1)
-    sys.exit(2 if report.error else 0)
+    sys.exit(2 if report.error or not report.applied else 0)
 
 
 def _find(file: Path, name: str) -> Scenario:

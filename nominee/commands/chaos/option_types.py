@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from nominee.lab.chaos.cases.case import Action, Case, CaseError
+from nominee.lab.chaos.cases.case import Case, CaseError
+from nominee.lab.chaos.cases.perturbations import Action
 from nominee.machinery.wire.values.scalars import parse_seconds
 
 

@@ -57,10 +57,10 @@ def fault(
 
     Of an etcd member: `cut` or `off` the links to other members (--to etcd-1).
 
-    ACTION is `cut`, `delay(MS)`, `drop-request` or `drop-response`; for watches also `hold`, `merge` or
-    `relist`; optionally after `N*` (N times) or `P%` (with that probability); `->` chains actions. `off`
-    removes the faults that --to, --method and --kind select. Example: nominee fault scheduler drop-response
-    --method Bind
+    ACTION is `cut`, `cut-response`, `delay(MS)`, `drop-request` or `drop-response`; for watches also `hold`,
+    `merge` or `relist`; optionally after `N*` (N times) or `P%` (with that probability); `->` chains actions.
+    `off` removes the faults that --to, --method and --kind select. Example: nominee fault scheduler
+    drop-response --method Bind
     """
     selection = {"to": to, "method": method, "kind": kind}
     if component.partition("-")[0] == "etcd":

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.chaos.cases.case import Action, AtFailpoint, Case, CaseError, Move, OfWatch, ToServer, View
-from nominee.lab.chaos.cases.exploration import Exploration, Scope, pairs, singles
+from nominee.lab.chaos.cases.case import Case, CaseError
+from nominee.lab.chaos.cases.enumeration import Scope, pairs, singles
+from nominee.lab.chaos.cases.exploration import Exploration
+from nominee.lab.chaos.cases.observations import Activity
+from nominee.lab.chaos.cases.perturbations import (
+    Action,
+    AtFailpoint,
+    Jump,
+    Loss,
+    Move,
+    OfCall,
+    OfWatch,
+    ToServer,
+    View,
+)
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 
-HITS = {"scheduler": {"scheduler.bind.before": 1, "scheduler.bind.after": 4, "scheduler.status.after": 0}}
+ACTIVITY = Activity(
+    hits={"scheduler": {"scheduler.bind.before": 1, "scheduler.bind.after": 4, "scheduler.status.after": 0}}
+)
 
 
 @pytest.mark.parametrize(
@@ -18,6 +33,9 @@ HITS = {"scheduler": {"scheduler.bind.before": 1, "scheduler.bind.after": 4, "sc
         "kubelet-0:kubelet.node-status.before=error@3",
         "scheduler:pods=stale@2",
         "kubelet-0:apiserver-1=travel@3",
+        "scheduler:apiserver.Bind.pods=lose-response@2",
+        "autoscaler:cloud.NodeGroupIncreaseSize=hang",
+        "controllers:clock=behind@4",
         "apiserver:apiserver.write.after=delay+scheduler:nodes=relist",
     ],
 )
@@ -36,12 +54,14 @@ def test_nonsense_is_refused_with_what_was_expected(text: str) -> None:
 
 
 def test_a_later_hit_is_reached_by_a_chain() -> None:
-    assert AtFailpoint("scheduler", "scheduler.bind.after", Action.CRASH, 3).armed() == "2*off->1*crash"
-    assert AtFailpoint("scheduler", "scheduler.bind.after", Action.ERROR).armed() == "1*error(503)"
+    assert (
+        AtFailpoint("scheduler", "scheduler.bind.after", Action.CRASH, 3).failpoint_action == "2*off->1*crash"
+    )
+    assert AtFailpoint("scheduler", "scheduler.bind.after", Action.ERROR).failpoint_action == "1*error(503)"
 
 
 def test_every_action_at_the_first_hit_then_at_a_later_one() -> None:
-    found = singles(HITS, Scope(actions=(Action.CRASH, Action.ERROR), seed=1))
+    found = singles(ACTIVITY, Scope(actions=(Action.CRASH, Action.ERROR), seed=1))
     firsts, laters = found[:4], found[4:]
     assert [str(each) for each in firsts] == [
         "scheduler:scheduler.bind.after=crash",
@@ -57,26 +77,92 @@ def test_every_action_at_the_first_hit_then_at_a_later_one() -> None:
 
 def test_processes_take_turns() -> None:
     hits = {"apiserver": {"a.x": 1, "a.y": 1}, "scheduler": {"s.x": 1}, "kubelet-0": {"k.x": 1, "k.y": 1}}
-    found = [str(each).split("=")[0] for each in singles(hits, Scope(actions=(Action.CRASH,)))]
+    found = [str(each).split("=")[0] for each in singles(Activity(hits=hits), Scope(actions=(Action.CRASH,)))]
     assert found == ["apiserver:a.x", "scheduler:s.x", "kubelet-0:k.x", "apiserver:a.y", "kubelet-0:k.y"]
 
 
 def test_more_hits_of_each_failpoint_on_request() -> None:
     hits = {"scheduler": {"scheduler.bind.after": 5, "scheduler.bind.before": 1}}
-    found = [str(each) for each in singles(hits, Scope(actions=(Action.CRASH,), hits=9, seed=1))]
+    found = [
+        str(each) for each in singles(Activity(hits=hits), Scope(actions=(Action.CRASH,), hits=9, seed=1))
+    ]
     laters = [f"scheduler:scheduler.bind.after=crash@{hit}" for hit in (2, 3, 4, 5)]
     assert found == ["scheduler:scheduler.bind.after=crash", "scheduler:scheduler.bind.before=crash", *laters]
 
 
 def test_a_pattern_selects_cases() -> None:
-    assert [str(each) for each in singles(HITS, Scope(only=("*before=crash",)))] == [
+    assert [str(each) for each in singles(ACTIVITY, Scope(only=("*before=crash",)))] == [
         "scheduler:scheduler.bind.before=crash"
     ]
 
 
-def test_watches_are_changed_from_each_step_on() -> None:
-    scope = Scope(actions=(), views=(View.STALE,), watched={"scheduler": ("pods",)}, steps=(2, 5))
-    assert [str(each) for each in singles({}, scope)] == ["scheduler:pods=stale@2", "scheduler:pods=stale@5"]
+CALLS = {
+    "apiserver": {"etcd.Txn": 9, "etcd.Watch": 1},
+    "scheduler": {
+        "apiserver.Bind.pods": 1,
+        "apiserver.Watch.pods": 1,
+        "apiserver.Watch.csinodes.storage.k8s.io": 1,
+    },
+    "autoscaler": {"apiserver.Watch.nodes": 1, "cloud.NodeGroups": 3},
+}
+RUN = Activity(calls=CALLS, kinds=("pods", "nodes"), launches={"autoscaler": 2})
+
+
+def scope(**fields: object) -> Scope:
+    """Return a scope of these kinds of disturbance alone."""
+    empty: dict[str, object] = {"actions": (), "views": (), "losses": (), "jumps": (), "moves": (), "hits": 1}
+    return Scope(**{**empty, **fields})  # type: ignore[arg-type]  # fields of several types
+
+
+def test_watches_of_what_changed_are_changed_from_each_step_on() -> None:
+    found = singles(RUN, scope(views=(View.STALE, View.MERGE), steps=(2, 5)))
+    assert [str(each) for each in found] == [
+        "apiserver:etcd=stale@2",
+        "apiserver:etcd=stale@5",
+        "scheduler:pods=stale@2",
+        "scheduler:pods=stale@5",
+        # It is started by step 2.
+        "autoscaler:nodes=stale@5",
+        "scheduler:pods=merge@2",
+        "scheduler:pods=merge@5",
+        "autoscaler:nodes=merge@5",
+    ]
+
+
+def test_each_sort_of_calls_fails() -> None:
+    found = singles(RUN, scope(losses=(Loss.HANG, Loss.LOSE_RESPONSE)))
+    assert [str(each) for each in found] == [
+        "apiserver:etcd.Txn=hang",
+        "scheduler:apiserver.Bind.pods=hang",
+        "autoscaler:cloud.NodeGroups=hang",
+        "apiserver:etcd.Txn=lose-response",
+        # A read whose answer is lost is as one that was lost itself.
+        "scheduler:apiserver.Bind.pods=lose-response",
+    ]
+    (later,) = singles(RUN, scope(losses=(Loss.SLOW,), hits=2, only=("*Txn=slow@*",)))
+    (call,) = later.perturbations
+    assert isinstance(call, OfCall)
+    assert call.fault_action == f"{call.number - 1}*off->1*delay(1500)"
+
+
+def test_clocks_of_all_processes_but_the_api_servers_jump() -> None:
+    assert [str(each) for each in singles(RUN, scope(jumps=(Jump.AHEAD,), steps=(1, 3)))] == [
+        "scheduler:clock=ahead",
+        "scheduler:clock=ahead@3",
+        "autoscaler:clock=ahead@3",
+    ]
+
+
+def test_failpoints_that_the_scenario_arms_are_left_to_it() -> None:
+    own = frozenset({("scheduler", "scheduler.bind.after")})
+    found = singles(ACTIVITY, scope(actions=(Action.CRASH,), except_failpoints=own))
+    assert [str(each) for each in found] == ["scheduler:scheduler.bind.before=crash"]
+
+
+def test_pairs_of_two_processes_come_first() -> None:
+    hits = {"scheduler": {"s.a": 1, "s.b": 1, "s.c": 1}, "kubelet-0": {"k.a": 1, "k.b": 1}}
+    found = list(pairs(singles(Activity(hits=hits), scope(actions=(Action.CRASH,))), scope(seed=3)))
+    assert [len(each.components) for each in found] == [2] * 6 + [1] * 4
 
 
 def run_all(exploration: Exploration, broken: set[str], limit: int = 1000) -> list[str]:
@@ -91,10 +177,13 @@ def run_all(exploration: Exploration, broken: set[str], limit: int = 1000) -> li
 
 
 def test_pairs_come_last_and_leave_out_what_breaks_alone() -> None:
-    scope = Scope(actions=(Action.CRASH, Action.ERROR), pairs=True)
+    allowed = Scope(actions=(Action.CRASH, Action.ERROR), pairs=True)
     bad = "scheduler:scheduler.bind.after=crash"
     ran = run_all(
-        Exploration({"scheduler": {"scheduler.bind.before": 1, "scheduler.bind.after": 1}}, scope), {bad}
+        Exploration(
+            Activity(hits={"scheduler": {"scheduler.bind.before": 1, "scheduler.bind.after": 1}}), allowed
+        ),
+        {bad},
     )
     assert len(ran[:4]) == len({*ran[:4]}) == 4
     assert all("+" in each for each in ran[4:])
@@ -105,7 +194,7 @@ def test_pairs_come_last_and_leave_out_what_breaks_alone() -> None:
 
 def test_the_order_of_pairs_is_drawn_from_the_seed() -> None:
     hits = {"scheduler": {f"scheduler.p{index}": 1 for index in range(6)}}
-    cases = singles(hits, Scope(actions=(Action.CRASH,)))
+    cases = singles(Activity(hits=hits), Scope(actions=(Action.CRASH,)))
     one, same, other = (list(pairs(cases, Scope(seed=seed))) for seed in (1, 1, 2))
     assert one == same
     assert one != other
@@ -113,7 +202,7 @@ def test_the_order_of_pairs_is_drawn_from_the_seed() -> None:
 
 
 def test_the_smallest_broken_case_is_reported_first() -> None:
-    exploration = Exploration({}, Scope())
+    exploration = Exploration(Activity(), Scope())
     texts = ["a:a.x=crash+b:b.x=crash", "a:a.x=crash@7", "b:b.x=crash"]
     for text in texts:
         exploration.record(CaseResult(case=Case.parse(text), verdict=Verdict.BROKEN))
@@ -122,7 +211,7 @@ def test_the_smallest_broken_case_is_reported_first() -> None:
 
 
 def test_without_pairs_an_exploration_ends() -> None:
-    exploration = Exploration(HITS, Scope(actions=(Action.CRASH,)))
+    exploration = Exploration(ACTIVITY, Scope(actions=(Action.CRASH,)))
     assert len(run_all(exploration, set())) == exploration.single_count == 3
     assert exploration.left == 0
 
@@ -134,10 +223,10 @@ def test_a_watch_has_a_kind_and_a_step() -> None:
 
 
 def test_processes_move_to_the_server_that_lags() -> None:
-    scope = Scope(
+    moves = Scope(
         actions=(), views=(), steps=(2, 5), served=("scheduler", "kubelet-0"), lagging="apiserver-1"
     )
-    found = singles({}, scope)
+    found = singles(Activity(), moves)
     assert [str(each) for each in found] == [
         "scheduler:apiserver-1=travel@2",
         "scheduler:apiserver-1=travel@5",
@@ -150,5 +239,5 @@ def test_processes_move_to_the_server_that_lags() -> None:
     ]
     assert found[-1].perturbations == (ToServer("kubelet-0", "apiserver-1", Move.SWITCH, 5),)
     # A process moves to a server once.
-    assert len(list(pairs(found, scope))) == 4 * 4
-    assert singles({}, Scope(actions=(), views=(), steps=(2,), served=("scheduler",))) == []
+    assert len(list(pairs(found, moves))) == 4 * 4
+    assert singles(Activity(), Scope(actions=(), views=(), steps=(2,), served=("scheduler",))) == []

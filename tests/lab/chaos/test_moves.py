@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.exploration import Scope
+from nominee.lab.chaos.cases.enumeration import Scope
 from nominee.lab.chaos.cases.verdict import Verdict
 from nominee.lab.chaos.clusters import SimulatedClusters
 from nominee.lab.chaos.explorer import ExplorationSettings, Explorer, Report
@@ -44,7 +44,7 @@ def explore(played: Scenario, *, case: str = "", only: str = "", seed: int = 1) 
         case=Case.parse(case) if case else None,
         simulate=True,
     )
-    return Explorer(played, SimulatedClusters(played), settings, lambda _: None).run()
+    return Explorer(played, SimulatedClusters(played, Path("unused")), settings, lambda _: None).run()
 
 
 OLD_LIST = {"WatchListClient": False}
@@ -60,7 +60,7 @@ def test_a_list_of_the_newest_state_protects_from_it(gates: Mapping[str, bool], 
 
 
 def test_moves_from_each_step_that_changes_objects() -> None:
-    report = explore(scenario(OLD_LIST), only="kubelet-0:apiserver-*")
+    report = explore(scenario(OLD_LIST), only="kubelet-0:apiserver-1=*")
     assert {str(each.case): each.verdict for each in report.results} == {
         f"kubelet-0:apiserver-1={move}{step}": Verdict.HELD
         for move in ("travel", "switch")

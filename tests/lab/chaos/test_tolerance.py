@@ -1,4 +1,4 @@
-"""Which expectations of a scenario count in a disturbed run, and the verdict on one."""
+"""Which expectations of a scenario count in a disturbed run."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import pytest
 
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.tolerance import RECOVERY_SECONDS, changes, controlled, only, relaxed, states
-from nominee.lab.chaos.cases.verdict import Verdict, judge
 from nominee.lab.scenario.conditions.failpoint import FailpointCondition
 from nominee.lab.scenario.conditions.metric import MetricCondition
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.fields.comparison import Comparison
 from nominee.lab.scenario.format.model import Background, Scenario, Step
-from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
+from nominee.lab.scenario.observing.base import Condition
 from nominee.lab.scenario.steps.apply import Apply
-from nominee.lab.scenario.steps.expect import Expect, Mode
+from nominee.lab.scenario.steps.expect import Expect, Mode, WhenDisturbed
 from nominee.lab.scenario.steps.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.wait import Wait
 
@@ -45,7 +44,7 @@ SCENARIO = Scenario(
 
 
 def test_checks_of_a_moment_must_hold_eventually() -> None:
-    found = relaxed(SCENARIO, (), {4: 0.1, 5: 2.0})
+    found = relaxed(SCENARIO, Case.parse("apiserver:a.x=error"), {4: 0.1, 5: 2.0})
     assert found.numbers == (1, 2, 3, 4, 5, 7)
     modes = [each.action.mode for each in found.scenario.steps if isinstance(each.action, Expect)]
     assert modes == [Mode.EVENTUALLY] * 3
@@ -54,11 +53,40 @@ def test_checks_of_a_moment_must_hold_eventually() -> None:
 
 
 def test_a_killed_process_is_not_asked_for_its_memory() -> None:
-    found = relaxed(SCENARIO, {"kubelet-0"}, {})
+    found = relaxed(SCENARIO, Case.parse("kubelet-0:k.x=crash"), {})
     assert 7 not in found.numbers
     assert [each.name for each in found.scenario.background] == ["pods"]
-    assert 3 not in relaxed(SCENARIO, {"scheduler"}, {}).numbers
+    assert 3 not in relaxed(SCENARIO, Case.parse("scheduler:s.x=crash"), {}).numbers
     assert 3 in found.numbers
+
+
+@pytest.mark.parametrize(
+    ("mode", "condition", "says", "case", "expected"),
+    [
+        # Through the API server, which is disturbed, an old state may be seen.
+        (Mode.NEVER, POD, WhenDisturbed.BY_CASE, "scheduler:s.x=crash", Mode.NEVER),
+        (Mode.ALWAYS, POD, WhenDisturbed.BY_CASE, "scheduler:pods=stale", Mode.ALWAYS),
+        (Mode.NEVER, POD, WhenDisturbed.BY_CASE, "apiserver-1:a.x=delay", None),
+        (Mode.ALWAYS, POD, WhenDisturbed.BY_CASE, "apiserver:a.x=delay", Mode.EVENTUALLY),
+        # A counter is compared with that of the undisturbed run.
+        (Mode.NEVER, METRIC, WhenDisturbed.BY_CASE, "scheduler:s.x=error", None),
+        (Mode.NOW, POD, WhenDisturbed.BY_CASE, "scheduler:s.x=error", Mode.EVENTUALLY),
+        # What the scenario says.
+        (Mode.NOW, POD, WhenDisturbed.STRICT, "apiserver:a.x=delay", Mode.NOW),
+        (Mode.NEVER, POD, WhenDisturbed.STRICT, "apiserver:a.x=delay", Mode.NEVER),
+        (Mode.NEVER, POD, WhenDisturbed.RELAXED, "scheduler:s.x=error", None),
+        (Mode.ALWAYS, POD, WhenDisturbed.RELAXED, "scheduler:s.x=error", Mode.EVENTUALLY),
+    ],
+)
+def test_always_and_never_are_strict_where_nothing_touches_them(
+    mode: Mode, condition: Condition, says: WhenDisturbed, case: str, expected: Mode | None
+) -> None:
+    check = Expect(mode=mode, condition=condition, seconds=1.0, when_disturbed=says)
+    found = relaxed(Scenario(name="s", steps=(step(check),)), Case.parse(case), {}).scenario.steps
+    modes = [each.action.mode for each in found if isinstance(each.action, Expect)]
+    assert modes == ([] if expected is None else [expected])
+    if expected is mode:
+        assert [each.action for each in found] == [check]
 
 
 def test_checks_of_objects_may_last() -> None:
@@ -74,34 +102,3 @@ def test_checks_of_objects_may_last() -> None:
 def test_failpoints_of_the_scenario_and_its_changes() -> None:
     assert controlled(SCENARIO) == {("scheduler", "scheduler.bind.before")}
     assert changes(SCENARIO) == [2]
-
-
-def result(
-    outcome: Outcome, *, verb: str = "expect", violations: tuple[Violation, ...] = ()
-) -> ScenarioResult:
-    failed = StepResult(
-        number=1, verb=verb, name="", line=1, started_seconds=0.0, seconds=0.0, outcome=outcome
-    )
-    return ScenarioResult(scenario="s", outcome=outcome, reason="why", steps=(failed,), violations=violations)
-
-
-@pytest.mark.parametrize(
-    ("ended", "unsettled", "reached", "verdict"),
-    [
-        (result(Outcome.PASSED), "", True, Verdict.HELD),
-        (result(Outcome.PASSED), "", False, Verdict.UNREACHED),
-        (result(Outcome.PASSED), "pod p is pending", True, Verdict.BROKEN),
-        (result(Outcome.FAILED), "", True, Verdict.BROKEN),
-        (result(Outcome.FAILED, verb="wait"), "", True, Verdict.INCONCLUSIVE),
-        (result(Outcome.FAILED, verb="wait"), "pod p is pending", True, Verdict.BROKEN),
-        (
-            result(Outcome.FAILED, verb="wait", violations=(Violation(invariant="i", message="m"),)),
-            "",
-            True,
-            Verdict.BROKEN,
-        ),
-        (result(Outcome.ERROR), "", True, Verdict.ERROR),
-    ],
-)
-def test_verdicts(ended: ScenarioResult, unsettled: str, reached: bool, verdict: Verdict) -> None:
-    assert judge(Case(), ended, reached=reached, unsettled=unsettled).verdict is verdict

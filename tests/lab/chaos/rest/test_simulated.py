@@ -9,6 +9,7 @@ from nominee.lab.chaos.cases.observations import Undisturbed
 from nominee.lab.chaos.worker import simulated
 from nominee.lab.scenario.format.reading import read_text
 from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue
+from nominee.simulation.simulation import Simulation
 
 SCENARIO = """
 apiVersion: scenario.nominee.dev/v1alpha1
@@ -35,7 +36,7 @@ spec:
 def unsettled() -> str:
     """Return why the scenario's cluster does not come to rest after the undisturbed run."""
     (scenario,) = read_text(SCENARIO, "room.yaml")
-    answer = simulated(scenario, Case(), Undisturbed(), 1, verbose=False)
+    answer = simulated(scenario, Case(), Undisturbed(), Simulation(1), verbose=False)
     assert not answer.error
     return answer.unsettled
 

@@ -1,0 +1,234 @@
+"""The cases that an exploration may run: single perturbations of what a run did, and pairs. No I/O."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from itertools import zip_longest
+
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.observations import Activity
+from nominee.lab.chaos.cases.perturbations import (
+    Action,
+    AtFailpoint,
+    Jump,
+    Loss,
+    Move,
+    OfCall,
+    OfClock,
+    OfWatch,
+    Perturbation,
+    ToServer,
+    View,
+)
+
+PAIRS_MAX = 10_000
+ETCD = "etcd"
+"""The kind that stands for all keys of etcd, which the API server watches; it needs every revision."""
+_API_SERVER = "apiserver"
+_WATCH = "Watch"
+_READS = frozenset({"Get", "List", "Range", "NodeGroups", "NodeGroupForNode", "NodeGroupNodes"})
+"""Calls that change nothing."""
+_NOISE = frozenset({"events", "events.events.k8s.io"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The cases of an exploration: the allowed perturbations.
+
+    `only`: patterns as of a shell, of which an identifier of a single perturbation must match one. `hits`: at
+    how many hits of a failpoint, or calls, a perturbation is tried, the first and others drawn from the seed.
+    `steps` are the steps at which a watch may be changed, or a clock. `lagging` is the API server that the
+    processes in `served` may move to, "" if there is only one.
+    """
+
+    actions: Sequence[Action] = tuple(Action)
+    views: Sequence[View] = tuple(View)
+    losses: Sequence[Loss] = tuple(Loss)
+    jumps: Sequence[Jump] = tuple(Jump)
+    moves: Sequence[Move] = tuple(Move)
+    pairs: bool = False
+    only: Sequence[str] = ()
+    hits: int = 2
+    seed: int = 0
+    steps: Sequence[int] = ()
+    lagging: str = ""
+    served: Sequence[str] = ()
+    except_failpoints: frozenset[tuple[str, str]] = field(default_factory=frozenset)
+    """Failpoints, with their process, that the scenario arms itself."""
+
+    def includes(self, perturbation: Perturbation) -> bool:
+        """Return whether a pattern covers a perturbation."""
+        return not self.only or any(fnmatchcase(str(perturbation), pattern) for pattern in self.only)
+
+
+def singles(activity: Activity, scope: Scope) -> list[Case]:
+    """Return the cases of one perturbation of what an undisturbed run did."""
+    rng = random.Random(scope.seed)
+    found: list[Perturbation] = [
+        *_at_failpoints(activity, scope, rng),
+        *_of_watches(activity, scope),
+        *_of_calls(activity, scope, rng),
+        *_of_clocks(activity, scope),
+    ]
+    if scope.lagging:
+        found += [
+            ToServer(process, scope.lagging, move, step)
+            for move in scope.moves
+            for process in scope.served
+            for step in scope.steps
+        ]
+    return [Case.of(each) for each in found if scope.includes(each)]
+
+
+def _at_failpoints(activity: Activity, scope: Scope, rng: random.Random) -> Iterator[Perturbation]:
+    """Yield every action at the first hits, then at later ones."""
+    passed = list(_in_turns(activity.hits))
+    passed = [each for each in passed if each[:2] not in scope.except_failpoints]
+    later = [
+        (process, name, hit)
+        for process, name, count in passed
+        for hit in sorted(rng.sample(range(2, count + 1), min(scope.hits, count) - 1))
+    ]
+    for action in scope.actions:
+        yield from (AtFailpoint(process, name, action) for process, name, _ in passed)
+    for action in scope.actions:
+        yield from (AtFailpoint(process, name, action, hit) for process, name, hit in later)
+
+
+def _of_watches(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
+    """Yield every change of the watches of kinds of which an object changed, from each step on."""
+    watched: list[tuple[str, str]] = []
+    for process, calls in activity.calls.items():
+        for call in sorted(calls):
+            server, method, kind = _parts(call)
+            if method != _WATCH:
+                continue
+            if server == ETCD:
+                watched.append((process, ETCD))
+            elif kind in activity.kinds and kind not in _NOISE:
+                watched.append((process, kind.partition(".")[0]))
+    for view in scope.views:
+        for process, kind in dict.fromkeys(watched):
+            for step in _steps(process, activity, scope):
+                if _is_possible(view, kind):
+                    yield OfWatch(process, kind, view, step)
+
+
+def _of_calls(activity: Activity, scope: Scope, rng: random.Random) -> Iterator[Perturbation]:
+    """Yield every fault of the first of each sort of calls, then of a later one."""
+    found: list[tuple[str, str, str, str, int]] = []
+    for process, call, count in _in_turns(activity.calls):
+        server, method, kind = _parts(call)
+        if method == _WATCH or kind in _NOISE or count < 1:
+            continue
+        numbers = [1, *sorted(rng.sample(range(2, count + 1), min(scope.hits, count) - 1))]
+        found += [(process, server, method, kind.partition(".")[0], number) for number in numbers]
+    for loss in scope.losses:
+        for process, server, method, kind, number in found:
+            if _changes_result(loss, method):
+                yield OfCall(process, server, method, kind, loss, number)
+
+
+def _is_possible(view: View, kind: str) -> bool:
+    return not (view is View.MERGE and kind == ETCD)
+
+
+def _changes_result(loss: Loss, method: str) -> bool:
+    """Return whether a fault differs from others: an answer of a read that is lost is as a lost request."""
+    return not (loss is Loss.LOSE_RESPONSE and method in _READS)
+
+
+def _is_call(name: str, each: OfCall) -> bool:
+    server, method, kind = _parts(name)
+    return (server, method, kind.partition(".")[0]) == (each.server, each.method, each.kind)
+
+
+def _of_clocks(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
+    """Yield jumps of the clocks, except for those of API servers, whose time stamps order the history."""
+    for jump in scope.jumps:
+        for process in activity.calls:
+            if process.partition("-")[0] != _API_SERVER:
+                yield from (OfClock(process, jump, step) for step in _steps(process, activity, scope))
+
+
+def _steps(process: str, activity: Activity, scope: Scope) -> list[int]:
+    """Return the steps at which a process runs."""
+    return [step for step in scope.steps if step > activity.launches.get(process, 0)]
+
+
+def _parts(call: str) -> tuple[str, str, str]:
+    """Return server, method and kind of the name of a call."""
+    server, method, *kind = call.split(".", 2)
+    return server, method, kind[0] if kind else ""
+
+
+def _in_turns(counts: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, str, int]]:
+    """Yield process, name and count; processes take turns, so that a short exploration comes to each."""
+    rows = [
+        [(process, name, count) for name, count in sorted(names.items()) if count]
+        for process, names in counts.items()
+    ]
+    for row in zip_longest(*rows):
+        yield from (each for each in row if each is not None)
+
+
+def pairs(
+    held: Sequence[Case], scope: Scope, promise: Callable[[Case], int] = lambda case: 0
+) -> Iterator[Case]:
+    """Yield pairs of single perturbations, up to PAIRS_MAX.
+
+    Pairs of perturbations of two processes come first, then those whose parts promise most; among equal ones
+    the order is drawn from the seed. Two actions at the same hit of a failpoint, or two changes of one watch,
+    are no pair.
+    """
+    alone = [each.perturbations[0] for each in held if len(each.perturbations) == 1]
+    indices = [
+        (first, second)
+        for first in range(len(alone))
+        for second in range(first + 1, len(alone))
+        if alone[first].place != alone[second].place
+    ]
+    random.Random(scope.seed).shuffle(indices)
+    promises = [promise(Case.of(each)) for each in alone]
+    indices.sort(
+        key=lambda pair: (
+            alone[pair[0]].component == alone[pair[1]].component,
+            -promises[pair[0]] - promises[pair[1]],
+        )
+    )
+    for first, second in indices[:PAIRS_MAX]:
+        yield Case.of(alone[first], alone[second])
+
+
+def neighbours(each: Perturbation, activity: Activity, scope: Scope) -> Iterator[Case]:
+    """Yield the cases near a perturbation: a little earlier or later, and others at the same place."""
+    found: list[Perturbation] = []
+    match each:
+        case AtFailpoint():
+            count = activity.hits.get(each.component, {}).get(each.failpoint, 0)
+            found += [replace(each, hit=hit) for hit in _near(each.hit, range(1, count + 1))]
+            found += [replace(each, action=action) for action in scope.actions]
+        case OfCall():
+            counts = activity.calls.get(each.component, {})
+            count = max((counts[name] for name in counts if _is_call(name, each)), default=1)
+            found += [replace(each, number=number) for number in _near(each.number, range(1, count + 1))]
+            found += [replace(each, loss=loss) for loss in scope.losses if _changes_result(loss, each.method)]
+        case OfWatch():
+            found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
+            found += [replace(each, view=view) for view in scope.views if _is_possible(view, each.kind)]
+        case OfClock():
+            found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
+        case ToServer():
+            found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
+            found += [replace(each, move=move) for move in scope.moves]
+    yield from (Case.of(other) for other in dict.fromkeys(found) if other != each and scope.includes(other))
+
+
+def _near(number: int, numbers: Sequence[int]) -> list[int]:
+    """Return the next smaller and the next larger number, and about twice the number."""
+    smaller = [other for other in numbers if other < number][-1:]
+    larger = [other for other in numbers if other > number]
+    return [*smaller, *larger[:1], *[other for other in larger if other >= 2 * number][:1]]

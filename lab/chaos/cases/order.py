@@ -1,0 +1,115 @@
+"""The order of single cases: kinds of disturbance take turns with what promises something new. No I/O.
+
+Two of three cases are the next ones of the next kinds of disturbance, so that a short exploration tries all
+kinds. The third is chosen by what was new lately: a neighbour of a case that showed something new, or a
+case of the kind and process that did. The same cases and results give the same order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
+
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.perturbations import Perturbation, kind_of
+
+Group = tuple[str, str]
+"""A kind of disturbance, and a process."""
+PROMISE_PERIOD = 3
+"""One of so many cases is chosen by what was new."""
+RECENT_CASES = 4
+"""What a group promises is the mean of so many of its last cases."""
+Neighbours = Callable[[Perturbation], Iterable[Case]]
+
+
+class Order:
+    """The single cases that are to be run; `record` says how many new features a case showed."""
+
+    def __init__(self, cases: Sequence[Case], seed: int, neighbours: Neighbours) -> None:
+        self._waiting: dict[Group, deque[Case]] = {}
+        for case in cases:
+            self._waiting.setdefault(_group(case), deque()).append(case)
+        kinds = list(dict.fromkeys(kind for kind, _ in self._waiting))
+        rng = random.Random(seed)
+        rng.shuffle(kinds)
+        self._kinds = deque(kinds)
+        self._processes: dict[str, deque[str]] = {}
+        for kind in kinds:
+            processes = [process for other, process in self._waiting if other == kind]
+            # Each kind begins with another process.
+            rng.shuffle(processes)
+            self._processes[kind] = deque(processes)
+        self._neighbours = neighbours
+        self._listed = frozenset(cases)
+        self._known: set[Case] = set()
+        """The cases that were run, or wait among the neighbours."""
+        self._bred: list[tuple[int, int, Case]] = []
+        self._recent: dict[Group, deque[int]] = {}
+        self._turn = 0
+        self.left = len(cases)
+        """The number of listed cases that have not been run."""
+
+    def next_case(self) -> Case | None:
+        """Return the next case; None if there is none at the moment."""
+        self._turn += 1
+        case = self._most_promising() if self._turn % PROMISE_PERIOD == 0 else None
+        case = case or self._in_turn() or self._most_promising()
+        if case is not None:
+            self._known.add(case)
+            self.left -= case in self._listed
+        return case
+
+    def record(self, case: Case, novelty: int) -> None:
+        """Note the number of new features of a case, and let its neighbours wait if there are some."""
+        if len(case.perturbations) != 1:
+            return
+        self._recent.setdefault(_group(case), deque(maxlen=RECENT_CASES)).append(novelty)
+        if not novelty:
+            return
+        for each in self._neighbours(case.perturbations[0]):
+            if each not in self._known:
+                self._known.add(each)
+                heappush(self._bred, (-novelty, len(self._known), each))
+
+    def _in_turn(self) -> Case | None:
+        """Return the next case of the next kind of disturbance, and of its next process."""
+        for _ in range(len(self._kinds)):
+            kind = self._kinds[0]
+            self._kinds.rotate(-1)
+            processes = self._processes[kind]
+            for _ in range(len(processes)):
+                process = processes[0]
+                processes.rotate(-1)
+                case = self._take((kind, process))
+                if case is not None:
+                    return case
+        return None
+
+    def _take(self, group: Group) -> Case | None:
+        waiting = self._waiting[group]
+        while waiting:
+            case = waiting.popleft()
+            if case not in self._known:
+                return case
+        return None
+
+    def _most_promising(self) -> Case | None:
+        """Return a neighbour of what was new, or a case of the group that showed most lately."""
+        groups = [group for group, waiting in self._waiting.items() if waiting and group in self._recent]
+        best = max(groups, key=self._promise, default=None)
+        if self._bred and (best is None or -self._bred[0][0] >= self._promise(best)):
+            return heappop(self._bred)[2]
+        if best is None or not self._promise(best):
+            return None
+        return self._take(best)
+
+    def _promise(self, group: Group) -> float:
+        recent = self._recent[group]
+        return sum(recent) / len(recent)
+
+
+def _group(case: Case) -> Group:
+    (each,) = case.perturbations
+    return kind_of(each), each.component

@@ -1,0 +1,305 @@
+"""The perturbations of a run: each has a text form, and a sentence for a person. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+ERROR_CODE = 503
+DELAY_MILLISECONDS = 1500
+FREEZE_SECONDS = 2.0
+HOLD_SECONDS = 2.0
+LAG_SECONDS = 3.0
+JUMP_SECONDS = 60.0
+
+
+class Action(Enum):
+    """An action at a failpoint.
+
+    PAUSE freezes the process (SIGSTOP) with one task at the failpoint, for FREEZE_SECONDS; DELAY lets this
+    task alone wait.
+    """
+
+    CRASH = "crash"
+    ERROR = "error"
+    PAUSE = "pause"
+    DELAY = "delay"
+
+
+class View(Enum):
+    """A change of the watch of one kind, for HOLD_SECONDS from a step on (Sieve, OSDI 2022).
+
+    STALE: the process sees the changes later. MERGE: later, and of each object the last one only. RELIST: the
+    watch is replaced by a new list, which does not show what was deleted and created again in between.
+    RECONNECT: the process sees nothing, then its connection breaks, and the watch continues from the old
+    revision.
+    """
+
+    STALE = "stale"
+    MERGE = "merge"
+    RELIST = "relist"
+    RECONNECT = "reconnect"
+
+
+class Loss(Enum):
+    """A fault of one call.
+
+    LOSE_REQUEST: it is not carried out, and fails at once. LOSE_RESPONSE: it is carried out, and fails at
+    once. HANG: it is not carried out, and fails at its deadline. SLOW: it is carried out DELAY_MILLISECONDS
+    later.
+    """
+
+    LOSE_REQUEST = "lose-request"
+    LOSE_RESPONSE = "lose-response"
+    HANG = "hang"
+    SLOW = "slow"
+
+
+class Jump(Enum):
+    """A jump of the wall clock of a process by JUMP_SECONDS, from a step to the end of the scenario."""
+
+    AHEAD = "ahead"
+    BEHIND = "behind"
+
+
+class Move(Enum):
+    """A change from one API server to another one that lags (Sieve's time travel).
+
+    TRAVEL: the process is killed, and starts with what the other server has. SWITCH: its connections break,
+    and it continues at the other server from what it has seen.
+    """
+
+    TRAVEL = "travel"
+    SWITCH = "switch"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class AtFailpoint:
+    """An action at the n-th hit of a failpoint of a process, counted from the beginning of the scenario.
+
+    Of a process that a step starts, from this start on.
+    """
+
+    component: str
+    failpoint: str
+    action: Action
+    hit: int = 1
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Return the place of which two perturbations are no pair."""
+        return self.component, self.failpoint, self.hit
+
+    @property
+    def failpoint_action(self) -> str:
+        """Return the failpoint's action (docs/failpoints.md)."""
+        match self.action:
+            case Action.CRASH:
+                term = "1*crash"
+            case Action.ERROR:
+                term = f"1*error({ERROR_CODE})"
+            case Action.PAUSE:
+                term = "1*pause"
+            case Action.DELAY:
+                term = f"1*sleep({DELAY_MILLISECONDS})"
+        return _at(self.hit, term)
+
+    def describe(self) -> str:
+        """Return the perturbation as a sentence."""
+        match self.action:
+            case Action.CRASH:
+                does = "is killed"
+            case Action.ERROR:
+                does = f"gets the error {ERROR_CODE}"
+            case Action.PAUSE:
+                does = f"is frozen for {FREEZE_SECONDS:g} s"
+            case Action.DELAY:
+                does = f"waits for {DELAY_MILLISECONDS / 1000:g} s, in one task,"
+        return f"{self.component} {does} at hit {self.hit} of {self.failpoint}"
+
+    def __str__(self) -> str:
+        return _identifier(self.component, self.failpoint, self.action.value, self.hit)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OfWatch:
+    """A change of the watch of a process for one kind, from a step of the scenario on (1 is the first)."""
+
+    component: str
+    kind: str
+    view: View
+    step: int = 1
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Return the place of which two perturbations are no pair."""
+        return self.component, self.kind, 0
+
+    def describe(self) -> str:
+        """Return the perturbation as a sentence."""
+        match self.view:
+            case View.STALE:
+                does = f"sees changes of {self.kind} {HOLD_SECONDS:g} s later"
+            case View.MERGE:
+                does = f"sees changes of {self.kind} {HOLD_SECONDS:g} s later, of each object the last one"
+            case View.RELIST:
+                does = f"must list {self.kind} again"
+            case View.RECONNECT:
+                does = (
+                    f"sees no change of {self.kind} for {HOLD_SECONDS:g} s, then its connection breaks, and "
+                    "it continues from the old revision"
+                )
+        return f"{self.component} {does}, from step {self.step} on"
+
+    def __str__(self) -> str:
+        return _identifier(self.component, self.kind, self.view.value, self.step)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OfCall:
+    """A fault of the n-th call of a process with one method; of objects of one kind, unless `kind` is ""."""
+
+    component: str
+    server: str
+    method: str
+    kind: str
+    loss: Loss
+    number: int = 1
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Return the place of which two perturbations are no pair."""
+        return self.component, self.call, 0
+
+    @property
+    def call(self) -> str:
+        """Return the calls as one word."""
+        return ".".join(part for part in (self.server, self.method, self.kind) if part)
+
+    @property
+    def fault_action(self) -> str:
+        """Return the fault's action (docs/faults.md)."""
+        match self.loss:
+            case Loss.LOSE_REQUEST:
+                term = "1*cut"
+            case Loss.LOSE_RESPONSE:
+                term = "1*cut-response"
+            case Loss.HANG:
+                term = "1*drop-request"
+            case Loss.SLOW:
+                term = f"1*delay({DELAY_MILLISECONDS})"
+        return _at(self.number, term)
+
+    def describe(self) -> str:
+        """Return the perturbation as a sentence."""
+        of = f" of {self.kind}" if self.kind else ""
+        match self.loss:
+            case Loss.LOSE_REQUEST:
+                does = "fails, and is not carried out"
+            case Loss.LOSE_RESPONSE:
+                does = "is carried out, and its answer is lost"
+            case Loss.HANG:
+                does = "is not carried out, and has no answer until its deadline"
+            case Loss.SLOW:
+                does = f"is {DELAY_MILLISECONDS / 1000:g} s late"
+        return f"call {self.number} of {self.component} to {self.server}, {self.method}{of}, {does}"
+
+    def __str__(self) -> str:
+        return _identifier(self.component, self.call, self.loss.value, self.number)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OfClock:
+    """A jump of the wall clock of a process, from a step of the scenario on."""
+
+    component: str
+    jump: Jump
+    step: int = 1
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Return the place of which two perturbations are no pair."""
+        return self.component, CLOCK, 0
+
+    @property
+    def offset_seconds(self) -> float:
+        """Return the offset from the cluster's clock."""
+        return JUMP_SECONDS if self.jump is Jump.AHEAD else -JUMP_SECONDS
+
+    def describe(self) -> str:
+        """Return the perturbation as a sentence."""
+        where = "ahead" if self.jump is Jump.AHEAD else "behind"
+        return f"the clock of {self.component} is {JUMP_SECONDS:g} s {where}, from step {self.step} on"
+
+    def __str__(self) -> str:
+        return _identifier(self.component, CLOCK, self.jump.value, self.step)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ToServer:
+    """A process that is served by an API server which lags, after another one served it.
+
+    The server does not see changes from a step of the scenario on. The process moves when the scenario has
+    been played; LAG_SECONDS later the server catches up.
+    """
+
+    component: str
+    server: str
+    move: Move
+    step: int = 1
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Return the place of which two perturbations are no pair."""
+        return self.component, self.server, 0
+
+    def describe(self) -> str:
+        """Return the perturbation as a sentence."""
+        does = "is killed, and starts" if self.move is Move.TRAVEL else "loses its connections, and continues"
+        return (
+            f"after the scenario {self.component} {does} at {self.server}, which has seen nothing since step "
+            f"{self.step}"
+        )
+
+    def __str__(self) -> str:
+        return _identifier(self.component, self.server, self.move.value, self.step)
+
+
+CLOCK = "clock"
+Perturbation = AtFailpoint | OfWatch | OfCall | OfClock | ToServer
+FromStep = OfWatch | OfClock | ToServer
+"""Perturbations that begin with a step."""
+
+
+def number_of(each: Perturbation) -> int:
+    """Return the hit, the call or the step at which a perturbation begins."""
+    match each:
+        case AtFailpoint():
+            return each.hit
+        case OfCall():
+            return each.number
+        case _:
+            return each.step
+
+
+def kind_of(each: Perturbation) -> str:
+    """Return the kind of disturbance: `crash`, `stale`, `hang`."""
+    match each:
+        case AtFailpoint():
+            return each.action.value
+        case OfWatch():
+            return each.view.value
+        case OfCall():
+            return each.loss.value
+        case OfClock():
+            return each.jump.value
+        case ToServer():
+            return each.move.value
+
+
+def _at(number: int, term: str) -> str:
+    return term if number == 1 else f"{number - 1}*off->{term}"
+
+
+def _identifier(component: str, subject: str, kind: str, at: int) -> str:
+    return f"{component}:{subject}={kind}" + (f"@{at}" if at != 1 else "")

@@ -1,0 +1,242 @@
+"""Apply the perturbations of a case to a scenario: before it, at its steps, and beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import anyio
+import anyio.abc
+
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.moves import catch_up, lag
+from nominee.lab.chaos.cases.perturbations import (
+    FREEZE_SECONDS,
+    HOLD_SECONDS,
+    Action,
+    AtFailpoint,
+    FromStep,
+    OfCall,
+    OfClock,
+    OfWatch,
+    ToServer,
+    View,
+)
+from nominee.lab.chaos.cases.tolerance import Relaxed
+from nominee.lab.scenario.acting.base import Action as StepAction
+from nominee.lab.scenario.acting.control import Launch
+from nominee.lab.scenario.cluster import ScenarioCluster
+from nominee.lab.scenario.format.model import Scenario, Step
+from nominee.lab.scenario.steps.clock import ShiftClock
+from nominee.lab.scenario.steps.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.fault import InjectFault
+from nominee.localcluster.cluster import ClusterError, FailpointState
+from nominee.localcluster.supervisor.model.states import ChildState
+
+POLL_SECONDS = 0.05
+RECONNECT_SECONDS = 0.2
+_FAULTS: Mapping[View, str] = {
+    View.STALE: "hold",
+    View.MERGE: "merge",
+    View.RELIST: "1*relist",
+    View.RECONNECT: "hold",
+}
+Points = Mapping[str, Mapping[str, FailpointState]]
+"""Failpoints by process and name."""
+
+
+class Perturbing:
+    """The perturbations of one run; `launches` are the steps that start the processes that do not run yet."""
+
+    def __init__(self, case: Case, cluster: ScenarioCluster, launches: Mapping[str, int]) -> None:
+        self._case, self._cluster, self._launches = case, cluster, launches
+        self.begun = {str(each): anyio.Event() for each in case.from_steps}
+        """Set when the step of a perturbation begins."""
+        self._over = {str(each): anyio.Event() for each in case.watches}
+        self._before: Points = {}
+        self._restarts: Mapping[str, int] = {}
+        self._fired: Mapping[str, int] = {}
+
+    async def prepare(self) -> Sequence[StepAction]:
+        """Note the state before the run; return the actions before the first step."""
+        self._before = await points(self._cluster)
+        self._restarts = await restarts(self._cluster)
+        first: list[StepAction] = [
+            ArmFailpoint(component=each.component, name=each.failpoint, action=each.failpoint_action)
+            for each in self._case.failpoints
+            if each.component not in self._launches
+        ]
+        first += [of_call(each) for each in self._case.calls if each.component not in self._launches]
+        return first
+
+    def scenario(self, found: Relaxed) -> Scenario:
+        """Return the relaxed scenario with the steps that set the perturbations."""
+        steps: list[Step] = []
+        waiting = list(self._case.from_steps)
+        for number, step in zip(found.numbers, found.scenario.steps, strict=True):
+            due = [each for each in waiting if each.step <= number]
+            waiting = [each for each in waiting if each.step > number]
+            steps += [_before_step(each, step) for each in due]
+            steps += self._launch(number, step)
+        return replace(found.scenario, steps=tuple(steps))
+
+    def _launch(self, number: int, step: Step) -> Iterator[Step]:
+        """Yield a step; one that starts a process of the case has its failpoints, and its faults follow."""
+        started = [name for name, launch in self._launches.items() if launch == number]
+        action = step.action
+        armed = {
+            each.failpoint: each.failpoint_action
+            for each in self._case.failpoints
+            if each.component in started
+        }
+        if armed and isinstance(action, Launch):
+            options = replace(action.options, failpoints={**action.options.failpoints, **armed})
+            step = replace(step, action=replace(action, options=options))
+        yield step
+        for call in self._case.calls:
+            if call.component in started:
+                yield Step(action=of_call(call), verb="fault", line=step.line, name=str(call))
+
+    def start(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Start what happens beside the steps."""
+        for each in self._case.perturbations:
+            if isinstance(each, OfWatch):
+                tasks.start_soon(self._end_view, each)
+            elif isinstance(each, AtFailpoint) and each.action is Action.PAUSE:
+                tasks.start_soon(self._freeze, each)
+
+    async def finish(self) -> None:
+        """Wait until the views that have begun are over: they last as long as they say."""
+        for name, over in self._over.items():
+            if self.begun[name].is_set():
+                await over.wait()
+
+    async def _end_view(self, each: OfWatch) -> None:
+        """End a change of a watch some time after it began."""
+        await self.begun[str(each)].wait()
+        await self._cluster.clock.sleep(HOLD_SECONDS)
+        fault = of_watch(each)
+        with suppress(ClusterError):
+            if each.view is View.RECONNECT:
+                await self._inject(replace(fault, action="1*cut"))
+                await self._cluster.clock.sleep(RECONNECT_SECONDS)
+            await self._inject(replace(fault, action="off"))
+        self._over[str(each)].set()
+
+    async def _inject(self, fault: InjectFault) -> None:
+        await self._cluster.inject_fault(
+            fault.component, fault.action, to=fault.to, method=fault.method, kind=fault.kind
+        )
+
+    async def _freeze(self, each: AtFailpoint) -> None:
+        """Wait until a task is at the failpoint; freeze the process, and let it go on."""
+        while True:
+            with suppress(ClusterError):
+                states = await self._cluster.failpoints(each.component)
+                if any(point.name == each.failpoint and point.waiting for point in states):
+                    break
+            await self._cluster.clock.sleep(POLL_SECONDS)
+        with anyio.CancelScope(shield=True), suppress(ClusterError):
+            await self._cluster.pause(each.component)
+            await self._cluster.clock.sleep(FREEZE_SECONDS)
+            await self._cluster.resume(each.component)
+            await self._cluster.arm_failpoint(each.component, each.failpoint, "off")
+
+    async def reached(self, after: Points) -> bool:
+        """Return whether every perturbation took effect; `after` are the failpoints after the run."""
+        now = await restarts(self._cluster)
+        for each in self._case.perturbations:
+            is_restarted = now.get(each.component) != self._restarts.get(each.component)
+            if isinstance(each, FromStep):
+                if not self.begun[str(each)].is_set():
+                    return False
+            elif isinstance(each, AtFailpoint) and each.action is Action.CRASH:
+                if not is_restarted:
+                    return False
+            elif not is_restarted and not await self._acted(each, after):
+                # A process that was restarted meanwhile has lost the count; assume that it was reached.
+                return False
+        return True
+
+    async def _acted(self, each: AtFailpoint | OfCall, after: Points) -> bool:
+        """Return whether a failpoint or a fault has acted."""
+        if isinstance(each, AtFailpoint):
+            points_of = (found.get(each.component, {}).get(each.failpoint) for found in (self._before, after))
+            before, now = (0 if point is None else point.fired for point in points_of)
+            return now != before
+        try:
+            rules = (await self._cluster.call_faults(each.component)).rules
+        except ClusterError:
+            return True
+        return any(rule.fired for rule in rules if rule.action == each.fault_action)
+
+
+async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
+    """Disarm all failpoints and remove the faults of the case."""
+    for process, states in after.items():
+        for point in states.values():
+            if point.action and point.action != "off":
+                with suppress(ClusterError):
+                    await cluster.arm_failpoint(process, point.name, "off")
+    await catch_up(cluster, case)
+    for each in case.perturbations:
+        with suppress(ClusterError):
+            if isinstance(each, OfWatch | OfCall):
+                await cluster.inject_fault(each.component, "off")
+            elif isinstance(each, OfClock):
+                await cluster.shift_clock(each.component, 0.0)
+
+
+def _before_step(each: FromStep, step: Step) -> Step:
+    """Return the step that sets a perturbation before another step."""
+    match each:
+        case ToServer():
+            return Step(action=lag(each), verb="fault", line=step.line, name=str(each))
+        case OfClock():
+            shift = ShiftClock(component=each.component, offset_seconds=each.offset_seconds)
+            return Step(action=shift, verb="clock", line=step.line, name=str(each))
+        case _:
+            return Step(action=of_watch(each), verb="fault", line=step.line, name=str(each))
+
+
+def of_watch(each: OfWatch) -> InjectFault:
+    """Return the fault that changes a watch."""
+    of_etcd = each.component.startswith("apiserver")
+    return InjectFault(
+        component=each.component,
+        to="etcd" if of_etcd else "apiserver",
+        method="Watch" if each.view is View.RECONNECT else "*",
+        kind="*" if of_etcd else each.kind,
+        action=_FAULTS[each.view],
+    )
+
+
+def of_call(each: OfCall) -> InjectFault:
+    """Return the fault of a call."""
+    return InjectFault(
+        component=each.component,
+        to=each.server,
+        method=each.method,
+        kind=each.kind or "*",
+        action=each.fault_action,
+    )
+
+
+async def points(cluster: ScenarioCluster) -> dict[str, dict[str, FailpointState]]:
+    """Return the failpoints of every process that has some and runs."""
+    found = {}
+    for process in await cluster.processes():
+        if process.component == "etcd":
+            continue
+        with suppress(ClusterError):
+            found[process.name] = {point.name: point for point in await cluster.failpoints(process.name)}
+    return found
+
+
+async def restarts(cluster: ScenarioCluster) -> dict[str, int]:
+    """Return how often each process was restarted; one that has died and will be restarted counts as such."""
+    return {
+        process.name: process.restarts + (process.state == ChildState.BACKOFF)
+        for process in await cluster.processes()
+    }

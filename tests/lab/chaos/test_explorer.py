@@ -1,0 +1,135 @@
+"""The loop of an exploration, on clusters that answer from a table."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.enumeration import Scope
+from nominee.lab.chaos.cases.observations import Undisturbed
+from nominee.lab.chaos.cases.perturbations import Action
+from nominee.lab.chaos.cases.verdict import Verdict
+from nominee.lab.chaos.clusters import Answered
+from nominee.lab.chaos.explorer import ExplorationSettings, Explorer, Report
+from nominee.lab.chaos.messages import CaseAnswer
+from nominee.lab.scenario.fields.options import AcceptedFinding, ClusterOptions
+from nominee.lab.scenario.format.model import Scenario
+from nominee.lab.scenario.result import Outcome, ScenarioResult
+from nominee.machinery.runtime.clock import SystemClock
+
+ACTIVITY = {"hits": {"scheduler": {"s.a": 1, "s.b": 1, "s.c": 1}}, "calls": {}, "launches": {}, "kinds": []}
+HELD = CaseAnswer(
+    result=ScenarioResult(scenario="s", outcome=Outcome.PASSED).as_json(), reached=True, activity=ACTIVITY
+)
+UNREACHED = replace(HELD, reached=False)
+SCENARIO = Scenario(name="s")
+
+
+def unsettled(reason: str) -> CaseAnswer:
+    return replace(HELD, unsettled=reason)
+
+
+class CountedClock(SystemClock):
+    """A clock that moves when the cases say so."""
+
+    seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@dataclass
+class TableClusters:
+    """Answers by case; a case takes so many seconds."""
+
+    answers: Mapping[str, CaseAnswer]
+    seconds: float = 0.0
+    count: int = 0
+    clock: CountedClock = field(default_factory=CountedClock)
+
+    def run(
+        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int
+    ) -> Generator[Answered, None, None]:
+        for case in cases:
+            self.clock.seconds += self.seconds
+            yield Answered(case, self.answers.get(str(case), HELD), self.seconds)
+
+    def keep(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        pass
+
+
+def explore(clusters: TableClusters, scenario: Scenario = SCENARIO, **settings: object) -> Report:
+    scope = Scope(actions=(Action.CRASH,), hits=1)
+    fields: dict[str, object] = {"scope": scope, "budget_seconds": 60.0, **settings}
+    options = ExplorationSettings(**fields)  # type: ignore[arg-type]  # fields of several types
+    return Explorer(scenario, clusters, options, lambda _: None, clusters.clock).run()
+
+
+def cases(report: Report) -> list[str]:
+    return [str(each.case) for each in report.results]
+
+
+def test_an_accepted_finding_does_not_end_an_exploration() -> None:
+    accepted = AcceptedFinding(case="*:s.a=crash", observation="pod p", reason="as upstream", link="x")
+    scenario = replace(SCENARIO, accepted_findings=(accepted,))
+    clusters = TableClusters({"scheduler:s.a=crash": unsettled("pod p waits")})
+    report = explore(clusters, scenario, stops=True)
+    verdicts = {str(each.case): each.verdict for each in report.results}
+    assert verdicts.pop("scheduler:s.a=crash") is Verdict.ACCEPTED
+    assert list(verdicts.values()) == [Verdict.HELD] * 2
+    assert report.broken == []
+
+
+def test_a_finding_ends_an_exploration_if_asked() -> None:
+    clusters = TableClusters({f"scheduler:s.{name}=crash": unsettled("pod p waits") for name in "abc"})
+    assert len(explore(clusters, stops=True).broken) == 1
+    assert len(explore(clusters).broken) == 3
+
+
+def test_a_killed_process_must_be_restarted() -> None:
+    scenario = replace(SCENARIO, cluster=ClusterOptions(restart=False))
+    report = explore(TableClusters({}), scenario)
+    assert cases(report) == []
+    assert report.applied == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "applied"), [(UNREACHED, 0), (CaseAnswer(error="no cluster"), 0), (HELD, 3)]
+)
+def test_cases_that_took_place_are_counted(answer: CaseAnswer, applied: int) -> None:
+    answers = {f"scheduler:s.{name}=crash": answer for name in "abc"}
+    assert explore(TableClusters(answers)).applied == applied
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds", "count"),
+    [
+        # The undisturbed run and two cases; the third has no time.
+        (HELD, 20.0, 2),
+        (UNREACHED, 20.0, 3),
+        # At most another budget is given back.
+        (UNREACHED, 45.0, 2),
+    ],
+)
+def test_a_case_that_did_not_take_place_takes_no_budget(
+    answer: CaseAnswer, seconds: float, count: int
+) -> None:
+    answers = {f"scheduler:s.{name}=crash": answer for name in "abc"}
+    clusters = TableClusters(answers, seconds)
+    report = explore(clusters, budget_seconds=59.0)
+    assert len(report.results) == count
+    assert report.left == 3 - count
+
+
+def test_the_parts_of_a_broken_pair_are_run() -> None:
+    pair = "scheduler:s.a=crash+scheduler:s.b=crash"
+    answers = {name: unsettled("pod p waits") for name in (pair, "scheduler:s.b=crash")}
+    report = explore(TableClusters(answers), case=Case.parse(pair))
+    assert cases(report) == [pair, "scheduler:s.b=crash", "scheduler:s.a=crash"]
+    assert [str(each.case) for each in report.broken] == ["scheduler:s.b=crash", pair]

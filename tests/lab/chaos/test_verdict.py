@@ -1,0 +1,110 @@
+"""The verdict on a disturbed run, and accepted findings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.verdict import Verdict, judge
+from nominee.lab.scenario.conditions.failpoint import FailpointCondition
+from nominee.lab.scenario.conditions.object import ObjectCondition
+from nominee.lab.scenario.fields.options import AcceptedFinding
+from nominee.lab.scenario.format.model import Scenario, Step
+from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
+from nominee.lab.scenario.steps.expect import Expect, Mode
+from nominee.lab.scenario.steps.wait import Wait
+
+POD = ObjectCondition(kind="Pod", name="p")
+CASE = Case.parse("scheduler:scheduler.bind.before=error")
+SCENARIO = Scenario(
+    name="s",
+    steps=(
+        Step(action=Expect(mode=Mode.NOW, condition=POD), verb="expect", line=1),
+        Step(action=Wait(condition=POD), verb="wait", line=2),
+        Step(
+            action=Wait(condition=FailpointCondition(component="scheduler", name="scheduler.bind.before")),
+            verb="wait",
+            line=3,
+        ),
+    ),
+)
+EXPECT, WAIT, WAIT_FOR_MEMORY = 1, 2, 3
+BROKEN = Violation(invariant="i", message="m")
+
+
+def result(outcome: Outcome, line: int = EXPECT, violations: tuple[Violation, ...] = ()) -> ScenarioResult:
+    failed = StepResult(
+        number=1, verb="step", name="", line=line, started_seconds=0.0, seconds=0.0, outcome=outcome
+    )
+    return ScenarioResult(scenario="s", outcome=outcome, reason="why", steps=(failed,), violations=violations)
+
+
+@pytest.mark.parametrize(
+    ("ended", "unsettled", "reached", "verdict"),
+    [
+        (result(Outcome.PASSED), "", True, Verdict.HELD),
+        (result(Outcome.PASSED), "", False, Verdict.UNREACHED),
+        (result(Outcome.PASSED), "pod p is pending", True, Verdict.BROKEN),
+        (result(Outcome.FAILED), "", True, Verdict.BROKEN),
+        (result(Outcome.FAILED, WAIT), "", True, Verdict.BROKEN),
+        (result(Outcome.FAILED, WAIT_FOR_MEMORY), "", True, Verdict.INCONCLUSIVE),
+        (result(Outcome.FAILED, WAIT_FOR_MEMORY), "pod p is pending", True, Verdict.BROKEN),
+        (result(Outcome.FAILED, WAIT_FOR_MEMORY, (BROKEN,)), "", True, Verdict.BROKEN),
+        (result(Outcome.ERROR), "", True, Verdict.ERROR),
+    ],
+)
+def test_verdicts(ended: ScenarioResult, unsettled: str, reached: bool, verdict: Verdict) -> None:
+    assert judge(CASE, ended, SCENARIO, reached=reached, unsettled=unsettled).verdict is verdict
+
+
+def test_a_wait_for_the_memory_of_another_process_must_end() -> None:
+    case = Case.parse("kubelet-0:kubelet.admit.before=crash")
+    ended = result(Outcome.FAILED, WAIT_FOR_MEMORY)
+    assert judge(case, ended, SCENARIO, reached=True).verdict is Verdict.BROKEN
+
+
+def accepting(case: str = "scheduler:*=error*", observation: str = "why") -> Scenario:
+    accepted = AcceptedFinding(case=case, observation=observation, reason="as upstream", link="a-link")
+    return replace(SCENARIO, accepted_findings=(accepted,))
+
+
+@pytest.mark.parametrize(
+    ("scenario", "ended", "unsettled", "verdict", "observation"),
+    [
+        (accepting(), result(Outcome.FAILED), "", Verdict.ACCEPTED, "why"),
+        (accepting(), result(Outcome.FAILED, WAIT_FOR_MEMORY), "", Verdict.ACCEPTED, "why"),
+        # Of another case, or with another text.
+        (accepting(case="kubelet-*"), result(Outcome.FAILED), "", Verdict.BROKEN, "why"),
+        (accepting(observation="w*y"), result(Outcome.FAILED), "", Verdict.ACCEPTED, "why"),
+        (accepting(observation="other"), result(Outcome.FAILED), "", Verdict.BROKEN, "why"),
+        # What is not accepted is reported, whatever else is.
+        (accepting(), result(Outcome.FAILED, violations=(BROKEN,)), "", Verdict.BROKEN, "i: m"),
+        (
+            accepting(observation="pod a"),
+            result(Outcome.PASSED),
+            "pod a waits; pod b waits",
+            Verdict.BROKEN,
+            "the cluster does not come to rest: pod b waits",
+        ),
+        (
+            accepting(observation="pod a"),
+            result(Outcome.PASSED),
+            "pod a waits",
+            Verdict.ACCEPTED,
+            "the cluster does not come to rest: pod a waits",
+        ),
+    ],
+)
+def test_an_accepted_finding_hides_no_other(
+    scenario: Scenario, ended: ScenarioResult, unsettled: str, verdict: Verdict, observation: str
+) -> None:
+    found = judge(CASE, ended, scenario, reached=True, unsettled=unsettled)
+    assert (found.verdict, found.observation) == (verdict, observation)
+
+
+def test_the_reason_and_the_link_are_part_of_the_result() -> None:
+    assert judge(CASE, result(Outcome.FAILED), accepting(), reached=True).accepted == (
+        "as upstream (a-link)",
+    )
