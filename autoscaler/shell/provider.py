@@ -101,8 +101,8 @@ class CloudConfig:
 class ExternalProvider:
     """The provider as the executor's port. The caller closes `channel`.
 
-    `find_moved` returns a channel to a provider that has another address since it was restarted, else None. It
-    is called when the provider could not be reached.
+    `find_moved` is called when the provider could not be reached. It returns a channel to a provider that has
+    another address since it was restarted, else None.
     """
 
     def __init__(
