@@ -54,13 +54,13 @@ _KINDS: dict[str, AnyKind] = {"ReplicaSet": kinds.REPLICA_SET, "Deployment": kin
 
 
 class LoadClient:
-    """Performs load; all methods may raise StatusError or ClusterError, for what the cluster refuses."""
+    """Performs load; a method raises StatusError or ClusterError if the cluster refuses the operation."""
 
     def __init__(self, cluster: ScenarioCluster) -> None:
         self._cluster, self._client = cluster, cluster.client
 
     async def prepare(self) -> None:
-        """Create the objects that exist before the load."""
+        """Create the first objects, and the workload that nearly fills the nodes."""
         for each in (*first_objects(), *objects_of(BASE)):
             await self._create(each)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.random.operations import CreateGang, CreatePod, CreateWorkload
 from nominee.machinery.wire.files.manifests import parse_object
+from nominee.machinery.wire.values.scalars import Json
 
 NAMESPACE = "default"
 LIMITED = "limited"
@@ -21,11 +21,11 @@ _DEVICES_PER_NODE = 2
 _PROVISIONING = "1s"
 _QUOTA = {"pods": "6", "requests.cpu": "6"}
 _GRACE_SECONDS = 1
-_Object = Mapping[str, Any]
+_Object = Mapping[str, Json]
 
 
 def first_objects() -> list[Message]:
-    """Return what exists before the load: classes, devices, and a namespace with a quota."""
+    """Return the objects that exist before the load: classes, devices, a namespace with a quota."""
     found = [
         _object("scheduling.k8s.io/v1", "PriorityClass", name, value=value)
         for name, value in _CLASSES.items()
@@ -121,9 +121,9 @@ def members(gang: str, count: int) -> list[str]:
     return [f"{gang}-{number}" for number in range(count)]
 
 
-def _pod_spec(cpu: str, priority: str, grace_seconds: int) -> dict[str, Any]:
+def _pod_spec(cpu: str, priority: str, grace_seconds: int) -> dict[str, Json]:
     container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": cpu}}}
-    spec: dict[str, Any] = {"terminationGracePeriodSeconds": grace_seconds, "containers": [container]}
+    spec: dict[str, Json] = {"terminationGracePeriodSeconds": grace_seconds, "containers": [container]}
     if priority:
         spec["priorityClassName"] = priority
     return spec
@@ -137,7 +137,7 @@ def _object(
     labels: Mapping[str, str] | None = None,
     **fields: object,
 ) -> _Object:
-    metadata: dict[str, Any] = {"name": name}
+    metadata: dict[str, Json] = {"name": name}
     if namespace:
         metadata["namespace"] = namespace
     if labels:
