@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import grpc.aio
 
 from nominee.autoscaler.cloud.node_groups import NodeGroup
 from nominee.autoscaler.cloud.process import CloudService
@@ -54,7 +56,9 @@ async def run_autoscaler(
     )
     cluster = ApiCluster(client, options, process.clock, recorder, process.rng)
     process.step = "list nodes and pods"
-    async with config.channel() as channel, anyio.create_task_group() as tasks:
+    async with AsyncExitStack() as channels, anyio.create_task_group() as tasks:
+        channel = await channels.enter_async_context(config.channel())
+        find_moved = None if cloud else _find_moved(process, config, channels)
         for informer in cluster.informers:
             tasks.start_soon(informer.run)
         tasks.start_soon(recorder.run)
@@ -70,7 +74,7 @@ async def run_autoscaler(
         metrics = Metrics(process.serving.metrics())
         executor = Executor(
             cluster=cluster,
-            cloud=ExternalProvider(channel, process.clock, timeout=config.timeout),
+            cloud=ExternalProvider(channel, process.clock, timeout=config.timeout, find_moved=find_moved),
             clock=process.clock,
             spawn=spawn,
             counters=metrics,
@@ -102,6 +106,27 @@ def _built_in_cloud(process: Process, run_file: RunFile) -> CloudConfig:
         return CloudConfig(address=run_file.grpc)
     certificate, key = credentials.certificate_paths(process.directory, process.component)
     return CloudConfig(address=run_file.grpc, cert=str(certificate), key=str(key), cacert=str(authority))
+
+
+def _find_moved(
+    process: Process, config: CloudConfig, channels: AsyncExitStack
+) -> Callable[[], Awaitable[grpc.aio.Channel | None]]:
+    """Return a function that connects to the built-in cloud if its address is not the last one.
+
+    A channel to an earlier address is closed with the process: closing it would cancel the calls that use it.
+    """
+    address = config.address
+
+    async def find() -> grpc.aio.Channel | None:
+        nonlocal address
+        run_file = RunFile.read(process.directory, "cloud")
+        if run_file is None or run_file.grpc == address:
+            return None
+        address = run_file.grpc
+        process.log.info("Cloud has another address", grpc=address)
+        return await channels.enter_async_context(_built_in_cloud(process, run_file).channel())
+
+    return find
 
 
 async def run_with_cloud(process: Process, options: Options, groups: tuple[NodeGroup, ...]) -> None:

@@ -99,11 +99,24 @@ class CloudConfig:
 
 
 class ExternalProvider:
-    """The provider as the executor's port. The caller closes `channel`."""
+    """The provider as the executor's port. The caller closes `channel`.
 
-    def __init__(self, channel: grpc.aio.Channel, clock: Clock, *, timeout: float = TIMEOUT_SECONDS) -> None:
+    `find_moved` is called when the provider could not be reached. It returns a channel to a provider that has
+    another address since it was restarted, else None.
+    """
+
+    def __init__(
+        self,
+        channel: grpc.aio.Channel,
+        clock: Clock,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        find_moved: Callable[[], Awaitable[grpc.aio.Channel | None]] | None = None,
+    ) -> None:
         self._stub: Any = protocol_grpc.CloudProviderStub(channel)
         self._timeout = timeout
+        self._find_moved = find_moved
+        self._is_lost = False
         self._unmanaged: TTLCache[tuple[str, str], None] = TTLCache(
             UNMANAGED_NODES_MAX, UNMANAGED_SECONDS, timer=clock.monotonic
         )
@@ -111,6 +124,11 @@ class ExternalProvider:
 
     async def refresh(self, nodes: Sequence[core.Node]) -> CloudView:
         """Return all groups, and to which of them these nodes belong."""
+        if self._is_lost and self._find_moved is not None:
+            moved = await self._find_moved()
+            if moved is not None:
+                self._stub = protocol_grpc.CloudProviderStub(moved)
+            self._is_lost = False
         await self._ask(self._stub.Refresh, protocol.RefreshRequest())
         listed: protocol.NodeGroupsResponse = await self._ask(
             self._stub.NodeGroups, protocol.NodeGroupsRequest()
@@ -194,6 +212,7 @@ class ExternalProvider:
         try:
             return await call_unary(CLOUD, method, request, self._timeout)
         except grpc.aio.AioRpcError as error:
+            self._is_lost |= error.code() is grpc.StatusCode.UNAVAILABLE
             raise CloudError(status_text(error)) from None
         except StatusError as error:
             raise CloudError(error.message) from None

@@ -3,115 +3,58 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
+
+from nominee.lab.chaos.random.operations import (
+    AddNode,
+    Arm,
+    ChangeTemplate,
+    CreateGang,
+    CreatePod,
+    CreateWorkload,
+    DeleteGang,
+    DeletePod,
+    DeleteWorkload,
+    DrainNode,
+    EvictWorkload,
+    FailCalls,
+    Fault,
+    Freeze,
+    JumpClock,
+    Kill,
+    Load,
+    Nominate,
+    RemoveNode,
+    ResizePod,
+    ScaleWorkload,
+    SetPolicy,
+    Timed,
+)
 
 LOAD_SHARE = 0.7
 """The share of operations that are load; the others are faults."""
-POD_COUNT_MAX = 60
-CPUS = ("100m", "500m", "1", "1500m", "2")
+POD_COUNT_MAX = 40
+WORKLOAD_COUNT_MAX = 4
+REPLICAS_MAX = 5
+GANG_COUNT_MAX = 2
+GANG_SIZES = (2, 3)
+CPUS = ("100m", "500m", "1", "1500m", "2", "3")
 PRIORITIES = ("", "", "", "chaos-low", "chaos-high")
+KINDS = ("ReplicaSet", "Deployment")
+BASE = CreateWorkload(kind="ReplicaSet", name="base", replicas=10, cpu="1", priority="chaos-low")
+"""It exists from the start, and nearly fills the nodes."""
+DEVICE_SHARE, VOLUME_SHARE, LIMITED_SHARE = 0.25, 0.15, 0.2
+"""How many of the pods have a claim for a device, one for a volume, and are in the namespace with a quota."""
+NUMBER_MAX = 1000
 FAULT_SECONDS = (0.5, 3.0)
 CLOCK_SECONDS_MAX = 60.0
 ACTIONS = ("1*crash", "1*error(503)", "1*sleep(1000)", "3*error(500)", "25%sleep(200)")
 CALL_ACTIONS = ("cut", "drop-request", "drop-response", "delay(300)", "hold", "1*relist")
+SERVERS = ("apiserver", "cloud")
+"""Components whose clock and calls are not disturbed."""
 OF_WATCHES = frozenset({"hold", "1*relist"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePod:
-    """Create a pod; `priority` is the name of a PriorityClass, "" for none."""
-
-    name: str
-    cpu: str
-    priority: str
-    grace_seconds: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletePod:
-    """Delete a pod that was created before."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResizePod:
-    """Change the cpu that a pod requests."""
-
-    name: str
-    cpu: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddNode:
-    """Create an instance of the node group."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainNode:
-    """Cordon a node and evict its pods, for a time; `number` chooses among the nodes, in order of name."""
-
-    number: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kill:
-    """Kill a process; start it again after a time."""
-
-    component: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Freeze:
-    """Stop a process (SIGSTOP), and continue it after a time."""
-
-    component: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
-    """Arm a failpoint; disarm it after a time."""
-
-    component: str
-    failpoint: str
-    action: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailCalls:
-    """Set a fault of the calls of a process to the API server, and remove it after a time."""
-
-    component: str
-    action: str
-    kind: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JumpClock:
-    """Shift the wall clock of a process, and set it right after a time."""
-
-    component: str
-    offset_seconds: float
-    seconds: float
-
-
-Load = CreatePod | DeletePod | ResizePod | AddNode | DrainNode
-Fault = Kill | Freeze | Arm | FailCalls | JumpClock
-Operation = Load | Fault
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """An operation, and its time in seconds since the load began."""
-
-    at: float
-    operation: Operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +67,23 @@ class Target:
 
 @dataclass(slots=True)
 class _Draw:
-    """The generator, and the pods that have been created and not deleted."""
+    """The generator, and the objects that have been created and not deleted."""
 
     rng: random.Random
     target: Target
-    pods: list[str] = field(default_factory=list)
+    pods: list[CreatePod] = field(default_factory=list)
+    workloads: list[CreateWorkload] = field(default_factory=lambda: [BASE])
+    gangs: list[CreateGang] = field(default_factory=list)
     created: int = 0
+
+    def name(self, prefix: str) -> str:
+        """Return a name that no other object has."""
+        self.created += 1
+        return f"{prefix}-{self.created:04}"
+
+    def number(self) -> int:
+        """Return the number of an object that is chosen when the operation is performed."""
+        return self.rng.randrange(NUMBER_MAX)
 
 
 def plan(seed: int, seconds: float, rate: float, target: Target) -> list[Timed]:
@@ -149,26 +103,125 @@ def plan(seed: int, seconds: float, rate: float, target: Target) -> list[Timed]:
 
 
 def _load(draw: _Draw) -> Load:
+    of_group = (_add_node, _remove_node)
+    rows = [row for row in _LOAD if draw.target.has_group or row[1] not in of_group]
+    (choose,) = draw.rng.choices([row[1] for row in rows], [row[0] for row in rows])
+    return choose(draw)
+
+
+def _create_pod(draw: _Draw) -> Load:
     rng = draw.rng
-    kinds = ["create", "delete", "resize", "drain", "add"]
-    weights = [5.0, 3.0, 2.0, 0.5, 0.5 if draw.target.has_group else 0.0]
-    kind = rng.choices(kinds, weights)[0]
-    if kind == "add":
-        return AddNode()
-    if kind == "drain":
-        return DrainNode(number=rng.randrange(1000), seconds=rng.uniform(*FAULT_SECONDS))
-    if (kind == "create" and len(draw.pods) < POD_COUNT_MAX) or not draw.pods:
-        draw.created += 1
-        draw.pods.append(f"chaos-{draw.created:04}")
-        return CreatePod(
-            name=draw.pods[-1],
-            cpu=rng.choice(CPUS),
-            priority=rng.choice(PRIORITIES),
-            grace_seconds=rng.choice((0, 1, 2)),
-        )
-    if kind == "resize":
-        return ResizePod(name=rng.choice(draw.pods), cpu=rng.choice(CPUS))
-    return DeletePod(name=draw.pods.pop(rng.randrange(len(draw.pods))))
+    if len(draw.pods) >= POD_COUNT_MAX:
+        return _delete_pod(draw)
+    limited = rng.random() < LIMITED_SHARE
+    made = CreatePod(
+        name=draw.name("chaos"),
+        cpu=rng.choice(CPUS),
+        priority=rng.choice(PRIORITIES),
+        grace_seconds=rng.choice((0, 1, 2)),
+        # The classes of devices and volumes, and the claim's template, are in the other namespace.
+        device=not limited and rng.random() < DEVICE_SHARE,
+        volume=not limited and rng.random() < VOLUME_SHARE,
+        limited=limited,
+    )
+    draw.pods.append(made)
+    return made
+
+
+def _delete_pod(draw: _Draw) -> Load:
+    if not draw.pods:
+        return _create_pod(draw)
+    gone = draw.pods.pop(draw.rng.randrange(len(draw.pods)))
+    return DeletePod(name=gone.name, volume=gone.volume, limited=gone.limited)
+
+
+def _resize_pod(draw: _Draw) -> Load:
+    if not draw.pods:
+        return _create_pod(draw)
+    pod = draw.rng.choice(draw.pods)
+    return ResizePod(name=pod.name, cpu=draw.rng.choice(CPUS), limited=pod.limited)
+
+
+def _nominate(draw: _Draw) -> Load:
+    return Nominate(pod=draw.number(), node=draw.number())
+
+
+def _create_workload(draw: _Draw) -> Load:
+    rng = draw.rng
+    if len(draw.workloads) >= WORKLOAD_COUNT_MAX:
+        return _delete_workload(draw)
+    made = CreateWorkload(
+        kind=rng.choice(KINDS),
+        name=draw.name("set"),
+        replicas=rng.randint(1, REPLICAS_MAX),
+        cpu=rng.choice(CPUS),
+        priority=rng.choice(PRIORITIES),
+    )
+    draw.workloads.append(made)
+    return made
+
+
+def _change_workload(draw: _Draw) -> Load:
+    rng = draw.rng
+    if not draw.workloads:
+        return _create_workload(draw)
+    of = rng.choice(draw.workloads)
+    change = rng.choice(("scale", "template", "evict"))
+    if change == "scale":
+        return ScaleWorkload(kind=of.kind, name=of.name, replicas=rng.randint(0, REPLICAS_MAX))
+    if change == "template":
+        return ChangeTemplate(kind=of.kind, name=of.name, cpu=rng.choice(CPUS))
+    return EvictWorkload(name=of.name)
+
+
+def _delete_workload(draw: _Draw) -> Load:
+    if not draw.workloads:
+        return _create_workload(draw)
+    gone = draw.workloads.pop(draw.rng.randrange(len(draw.workloads)))
+    return DeleteWorkload(kind=gone.kind, name=gone.name)
+
+
+def _gang(draw: _Draw) -> Load:
+    rng = draw.rng
+    if len(draw.gangs) >= GANG_COUNT_MAX:
+        gone = draw.gangs.pop(rng.randrange(len(draw.gangs)))
+        return DeleteGang(name=gone.name, count=gone.count)
+    made = CreateGang(name=draw.name("gang"), count=rng.choice(GANG_SIZES), cpu=rng.choice(CPUS))
+    draw.gangs.append(made)
+    return made
+
+
+def _set_policy(draw: _Draw) -> Load:
+    return SetPolicy(node=draw.number(), disabled=draw.rng.random() < 0.5)
+
+
+def _drain(draw: _Draw) -> Load:
+    return DrainNode(number=draw.number(), seconds=draw.rng.uniform(*FAULT_SECONDS))
+
+
+def _add_node(draw: _Draw) -> Load:
+    return AddNode()
+
+
+def _remove_node(draw: _Draw) -> Load:
+    return RemoveNode(number=draw.number())
+
+
+_LOAD: Final[Sequence[tuple[float, Callable[[_Draw], Load]]]] = (
+    (5.0, _create_pod),
+    (3.0, _delete_pod),
+    (2.0, _resize_pod),
+    (0.7, _nominate),
+    (1.0, _create_workload),
+    (2.0, _change_workload),
+    (0.5, _delete_workload),
+    (0.7, _gang),
+    (0.5, _set_policy),
+    (0.7, _drain),
+    (0.5, _add_node),
+    (0.3, _remove_node),
+)
+"""Each kind of load, and its weight. One that needs an object creates the first."""
 
 
 def _fault(draw: _Draw) -> Fault:
@@ -176,7 +229,7 @@ def _fault(draw: _Draw) -> Fault:
     component = rng.choice(sorted(draw.target.failpoints))
     seconds = round(rng.uniform(*FAULT_SECONDS), 3)
     kind = rng.choice(("kill", "freeze", "failpoint", "failpoint", "calls", "clock"))
-    is_server = component.startswith("apiserver")
+    is_server = component.startswith(SERVERS)
     if kind == "failpoint" and draw.target.failpoints[component]:
         failpoint = rng.choice(list(draw.target.failpoints[component]))
         return Arm(component=component, failpoint=failpoint, action=rng.choice(ACTIONS), seconds=seconds)

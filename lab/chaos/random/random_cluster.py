@@ -7,7 +7,8 @@ from pathlib import Path
 
 import anyio
 
-from nominee.lab.chaos.random.random_run import GROUP, Outcome, RandomRun
+from nominee.lab.chaos.random.load_client import GROUP
+from nominee.lab.chaos.random.random_run import Outcome, RandomRun
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
 from nominee.lab.scenario.play.play import NotStartedError, started
@@ -15,31 +16,51 @@ from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.runtime import logs
 
 OPTIONS = ClusterOptions(
-    nodes=4,
+    nodes=3,
     kubelets=2,
     node_groups=(
         {
             "name": GROUP,
             "min": 0,
-            "max": 4,
+            "max": 2,
             "target": 0,
             "provisioningDelay": "200ms",
             "template": {"cpu": "4", "memory": "16Gi", "pods": 110},
         },
     ),
+    feature_gates={"InPlacePodVerticalScalingSchedulerPreemption": True, "GenericWorkload": True},
     components={
+        "scheduler": ComponentOptions(
+            replicas=2,
+            config={
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "leaderElection": {
+                    "leaderElect": True,
+                    "leaseDuration": "3s",
+                    "renewDeadline": "2s",
+                    "retryPeriod": "500ms",
+                },
+            },
+        ),
         "kubelet": ComponentOptions(arguments=("--node-cpu=4",)),
         "autoscaler": ComponentOptions(
             arguments=(
                 "--scan-interval=1s",
                 "--scale-down-unneeded-time=5s",
                 "--scale-down-delay-after-add=2s",
+                "--scale-down-delay-after-failure=1s",
+                "--initial-node-group-backoff-duration=1s",
+                "--max-node-group-backoff-duration=5s",
             )
         ),
     },
     insecure=True,
 )
-"""Small nodes, so that pods preempt each other and the autoscaler adds nodes."""
+"""Few small nodes, so that pods preempt each other and the autoscaler adds nodes.
+
+The other scheduler takes over 3 s after the leader's death, not 15 s.
+"""
 
 
 def run_real(directory: Path, seed: int, seconds: float, rate: float, say: Callable[[str], None]) -> Outcome:

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 import anyio
 import anyio.abc
-from google.protobuf.message import Message
 
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.disturbed_run import rest
 from nominee.lab.chaos.perturbing import calm, points
-from nominee.lab.chaos.random.load import (
-    AddNode,
-    Arm,
-    CreatePod,
-    DeletePod,
-    DrainNode,
-    FailCalls,
-    Freeze,
-    JumpClock,
-    Kill,
-    Operation,
-    ResizePod,
-    Target,
-    Timed,
-    plan,
-)
+from nominee.lab.chaos.random.load import Target, plan
+from nominee.lab.chaos.random.load_client import LoadClient
+from nominee.lab.chaos.random.operations import Arm, FailCalls, Fault, Freeze, JumpClock, Kill, Timed
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import ComponentOptions
@@ -38,13 +24,9 @@ from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.client.api_client import retry_unavailable
-from nominee.machinery.wire.files.manifests import parse_object
 
-GROUP = "pool"
-NAMESPACE = "default"
 QUIET_SECONDS_MAX = 90.0
-_UNDISTURBED = frozenset({"etcd", "cloud"})
-_CLASSES = {"chaos-low": 10, "chaos-high": 1000}
+_UNDISTURBED = "etcd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +47,7 @@ class RandomRun:
 
     def __init__(self, cluster: ScenarioCluster, say: Callable[[str], None]) -> None:
         self._cluster, self._say = cluster, say
+        self._load = LoadClient(cluster)
         self._busy: set[str] = set()
         self._done: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
@@ -74,7 +57,7 @@ class RandomRun:
         clock = self._cluster.clock
         began = clock.monotonic()
         timed = plan(seed, seconds, rate, await self._target())
-        await self._create_classes()
+        await self._load.prepare()
         start = clock.monotonic()
         async with anyio.create_task_group() as tasks:
             for each in timed:
@@ -100,53 +83,25 @@ class RandomRun:
             failpoints={
                 process: sorted(states)
                 for process, states in found.items()
-                if components[process] not in _UNDISTURBED
+                if components[process] != _UNDISTURBED
             },
             has_group="cloud" in components,
         )
-
-    async def _create_classes(self) -> None:
-        for name, value in _CLASSES.items():
-            manifest = {
-                "apiVersion": "scheduling.k8s.io/v1",
-                "kind": "PriorityClass",
-                "metadata": {"name": name},
-                "value": value,
-            }
-            await self._cluster.client.create(parse_object(manifest, strict=True))
 
     async def _perform(self, each: Timed) -> None:
         """Perform an operation; that it is refused is usual."""
         name = type(each.operation).__name__
         self._done[name] += 1
         try:
-            await self._act(each.operation)
+            if isinstance(each.operation, Fault):
+                await self._disturb(each.operation)
+            else:
+                await self._load.perform(each.operation)
         except (StatusError, ClusterError) as error:
             self._refused[name] += 1
             self._say(f"{'':8} {each.operation} is refused: {error}")
 
-    async def _act(self, operation: Operation) -> None:
-        cluster = self._cluster
-        match operation:
-            case CreatePod():
-                await self._try(lambda: cluster.client.create(_pod(operation)))
-            case DeletePod(name=name):
-                await self._try(lambda: cluster.client.delete(kinds.POD, name, NAMESPACE))
-            case ResizePod(name=name, cpu=cpu):
-                resources = {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}
-                await self._try(
-                    lambda: cluster.client.patch(
-                        kinds.POD, name, NAMESPACE, {"spec": resources}, subresource="resize"
-                    )
-                )
-            case AddNode():
-                await cluster.increase_node_group(GROUP, 1)
-            case DrainNode():
-                await self._drain(operation)
-            case _:
-                await self._disturb(operation)
-
-    async def _disturb(self, fault: Kill | Freeze | Arm | FailCalls | JumpClock) -> None:
+    async def _disturb(self, fault: Fault) -> None:
         """Disturb a process for a time, unless it is disturbed already."""
         cluster, component = self._cluster, fault.component
         if component in self._busy:
@@ -177,27 +132,6 @@ class RandomRun:
         finally:
             self._busy.discard(component)
 
-    async def _drain(self, drain: DrainNode) -> None:
-        """Cordon a node, evict its pods once, and uncordon it after a time."""
-        client = self._cluster.client
-        nodes = sorted(node.metadata.name for node in (await client.list(kinds.NODE)).items)
-        if not nodes:
-            return
-        node = nodes[drain.number % len(nodes)]
-        await self._try(lambda: client.patch(kinds.NODE, node, "", {"spec": {"unschedulable": True}}))
-        for pod in (await client.list(kinds.POD, field_selector=f"spec.nodeName={node}")).items:
-            with suppress(StatusError):
-                await client.evict(pod.metadata.namespace, pod.metadata.name)
-        await self._cluster.clock.sleep(drain.seconds)
-        await self._uncordon(node)
-
-    async def _uncordon(self, node: str) -> None:
-        client = self._cluster.client
-        await self._try(lambda: client.patch(kinds.NODE, node, "", {"spec": {"unschedulable": None}}))
-
-    async def _try(self, call: Callable[[], Awaitable[Message | bool]]) -> None:
-        await retry_unavailable(call, clock=self._cluster.clock)
-
     async def _settle(self) -> str:
         """End all faults and wait until the cluster is idle; return the reason if it is not."""
         cluster = self._cluster
@@ -214,7 +148,7 @@ class RandomRun:
                 await cluster.shift_clock(name, 0.0)
         for node in await self._cordoned():
             with suppress(StatusError):
-                await self._uncordon(node)
+                await self._load.uncordon(node)
         return await rest(cluster, Expectations(resizes=True), QUIET_SECONDS_MAX)
 
     async def _cordoned(self) -> Sequence[str]:
@@ -222,15 +156,3 @@ class RandomRun:
             lambda: self._cluster.client.list(kinds.NODE), clock=self._cluster.clock
         )
         return [node.metadata.name for node in listed.items if node.spec.unschedulable]
-
-
-def _pod(create: CreatePod) -> Message:
-    """Return the pod of an operation."""
-    spec = {
-        "terminationGracePeriodSeconds": create.grace_seconds,
-        "containers": [{"name": "c", "image": "app", "resources": {"requests": {"cpu": create.cpu}}}],
-    }
-    if create.priority:
-        spec["priorityClassName"] = create.priority
-    metadata = {"name": create.name, "namespace": NAMESPACE, "labels": {"app": "chaos"}}
-    return parse_object({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, strict=True)

@@ -43,19 +43,31 @@ class Counting(CloudServicer):
         return await super().NodeGroupTemplateNodeInfo(request, context)
 
 
-@asynccontextmanager
-async def served(clock: FakeClock) -> AsyncIterator[tuple[ExternalProvider, CloudState, Counting]]:
+def cloud_state(clock: FakeClock) -> CloudState:
     state = CloudState(parse(GROUPS))
     state.begin(clock.now())
     state.advance(clock.now())
-    servicer = Counting(state, clock, lambda: None)
+    return state
+
+
+@asynccontextmanager
+async def serving(servicer: CloudServicer) -> AsyncIterator[grpc.aio.Channel]:
+    """Serve; give a channel to the port."""
     server = grpc.aio.server()
     protocol_grpc.add_CloudProviderServicer_to_server(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     async with CloudConfig(address=f"127.0.0.1:{port}").channel() as channel:
-        yield ExternalProvider(channel, clock), state, servicer
+        yield channel
     await server.stop(None)
+
+
+@asynccontextmanager
+async def served(clock: FakeClock) -> AsyncIterator[tuple[ExternalProvider, CloudState, Counting]]:
+    state = cloud_state(clock)
+    servicer = Counting(state, clock, lambda: None)
+    async with serving(servicer) as channel:
+        yield ExternalProvider(channel, clock), state, servicer
 
 
 def node(name: str, provider_id: str = "") -> core.Node:
@@ -116,6 +128,23 @@ async def test_a_provider_that_cannot_be_reached() -> None:
         provider = ExternalProvider(channel, FakeClock(), timeout=1.0)
         with pytest.raises(CloudError):
             await provider.refresh([])
+
+
+async def test_a_provider_that_was_restarted_at_another_address_is_found() -> None:
+    servicer = CloudServicer(cloud_state(FakeClock()), FakeClock(), lambda: None)
+    async with serving(servicer) as moved, CloudConfig(address="127.0.0.1:1").channel() as dead:
+        found: list[grpc.aio.Channel | None] = [None, moved]
+
+        async def find_moved() -> grpc.aio.Channel | None:
+            return found.pop(0)
+
+        provider = ExternalProvider(dead, FakeClock(), timeout=1.0, find_moved=find_moved)
+        for _ in range(2):
+            with pytest.raises(CloudError):
+                await provider.refresh([])
+        assert list((await provider.refresh([])).groups) == ["a", "b"]
+        await provider.refresh([])
+        assert found == []
 
 
 def test_the_cloud_config_file(tmp_path: Path) -> None:

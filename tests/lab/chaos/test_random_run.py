@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 from xml.etree import ElementTree
 
 import pytest
@@ -14,7 +15,26 @@ from click.testing import CliRunner
 
 from nominee.commands.chaos.explore import chaos
 from nominee.lab.chaos.random import random_cluster
-from nominee.lab.chaos.random.load import CreatePod, DeletePod, FailCalls, JumpClock, ResizePod, Target, plan
+from nominee.lab.chaos.random.load import BASE, Target, plan
+from nominee.lab.chaos.random.objects import objects_of
+from nominee.lab.chaos.random.operations import (
+    AddNode,
+    ChangeTemplate,
+    CreateGang,
+    CreatePod,
+    CreateWorkload,
+    DeleteGang,
+    DeletePod,
+    DeleteWorkload,
+    EvictWorkload,
+    FailCalls,
+    JumpClock,
+    Load,
+    Operation,
+    RemoveNode,
+    ResizePod,
+    ScaleWorkload,
+)
 from nominee.lab.chaos.random.random_run import Outcome
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError
@@ -22,6 +42,7 @@ from nominee.localcluster.cluster import ClusterError
 TARGET = Target(
     failpoints={
         "apiserver": ["apiserver.write.after"],
+        "cloud": [],
         "scheduler": ["scheduler.bind.after"],
         "kubelet-0": [],
     }
@@ -38,23 +59,50 @@ def test_a_plan_keeps_its_rate_and_length_and_has_every_operation() -> None:
     assert 2000 < len(found) < 2800
     assert [each.at for each in found] == sorted(each.at for each in found)
     assert found[-1].at < 600.0
-    assert len({type(each.operation) for each in found}) == 10
+    assert {type(each.operation) for each in found} == set(get_args(Operation))
 
 
 def test_only_pods_that_exist_are_resized_or_deleted() -> None:
-    pods: set[str] = set()
+    pods: dict[str, CreatePod] = {}
     for each in plan(3, 300.0, 4.0, TARGET):
         match each.operation:
             case CreatePod(name=name):
                 assert name not in pods
-                pods.add(name)
-            case ResizePod(name=name):
-                assert name in pods
-            case DeletePod(name=name):
-                pods.remove(name)
+                pods[name] = each.operation
+            case ResizePod(name=name, limited=limited):
+                assert pods[name].limited == limited
+            case DeletePod(name=name, limited=limited, volume=volume):
+                created = pods.pop(name)
+                assert (created.limited, created.volume) == (limited, volume)
 
 
-def test_the_api_server_keeps_its_clock_and_its_calls() -> None:
+def test_only_workloads_and_gangs_that_exist_are_changed() -> None:
+    present = {BASE.name}
+    for each in plan(3, 300.0, 4.0, TARGET):
+        match each.operation:
+            case CreateWorkload(name=name) | CreateGang(name=name):
+                assert name not in present
+                present.add(name)
+            case ScaleWorkload(name=name) | ChangeTemplate(name=name) | EvictWorkload(name=name):
+                assert name in present
+            case DeleteWorkload(name=name) | DeleteGang(name=name):
+                present.remove(name)
+
+
+def test_every_object_of_a_plan_can_be_parsed() -> None:
+    for each in plan(5, 300.0, 4.0, TARGET):
+        if isinstance(each.operation, CreatePod | CreateWorkload | CreateGang):
+            made = [type(one).__name__ for one in objects_of(each.operation)]
+            match each.operation:
+                case CreatePod(volume=volume):
+                    assert made == (["PersistentVolumeClaim", "Pod"] if volume else ["Pod"])
+                case CreateWorkload(kind=kind):
+                    assert made == ["PodDisruptionBudget", kind]
+                case CreateGang(count=count):
+                    assert made == ["PodGroup", *["Pod"] * count]
+
+
+def test_the_api_server_and_the_cloud_keep_their_clocks_and_calls() -> None:
     disturbed = {
         each.operation.component
         for each in plan(1, 600.0, 4.0, TARGET)
@@ -65,12 +113,7 @@ def test_the_api_server_keeps_its_clock_and_its_calls() -> None:
 
 def test_without_processes_there_is_load_only() -> None:
     found = plan(1, 60.0, 4.0, Target(failpoints={}, has_group=False))
-    assert {type(each.operation).__name__ for each in found} == {
-        "CreatePod",
-        "DeletePod",
-        "ResizePod",
-        "DrainNode",
-    }
+    assert {type(each.operation) for each in found} <= set(get_args(Load)) - {AddNode, RemoveNode}
 
 
 @pytest.mark.processes
