@@ -286,24 +286,6 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
     ),
     Unseen(
         mutation=Mutation(
-            name="written-volume-decision-not-reverted",
-            title="the assumptions of volumes that could not be written stay",
-            module=_MODULE,
-            edits=(
-                Edit(
-                    "nominee.scheduler.plugins.volume_binding.binder:VolumeBinder._write",
-                    "NodeVolumes(volumes.bindings[len(bindings) :], volumes.provisions[len(to_provision) :])",
-                    "NodeVolumes((), volumes.provisions[len(to_provision) :])",
-                ),
-            ),
-        ),
-        component="scheduler",
-        disturbed=True,
-        reached="a volume's update is refused: it counts as taken, though no claim has it",
-        proof="",
-    ),
-    Unseen(
-        mutation=Mutation(
             name="backoff-ignored-by-error",
             title="a pod that failed with an error is popped before its back-off is over",
             module=_MODULE,
