@@ -12,10 +12,14 @@ import runpy
 import sys
 from pathlib import Path
 
-from tests.mutations.catalogue import BY_NAME, Mutation
+from tests.mutations.catalogue import BY_NAME as KNOWN
+from tests.mutations.catalogue import Mutation
 from tests.mutations.patch import Edit, apply
+from tests.mutations.unseen.table import UNSEEN
 
 SELF = "tests.mutations.launch"
+SUPERVISOR = "nominee.localcluster.supervisor"
+BY_NAME = {**KNOWN, **{unseen.mutation.name: unseen.mutation for unseen in UNSEEN}}
 ROOT = Path(__file__).resolve().parents[2]
 _STARTS_PROCESSES = ("nominee.cli", "nominee.lab.jobs.child")
 
@@ -45,7 +49,13 @@ def edits(mutation: Mutation, module: str) -> tuple[Edit, ...]:
     if module not in _STARTS_PROCESSES:
         sys.exit(f"{module} does not start {mutation.module}; the mutation would have no effect")
     prefix = f'"-P", "-m", "{SELF}", "{mutation.name}", "--", '
+    supervised = Edit(
+        "nominee.commands.cluster.up:up.callback",
+        f'"{SUPERVISOR}",',
+        f'"{SELF}", "{mutation.name}", "--", "{SUPERVISOR}",',
+    )
     return (
+        *((supervised,) if mutation.module == SUPERVISOR else ()),
         Edit(
             "nominee.localcluster.own_cluster:cluster",
             '"-P", "-m", "nominee.cli", ',

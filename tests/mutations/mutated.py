@@ -1,4 +1,4 @@
-"""A plugin of pytest that applies a mutation: `NOMINEE_MUTATION=NAME pytest -p tests.mutations.mutated TEST`."""
+"""Apply a mutation as a plugin of pytest: `NOMINEE_MUTATION=NAME pytest -p tests.mutations.mutated TEST`."""
 
 from __future__ import annotations
 

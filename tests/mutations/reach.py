@@ -1,6 +1,6 @@
-"""Check that the proof of each unseen mutation fails with it, and passes without: `python -m tests.mutations.reach`.
+"""Check that the proof of each unseen mutation fails with it, and passes without.
 
-With names only these are checked. The exit status is 1 where a proof passes with its mutation, or fails
+Run it by `python -m tests.mutations.reach [NAME ...]`. With names only these are checked. The exit status is 1 where a proof passes with its mutation, or fails
 without one.
 """
 

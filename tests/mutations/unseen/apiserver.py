@@ -35,7 +35,7 @@ APISERVER: Final[tuple[Unseen, ...]] = (
     Unseen(
         mutation=Mutation(
             name="write-without-change-answered-from-cache",
-            title="an update that would change nothing in the watch cache's object is not compared with etcd's",
+            title="an update that would not change the watch cache's object is not compared with etcd's",
             module=_MODULE,
             edits=(
                 Edit(
@@ -102,7 +102,7 @@ APISERVER: Final[tuple[Unseen, ...]] = (
         ),
         component="apiserver",
         disturbed=True,
-        reached="etcd's watch stalls for more than three seconds, and a client lists what it has just written",
+        reached="etcd's watch stalls for over three seconds, and a client lists what it has just written",
         proof=f"{_PROOFS}::test_a_consistent_list_has_what_a_lagging_cache_has_not",
     ),
     Unseen(

@@ -29,25 +29,7 @@ AUTOSCALER: Final[tuple[Unseen, ...]] = (
         component="autoscaler",
         disturbed=True,
         reached="the autoscaler dies during a deletion, and the API server is away when it has started again",
-        proof="",
-    ),
-    Unseen(
-        mutation=Mutation(
-            name="taint-of-unready-node-left",
-            title="the taint of an earlier process is not removed from a node that is not ready",
-            module=_MODULE,
-            edits=(
-                Edit(
-                    f"{_STEPS}.cluster.clean_up_if_required:clean_up_if_required",
-                    "if not has_to_be_deleted(node) or",
-                    "if not has_to_be_deleted(node) or node.spec.taints[0].key.endswith('/not-ready') or",
-                ),
-            ),
-        ),
-        component="autoscaler",
-        disturbed=True,
-        reached="the autoscaler dies during the deletion of a node whose kubelet is silent: the taint stays",
-        proof="",
+        proof="tests/autoscaler/steps/test_orders.py::test_a_taint_that_cannot_be_removed_ends_the_loop",
     ),
     Unseen(
         mutation=Mutation(
@@ -65,7 +47,7 @@ AUTOSCALER: Final[tuple[Unseen, ...]] = (
         component="autoscaler",
         disturbed=True,
         reached="two nodes are empty, and the API server refuses the second one's taint",
-        proof="",
+        proof="tests/autoscaler/steps/test_orders.py::test_a_taint_that_fails_has_the_others_removed",
     ),
     Unseen(
         mutation=Mutation(
@@ -84,7 +66,10 @@ AUTOSCALER: Final[tuple[Unseen, ...]] = (
         component="autoscaler",
         disturbed=True,
         reached="a drain fails: no other node of the group is deleted, and its pods count as pending",
-        proof="",
+        proof=(
+            "tests/autoscaler/actuation/test_deletion_states.py"
+            "::test_a_failpoint_ends_the_deletion_and_the_node_loses_its_taint[autoscaler.scaledown.recheck.before-False-failed"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -102,7 +87,7 @@ AUTOSCALER: Final[tuple[Unseen, ...]] = (
         component="autoscaler",
         disturbed=True,
         reached="a pod is bound to an empty node between the decision and its deletion",
-        proof="",
+        proof="tests/autoscaler/test_golden.py::test_decisions_are_as_recorded[mixed-random/089@1.36]",
     ),
     Unseen(
         mutation=Mutation(
@@ -120,7 +105,10 @@ AUTOSCALER: Final[tuple[Unseen, ...]] = (
         component="autoscaler",
         disturbed=True,
         reached="a group is increased twice before its nodes register, and they do not come in time",
-        proof="",
+        proof=(
+            "tests/autoscaler/test_scale_up_requests.py"
+            "::test_an_increase_starts_the_request_again_and_a_failure_does_not"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -138,7 +126,10 @@ AUTOSCALER: Final[tuple[Unseen, ...]] = (
         component="autoscaler",
         disturbed=True,
         reached="the instances of a scale-up are stuck: later requests are cancelled, too",
-        proof="",
+        proof=(
+            "tests/autoscaler/test_golden.py"
+            "::test_decisions_are_as_recorded[upcoming/provision-timeout-short@1.36]"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -156,7 +147,7 @@ AUTOSCALER: Final[tuple[Unseen, ...]] = (
         component="autoscaler",
         disturbed=True,
         reached="a drain takes longer than a loop, and another node of the group is unneeded by then",
-        proof="",
+        proof="tests/autoscaler/test_minimum_size.py::test_a_drain_in_progress_counts_toward_the_minimum",
     ),
     Unseen(
         mutation=Mutation(
@@ -174,7 +165,7 @@ AUTOSCALER: Final[tuple[Unseen, ...]] = (
         component="autoscaler",
         disturbed=True,
         reached="the API server is away during a drain: the node is deleted under its terminating pods",
-        proof="",
+        proof="tests/mutations/proofs/test_autoscaler.py::test_pods_that_cannot_be_read_are_not_gone",
     ),
     Unseen(
         mutation=Mutation(
@@ -185,14 +176,14 @@ AUTOSCALER: Final[tuple[Unseen, ...]] = (
                 Edit(
                     f"{_STEPS}.scaling.scale_up:execute_scale_up",
                     "state.cooldowns.scaled_up(context.result.at.monotonic)",
-                    "state.cooldowns.scaled_up(0.0)",
+                    "pass",
                 ),
             ),
         ),
         component="autoscaler",
         disturbed=False,
         reached="a group is increased while another one has unneeded nodes",
-        proof="",
+        proof="tests/mutations/proofs/test_autoscaler.py::test_no_node_is_deleted_soon_after_a_scale_up",
     ),
     Unseen(
         mutation=Mutation(
@@ -210,7 +201,10 @@ AUTOSCALER: Final[tuple[Unseen, ...]] = (
         component="autoscaler",
         disturbed=True,
         reached="the answer to a deletion is lost, and the autoscaler deletes the node again",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_autoscaler.py"
+            "::test_an_instance_that_is_being_deleted_is_not_counted_again"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -228,6 +222,8 @@ AUTOSCALER: Final[tuple[Unseen, ...]] = (
         component="autoscaler",
         disturbed=True,
         reached="all instances of a group are stuck: its size falls below the minimum",
-        proof="",
+        proof=(
+            "tests/autoscaler/steps/test_orders.py::test_unregistered_nodes_are_deleted_down_to_the_minimum"
+        ),
     ),
 )

@@ -28,7 +28,7 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=True,
         reached="the API server is away when a set is scaled down: it is not reconciled for five minutes",
-        proof="",
+        proof="tests/mutations/proofs/test_controllers.py::test_a_deletion_that_was_refused_is_not_expected",
     ),
     Unseen(
         mutation=Mutation(
@@ -46,7 +46,7 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=True,
         reached="the watch of pods lags: a set creates its pods twice, or deletes too many",
-        proof="",
+        proof="tests/mutations/proofs/test_controllers.py::test_creations_alone_are_waited_for",
     ),
     Unseen(
         mutation=Mutation(
@@ -64,7 +64,10 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=True,
         reached="a pod is removed without grace, or while the watch was broken",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_controllers.py"
+            "::test_a_set_is_reconciled_for_a_pod_that_was_not_seen_to_terminate"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -82,7 +85,10 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=True,
         reached="a kubelet is silent, comes back, and is silent again: its pods stay endpoints",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_controllers.py"
+            "::test_pods_are_set_to_not_ready_each_time_that_their_node_is_silent"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -100,7 +106,10 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=True,
         reached="the watch of owners lags behind that of their dependents: live objects are deleted",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_controllers.py"
+            "::test_an_owner_that_only_the_api_server_has_is_not_absent"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -118,7 +127,10 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=True,
         reached="the watch of nodes stalls for longer than the quarantine, and pods start on a new node",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_controllers.py"
+            "::test_pods_of_a_node_that_only_the_api_server_has_stay"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -136,7 +148,10 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=True,
         reached="the watch of claims lags: the volume of a new claim is deleted",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_controllers.py"
+            "::test_a_claim_that_only_the_api_server_has_keeps_its_volume"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -154,7 +169,9 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=True,
         reached="the watch of pods lags behind that of claims: a running pod's devices are free",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_controllers.py::test_a_consumer_that_only_the_api_server_has_is_live"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -172,7 +189,10 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=True,
         reached="the budget's status is computed between an eviction's two writes: one more is allowed",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_controllers.py"
+            "::test_a_pod_whose_eviction_was_allowed_does_not_count_as_healthy"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -190,7 +210,7 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=False,
         reached="a deployment with maxUnavailable is rolled out",
-        proof="",
+        proof="tests/controllers/deployments/test_rollout.py::test_a_rolling_update_step_by_step",
     ),
     Unseen(
         mutation=Mutation(
@@ -208,7 +228,10 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=True,
         reached="the watch of replica sets lags behind a creation: the deployment makes a second set",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_controllers.py"
+            "::test_a_replica_set_without_pods_may_be_the_deployments_own"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -226,7 +249,7 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=False,
         reached="a pod of a Service is deleted with a grace period",
-        proof="",
+        proof="tests/controllers/endpoints/test_slices.py::test_conditions[Service-Pod-conditions1]",
     ),
     Unseen(
         mutation=Mutation(
@@ -244,7 +267,10 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=True,
         reached="a namespace has an older and a newer quota, and a pod of between the two",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_controllers.py"
+            "::test_a_quota_that_is_newer_than_an_object_is_counted_though_an_older_one_is_not"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -262,7 +288,9 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=True,
         reached="a kubelet is silent twice: its pods are evicted without their tolerationSeconds",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_controllers.py::test_a_toleration_begins_again_with_the_next_taint"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -280,6 +308,9 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=False,
         reached="a pod's label changes its value so that a budget does not select it any more",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_controllers.py"
+            "::test_a_budget_is_counted_again_when_a_label_leaves_it"
+        ),
     ),
 )

@@ -29,7 +29,7 @@ KUBELET: Final[tuple[Unseen, ...]] = (
         component="kubelet",
         disturbed=True,
         reached="the kubelet dies while a resize is deferred: the running pod is rejected as OutOfcpu",
-        proof="",
+        proof="tests/kubelet/test_sequences_golden.py::test_sequence[restart-age-order-lost]",
     ),
     Unseen(
         mutation=Mutation(
@@ -47,7 +47,10 @@ KUBELET: Final[tuple[Unseen, ...]] = (
         component="kubelet",
         disturbed=True,
         reached="the kubelet dies while a resize is deferred: it is not retried when room becomes free",
-        proof="",
+        proof=(
+            "tests/kubelet/test_kills.py"
+            "::test_a_kill_before_an_instruction_loses_and_repeats_nothing[containers-18]"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -65,7 +68,10 @@ KUBELET: Final[tuple[Unseen, ...]] = (
         component="kubelet",
         disturbed=True,
         reached="the watch lags while a status changes there and back: the API server keeps the middle one",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_kubelet.py"
+            "::test_a_status_is_compared_with_the_answer_to_the_last_write"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -83,7 +89,7 @@ KUBELET: Final[tuple[Unseen, ...]] = (
         component="kubelet",
         disturbed=True,
         reached="the API server is away when a status is written, and the pod does not change again",
-        proof="",
+        proof="tests/kubelet/test_sync.py::test_what_fails_is_done_again_after_a_second[SaveCheckpoint]",
     ),
     Unseen(
         mutation=Mutation(
@@ -101,7 +107,10 @@ KUBELET: Final[tuple[Unseen, ...]] = (
         component="kubelet",
         disturbed=True,
         reached="an allocation is made while another is written, and the kubelet dies after its actuation",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_kubelet.py"
+            "::test_a_checkpoint_has_the_allocations_from_before_its_write_began"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -118,8 +127,10 @@ KUBELET: Final[tuple[Unseen, ...]] = (
         ),
         component="kubelet",
         disturbed=True,
-        reached="the answer to a renewal is lost: all later ones are conflicts, and the node becomes unreachable",
-        proof="",
+        reached="the answer to a renewal is lost: all later ones are conflicts: the node is unreachable",
+        proof=(
+            "tests/mutations/proofs/test_kubelet.py::test_a_lease_that_another_client_changed_is_read_again"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -137,7 +148,10 @@ KUBELET: Final[tuple[Unseen, ...]] = (
         component="kubelet",
         disturbed=False,
         reached="a pod whose end was not seen is gone: the resize waits three minutes for the periodic retry",
-        proof="",
+        proof=(
+            "tests/kubelet/test_node_preemption_policy.py"
+            "::test_the_condition_is_cleared_when_the_resize_is_resolved_or_cancelled[_allocate]"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -155,7 +169,9 @@ KUBELET: Final[tuple[Unseen, ...]] = (
         component="kubelet",
         disturbed=True,
         reached="an admission fails, and the pod is deleted before it is tried again: it is started anyway",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_kubelet.py::test_changes_that_are_put_back_do_not_replace_newer_ones"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -173,7 +189,10 @@ KUBELET: Final[tuple[Unseen, ...]] = (
         component="kubelet",
         disturbed=True,
         reached="a call of the runtime fails during an actuation: the resize stays in Error",
-        proof="",
+        proof=(
+            "tests/kubelet/test_sync.py"
+            "::test_a_refused_call_leaves_what_is_done_and_is_made_again_after_ten_seconds"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -191,7 +210,10 @@ KUBELET: Final[tuple[Unseen, ...]] = (
         component="kubelet",
         disturbed=True,
         reached="the watch is slow, and shows a resize together with a status",
-        proof="",
+        proof=(
+            "tests/kubelet/test_infeasible.py"
+            "::test_exclusive_cpus_and_memory_of_guaranteed_pods_stay[settings0-change0-want0]"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -212,7 +234,10 @@ KUBELET: Final[tuple[Unseen, ...]] = (
         component="kubelet",
         disturbed=True,
         reached="the kubelet dies during a pod's grace period: its containers are gone before their time",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_kubelet.py"
+            "::test_a_new_process_keeps_the_containers_of_a_pod_in_its_grace_period"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -230,6 +255,6 @@ KUBELET: Final[tuple[Unseen, ...]] = (
         component="kubelet",
         disturbed=False,
         reached="a pod is deleted with a shorter grace period than that of its spec",
-        proof="",
+        proof="tests/kubelet/test_sync.py::test_a_shorter_grace_period_shortens_the_wait",
     ),
 )

@@ -27,6 +27,6 @@ LOCALCLUSTER: Final[tuple[Unseen, ...]] = (
         component="localcluster",
         disturbed=True,
         reached="a component is killed again and again before it is ready",
-        proof="",
+        proof="tests/localcluster/test_supervisor_core.py::test_restart_delays_double_up_to_the_limit",
     ),
 )

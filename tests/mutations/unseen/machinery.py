@@ -15,20 +15,20 @@ MACHINERY: Final[tuple[Unseen, ...]] = (
     Unseen(
         mutation=Mutation(
             name="deletion-missed-by-list",
-            title="the scheduler's informers keep objects that a second list does not have",
+            title="the scheduler's informers drop objects that a second list does not have without a word",
             module="nominee.scheduler",
             edits=(
                 Edit(
                     f"{_INFORMER}._replace",
-                    "for key in [key for key in self._objects if key not in listed]:",
-                    "for key in [key for key in self._objects if key not in listed and not listed]:",
+                    "self._drop(key, self._objects[key], stale=True)",
+                    "self._objects.pop(key)",
                 ),
             ),
         ),
         component="machinery",
         disturbed=True,
         reached="a pod is deleted while the scheduler's watch is broken, and it must list again",
-        proof="",
+        proof="tests/machinery/test_informer.py::test_410_lists_again_and_reports_the_difference",
     ),
     Unseen(
         mutation=Mutation(
@@ -39,14 +39,14 @@ MACHINERY: Final[tuple[Unseen, ...]] = (
                 Edit(
                     f"{_INFORMER}._put",
                     "if old is not None and metadata_of(old).uid != metadata.uid:",
-                    "if old is not None and not metadata.uid:",
+                    "if old is not None and metadata_of(old).name != metadata.name:",
                 ),
             ),
         ),
         component="machinery",
         disturbed=True,
         reached="a pod is deleted and created again by its name while the kubelet's watch is broken",
-        proof="",
+        proof="tests/machinery/test_informer.py::test_410_lists_again_and_reports_the_difference",
     ),
     Unseen(
         mutation=Mutation(
@@ -64,7 +64,7 @@ MACHINERY: Final[tuple[Unseen, ...]] = (
         component="machinery",
         disturbed=True,
         reached="a watch breaks: the controllers see all objects go back in time",
-        proof="",
+        proof="tests/machinery/test_informer.py::test_an_ended_watch_goes_on_where_it_was_bookmarks_included",
     ),
     Unseen(
         mutation=Mutation(
@@ -82,7 +82,10 @@ MACHINERY: Final[tuple[Unseen, ...]] = (
         component="machinery",
         disturbed=True,
         reached="the answer to a renewal is withheld: two schedulers lead",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_machinery.py"
+            "::test_a_leader_does_not_wait_for_an_answer_beyond_its_deadline"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -100,7 +103,7 @@ MACHINERY: Final[tuple[Unseen, ...]] = (
         component="machinery",
         disturbed=True,
         reached="the API server dies while calls wait for its acknowledgement: pods of the kubelet hang",
-        proof="",
+        proof="tests/machinery/test_call_batching.py::test_a_broken_stream_drops_open_and_waiting_calls",
     ),
     Unseen(
         mutation=Mutation(
@@ -118,7 +121,7 @@ MACHINERY: Final[tuple[Unseen, ...]] = (
         component="machinery",
         disturbed=True,
         reached="a call is cancelled or too late: its stream never becomes idle, and is not closed",
-        proof="",
+        proof="tests/machinery/test_call_batching.py::test_a_call_that_is_given_up",
     ),
     Unseen(
         mutation=Mutation(
@@ -136,6 +139,6 @@ MACHINERY: Final[tuple[Unseen, ...]] = (
         component="machinery",
         disturbed=True,
         reached="an object waits for a long back-off or resync, and is to be reconciled again soon",
-        proof="",
+        proof="tests/machinery/test_work_queue.py::test_of_several_delays_the_shortest_counts",
     ),
 )

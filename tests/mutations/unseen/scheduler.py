@@ -30,7 +30,7 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         component="scheduler",
         disturbed=True,
         reached="room becomes free while the only pod that needs it is being tried: it waits five minutes",
-        proof="",
+        proof="tests/scheduler/queue/test_golden.py::test_sequence[in-flight/events-kept-until-oldest-done]",
     ),
     Unseen(
         mutation=Mutation(
@@ -47,8 +47,11 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         ),
         component="scheduler",
         disturbed=True,
-        reached="the answer to a nomination is lost, and the nomination is changed back before the watch shows it",
-        proof="",
+        reached="a nomination's answer is lost, and it is changed back before the watch shows it",
+        proof=(
+            "tests/scheduler/dispatch/test_call_queue.py"
+            "::test_a_clearing_is_written_after_a_nomination_whose_response_was_lost"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -66,7 +69,7 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         component="scheduler",
         disturbed=True,
         reached="the API server dies after it has bound a pod: PodScheduled=False is written to a bound pod",
-        proof="",
+        proof="tests/scheduler/shell/test_binding.py::test_a_binding_whose_answer_was_lost_is_a_binding",
     ),
     Unseen(
         mutation=Mutation(
@@ -84,7 +87,10 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         component="scheduler",
         disturbed=True,
         reached="the answer to a claim's allocation is lost, and another pod gets the same device",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_scheduler.py"
+            "::test_devices_are_in_use_until_it_is_known_whether_a_write_without_an_answer_was_made"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -101,8 +107,11 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         ),
         component="scheduler",
         disturbed=True,
-        reached="two pods whose claims suit one volume are scheduled before the first one's binding is written",
-        proof="",
+        reached="two pods whose claims suit one volume are scheduled before the first one is bound",
+        proof=(
+            "tests/scheduler/plugins/test_volume_binding.py"
+            "::test_the_selected_node_is_set_and_provisioning_is_awaited"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -119,8 +128,11 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         ),
         component="scheduler",
         disturbed=True,
-        reached="the API server refuses a victim's deletion: the preemptor waits for an event that never comes",
-        proof="",
+        reached="the API server refuses a victim's deletion: the preemptor waits for no event at all",
+        proof=(
+            "tests/scheduler/preemption/test_evictions.py"
+            "::test_a_rejected_eviction_brings_the_preemptor_back_and_spares_the_last_victim"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -138,7 +150,10 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         component="scheduler",
         disturbed=False,
         reached="a pending pod with a nomination is deleted: its node keeps room for it",
-        proof="",
+        proof=(
+            "tests/scheduler/queue/test_golden.py"
+            "::test_sequence[nominated/delete-requeues-lower-or-equal-priority]"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -156,7 +171,7 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         component="scheduler",
         disturbed=False,
         reached="pods fill any node but the one that came last: the snapshot does not see them",
-        proof="",
+        proof="tests/scheduler/framework/test_cache.py::test_a_snapshot_costs_by_what_changed",
     ),
     Unseen(
         mutation=Mutation(
@@ -173,8 +188,10 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         ),
         component="scheduler",
         disturbed=True,
-        reached="the watch shows a pod bound while its attempt still fails (a lost answer, another scheduler)",
-        proof="",
+        reached="the watch shows a pod bound while its attempt fails (a lost answer, another scheduler)",
+        proof=(
+            "tests/mutations/proofs/test_scheduler.py::test_a_pod_that_is_bound_after_all_is_not_queued_again"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -192,7 +209,10 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         component="scheduler",
         disturbed=True,
         reached="an older event of the pod arrives after its nomination was written: the room is given away",
-        proof="",
+        proof=(
+            "tests/scheduler/dispatch/test_call_queue.py"
+            "::test_one_call_is_under_way_and_the_later_ones_are_merged_into_one"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -210,7 +230,7 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         component="scheduler",
         disturbed=True,
         reached="a pod is deleted and created again by its name during its attempt, which fails",
-        proof="",
+        proof="tests/scheduler/queue/test_recreated.py::test_the_new_pod_starts_at_zero[failure0]",
     ),
     Unseen(
         mutation=Mutation(
@@ -227,8 +247,11 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         ),
         component="scheduler",
         disturbed=True,
-        reached="the answer to a claim's allocation is lost; the second try takes its own for another writer's",
-        proof="",
+        reached="the answer to a claim's allocation is lost; the second try takes it for another writer's",
+        proof=(
+            "tests/mutations/proofs/test_scheduler.py"
+            "::test_a_reservation_whose_answer_was_lost_is_not_made_again"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -246,7 +269,10 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         component="scheduler",
         disturbed=True,
         reached="a shared claim is freed by the controller while the scheduler reserves it for another pod",
-        proof="",
+        proof=(
+            "tests/scheduler/plugins/test_claim_writes.py"
+            "::test_an_allocation_that_is_freed_in_the_meantime_is_not_reserved"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -264,7 +290,10 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         component="scheduler",
         disturbed=True,
         reached="the watch overtakes the answer to a write: freed devices count as in use",
-        proof="",
+        proof=(
+            "tests/mutations/proofs/test_scheduler.py"
+            "::test_an_answer_that_the_watch_has_overtaken_is_not_assumed"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -282,7 +311,10 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         component="scheduler",
         disturbed=True,
         reached="a pod's labels change between its preemption and the write of its nomination",
-        proof="",
+        proof=(
+            "tests/scheduler/framework/test_nominator.py"
+            "::test_a_nomination_in_memory_outlives_an_update_without_it"
+        ),
     ),
     Unseen(
         mutation=Mutation(
@@ -300,6 +332,6 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         component="scheduler",
         disturbed=True,
         reached="the API server is away: each pod's binding is tried without a pause",
-        proof="",
+        proof="tests/scheduler/queue/test_golden.py::test_sequence[error-backoff/growth-0]",
     ),
 )
