@@ -1,7 +1,7 @@
 """Check that the proof of each unseen mutation fails with it, and passes without.
 
-Run it by `python -m tests.mutations.reach [NAME ...]`. With names only these are checked. The exit status is 1
-where a proof passes with its mutation, or fails without one.
+Run it by `python -m tests.mutations.reach [NAME ...]`. With names only these are checked. The exit status is
+1 where a proof passes with its mutation, or fails without one.
 """
 
 from __future__ import annotations

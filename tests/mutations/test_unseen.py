@@ -36,6 +36,7 @@ def test_the_edits_apply_to_the_product_as_it_is(unseen: Unseen) -> None:
 @pytest.mark.parametrize("unseen", UNSEEN, ids=lambda unseen: unseen.mutation.name)
 def test_the_proof_is_a_test_that_exists(unseen: Unseen) -> None:
     path, _, test = unseen.proof.partition("::")
+    assert test.count("[") == test.count("]"), "a part of an id"
     assert f"def {test.partition('[')[0]}(" in (ROOT / path).read_text()
 
 

@@ -68,7 +68,7 @@ AUTOSCALER: Final[tuple[Unseen, ...]] = (
         reached="a drain fails: no other node of the group is deleted, and its pods count as pending",
         proof=(
             "tests/autoscaler/actuation/test_deletion_states.py"
-            "::test_a_failpoint_ends_the_deletion_and_the_node_loses_its_taint[autoscaler.scaledown.recheck.before-False-failed"
+            "::test_a_failpoint_ends_the_deletion_and_the_node_loses_its_taint"
         ),
     ),
     Unseen(

@@ -35,7 +35,7 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
     Unseen(
         mutation=Mutation(
             name="uncertain-nomination-forgotten",
-            title="a status write without an answer is not remembered as uncertain",
+            title="a status write without an answer is not kept as uncertain",
             module=_MODULE,
             edits=(
                 Edit(
