@@ -44,7 +44,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE")
     given = parser.parse_args(argv)
     chosen = _chosen(given.only)
-    commands = standard_commands((ROOT / "Makefile").read_text(encoding="utf-8"), given.budget)
+    commands = standard_commands((ROOT / "Makefile").read_text(encoding="utf-8"))
+    if given.budget is not None:
+        commands = tuple(each.limited(given.budget) for each in commands)
     results = Results(given.results, commit())
     # The processes of jobs, and those that they start, have no working directory on their path (`-P`).
     os.environ["PYTHONPATH"] = str(ROOT)

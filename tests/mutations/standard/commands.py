@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from nominee.machinery.wire.values.scalars import parse_seconds
@@ -36,9 +36,16 @@ class Command:
     def is_simulated(self) -> bool:
         return "--simulate" in self.words
 
+    def limited(self, seconds_max: float) -> Command:
+        """Return the command with no more than these seconds."""
+        seconds = min(self.seconds, seconds_max)
+        pairs = zip(("", *self.words), self.words, strict=False)
+        words = tuple(f"{seconds:g}s" if before in _TIMES else word for before, word in pairs)
+        return replace(self, words=words, seconds=seconds)
 
-def standard_commands(makefile: str, seconds_max: float | None = None) -> tuple[Command, ...]:
-    """Return the commands of the Makefile's text, the cheapest first; none gets more than `seconds_max`.
+
+def standard_commands(makefile: str) -> tuple[Command, ...]:
+    """Return the commands of the Makefile's text, the cheapest first.
 
     Raises:
         RecipeError: there are none, or one has no limit of time.
@@ -49,20 +56,18 @@ def standard_commands(makefile: str, seconds_max: float | None = None) -> tuple[
     for line in lines:
         _, program, rest = line.partition(_PROGRAM)
         if program:
-            commands.append(_command(shlex.split(rest), commands, seconds_max))
+            commands.append(_command(shlex.split(rest), commands))
     if not commands:
         raise RecipeError(f"the recipe of `make chaos` has no line with `{_PROGRAM.strip()}`")
     return tuple(sorted(commands, key=lambda each: (each.seconds, not each.is_simulated)))
 
 
-def _command(words: Sequence[str], earlier: Sequence[Command], seconds_max: float | None) -> Command:
+def _command(words: Sequence[str], earlier: Sequence[Command]) -> Command:
     changed, seconds = ["chaos"], None
     waits = ""
     for word in (part for each in words for part in _parts(each)):
         if waits:
             seconds = TIMES_LONGER * parse_seconds(word)
-            if seconds_max is not None:
-                seconds = min(seconds, seconds_max)
             word = f"{seconds:g}s"
         waits = word if word in _TIMES else ""
         changed.append(word)

@@ -60,7 +60,10 @@ def test_the_commands_of_the_recipe_get_three_times_their_time_the_cheapest_firs
 
 
 def test_no_command_gets_more_than_is_asked_for() -> None:
-    assert {each.seconds for each in standard_commands(MAKEFILE, 30.0)} == {30.0}
+    limited = [each.limited(100.0) for each in standard_commands(MAKEFILE)]
+    assert [each.seconds for each in limited] == [60.0, 60.0, 100.0, 100.0]
+    assert limited[0] == standard_commands(MAKEFILE)[0]
+    assert limited[2].words[-6:] == ("--budget", "100s", "--simulate", "--stop", "-o", "json")
 
 
 @pytest.mark.parametrize("text", ["", "chaos: setup\n\tpytest\n", "chaos:\n\tnominee chaos run --seed 1\n"])
