@@ -159,5 +159,5 @@ def test_a_pod_whose_eviction_was_allowed_does_not_count_as_healthy() -> None:
     budget = policy.PodDisruptionBudget()
     budget.spec.minAvailable.intVal = 1
     budget.status.disruptedPods["a"].seconds = 1_000
-    pods = [pod(name, uid=name, ready=True) for name in ("a", "b")]
+    pods = [pod(name, uid=f"uid-{name}", ready=True) for name in ("a", "b")]
     assert status_of(budget, pods, {}, to_time(1_001.0)).disruptionsAllowed == 0

@@ -23,7 +23,7 @@ class RecipeError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command: its words after `nominee`, and the seconds that it may take.
+    """One command: its words after `nominee`, and the seconds that it may take, all rounds together.
 
     `label` names it in the table; no two have the same.
     """
@@ -38,10 +38,14 @@ class Command:
 
     def limited(self, seconds_max: float) -> Command:
         """Return the command with no more than these seconds."""
-        seconds = min(self.seconds, seconds_max)
+        if self.seconds <= seconds_max:
+            return self
+        share = seconds_max / self.seconds
         pairs = zip(("", *self.words), self.words, strict=False)
-        words = tuple(f"{seconds:g}s" if before in _TIMES else word for before, word in pairs)
-        return replace(self, words=words, seconds=seconds)
+        words = tuple(
+            f"{share * parse_seconds(word):g}s" if before in _TIMES else word for before, word in pairs
+        )
+        return replace(self, words=words, seconds=seconds_max)
 
 
 def standard_commands(makefile: str) -> tuple[Command, ...]:
@@ -71,6 +75,8 @@ def _command(words: Sequence[str], earlier: Sequence[Command]) -> Command:
             word = f"{seconds:g}s"
         waits = word if word in _TIMES else ""
         changed.append(word)
+    if seconds is not None and "--rounds" in changed:
+        seconds *= int(changed[changed.index("--rounds") + 1])
     if seconds is None:
         raise RecipeError(f"`{shlex.join(words)}` has neither of {', '.join(_TIMES)}")
     if "explore" in changed:

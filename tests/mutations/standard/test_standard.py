@@ -25,7 +25,7 @@ chaos: setup
 \t$(BIN)/nominee chaos explore scenarios/pods.yaml --seed 1 \\
 \t\t--budget=45s --simulate
 \t$(BIN)/nominee chaos run --seed 1 --duration 20s
-\t$(BIN)/nominee chaos run --seed 2 --duration 20s
+\t$(BIN)/nominee chaos run --seed 2 --duration 20s --rounds 2
 
 other:
 \tnominee chaos run --duration 1s
@@ -51,7 +51,7 @@ def test_the_commands_of_the_recipe_get_three_times_their_time_the_cheapest_firs
     found = standard_commands(MAKEFILE)
     assert [(each.label, each.seconds) for each in found] == [
         ("run", 60.0),
-        ("run (2)", 60.0),
+        ("run (2)", 120.0),
         ("explore pods simulated", 135.0),
         ("explore pods", 135.0),
     ]
@@ -61,8 +61,9 @@ def test_the_commands_of_the_recipe_get_three_times_their_time_the_cheapest_firs
 
 def test_no_command_gets_more_than_is_asked_for() -> None:
     limited = [each.limited(100.0) for each in standard_commands(MAKEFILE)]
-    assert [each.seconds for each in limited] == [60.0, 60.0, 100.0, 100.0]
+    assert [each.seconds for each in limited] == [60.0, 100.0, 100.0, 100.0]
     assert limited[0] == standard_commands(MAKEFILE)[0]
+    assert "50s" in limited[1].words, "in each of two rounds"
     assert limited[2].words[-6:] == ("--budget", "100s", "--simulate", "--stop", "-o", "json")
 
 
