@@ -34,6 +34,11 @@ class Result:
     def is_found(self) -> bool:
         return bool(self.observation)
 
+    @property
+    def is_complete(self) -> bool:
+        """Report whether the command need not be run again."""
+        return self.is_found or not self.error
+
 
 class Results:
     """The results of one commit, by mutation, in the order in which they came; saved at once."""
@@ -56,8 +61,8 @@ class Results:
         return list(self._by_mutation.get(mutation, ()))
 
     def has(self, mutation: str, words: tuple[str, ...]) -> bool:
-        """Report whether the command was run with the mutation, with just these words."""
-        return any(result.words == words for result in self._by_mutation.get(mutation, ()))
+        """Report whether the command, with just these words, was carried out with the mutation."""
+        return any(result.words == words and result.is_complete for result in self.of(mutation))
 
     def finding(self, mutation: str) -> Result | None:
         """Return the first result that found something."""

@@ -49,6 +49,9 @@ def problems(chosen: Chosen, results: Results) -> list[str]:
     false_alarm = results.finding(UNMUTATED)
     if false_alarm is not None:
         found.append(f"without a mutation {false_alarm.label} reports: {false_alarm.observation}")
+    for each in results.of(UNMUTATED):
+        if not each.is_complete and not results.has(UNMUTATED, each.words):
+            found.append(f"without a mutation {each.label} cannot be run: {each.error}")
     missed = [name for name in chosen.known if results.finding(name) is None]
     if missed:
         found.append(f"known and not found: {', '.join(missed)}")
@@ -80,7 +83,7 @@ def _row(name: str, unseen: Unseen | None, results: Results) -> str:
             f"`{finding.case}`" if finding.case else "none",
             finding.observation,
         )
-    elif name == UNMUTATED and ran:
+    elif name == UNMUTATED and ran and not observed:
         by = "silent"
     return markup_line(
         [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,17 @@ def test_results_of_other_commits_and_torn_lines_do_not_count(tmp_path: Path) ->
     assert not read_again.of("b")
     assert read_again.has("a", FAST.words)
     assert not read_again.has("a", ("fast", "--budget", "9s"))
+
+
+def test_a_command_that_could_not_be_carried_out_is_run_again(tmp_path: Path) -> None:
+    results = Results(tmp_path / "r.jsonl", "c")
+    results.add(replace(result(UNMUTATED), error="no etcd"))
+    chosen = Chosen(known=[], unseen={})
+    assert problems(chosen, results) == ["without a mutation fast cannot be run: no etcd"]
+    assert list(pending([UNMUTATED], [FAST], results)) == [(UNMUTATED, FAST)]
+    results.add(result(UNMUTATED))
+    assert problems(chosen, results) == []
+    assert list(pending([UNMUTATED], [FAST], results)) == []
 
 
 @pytest.mark.parametrize(
