@@ -64,6 +64,12 @@ class Results:
         """Report whether the command, with just these words, was carried out with the mutation."""
         return any(result.words == words and result.is_complete for result in self.of(mutation))
 
+    def unfinished(self, mutation: str) -> list[Result]:
+        """Return the results of commands that could not be carried out, and were not since."""
+        return [
+            each for each in self.of(mutation) if not each.is_complete and not self.has(mutation, each.words)
+        ]
+
     def finding(self, mutation: str) -> Result | None:
         """Return the first result that found something."""
         return next((result for result in self.of(mutation) if result.is_found), None)

@@ -49,9 +49,10 @@ def problems(chosen: Chosen, results: Results) -> list[str]:
     false_alarm = results.finding(UNMUTATED)
     if false_alarm is not None:
         found.append(f"without a mutation {false_alarm.label} reports: {false_alarm.observation}")
-    for each in results.of(UNMUTATED):
-        if not each.is_complete and not results.has(UNMUTATED, each.words):
-            found.append(f"without a mutation {each.label} cannot be run: {each.error}")
+    found += [
+        f"without a mutation {each.label} cannot be run: {each.error}"
+        for each in results.unfinished(UNMUTATED)
+    ]
     missed = [name for name in chosen.known if results.finding(name) is None]
     if missed:
         found.append(f"known and not found: {', '.join(missed)}")
@@ -72,11 +73,8 @@ def _share(names: Iterable[str], results: Results) -> str:
 
 def _row(name: str, unseen: Unseen | None, results: Results) -> str:
     ran, finding = results.of(name), results.finding(name)
-    by, case, observed = (
-        "not found" if ran else "not run",
-        "",
-        "; ".join(each.error for each in ran if each.error),
-    )
+    by, case = "not found" if ran else "not run", ""
+    observed = "; ".join(each.error for each in results.unfinished(name))
     if finding is not None:
         by, case, observed = (
             finding.label,
