@@ -7,7 +7,7 @@ PB := build/pb
 PROTOS := $(shell find proto -name '*.proto' 2>/dev/null)
 PACKAGES := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: setup demo check lint-imports test test-fast test-wheel-etcd test-all chaos skew bench bench-compare lock clean
+.PHONY: setup demo check lint-imports test test-fast test-wheel-etcd test-all chaos mutations skew bench bench-compare lock clean
 
 # Compiled here: where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process would compile them again.
 setup: $(STAMP) $(PB)/.generated
@@ -74,6 +74,11 @@ chaos: setup
 	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --simulate --seed 1 --only '*=travel*' --only '*=switch*' --budget 40s
 	$(BIN)/nominee chaos run --seed 1 --duration 20s
 	$(BIN)/nominee chaos run --simulate --seed 1 --rounds 5 --duration 20s
+
+# The commands of `chaos` with each mutation of tests/mutations (docs/chaos.md), with three times their budgets. A run that
+# was stopped goes on; MUTATIONS="--only NAME --budget 20s" is a short one.
+mutations: setup
+	$(BIN)/python -m tests.mutations.standard --jobs $(JOBS) $(MUTATIONS)
 
 # Scenarios at old and new versions, gates and upgrade paths (docs/skew.md); the report is in skew-report/.
 JOBS ?= 2

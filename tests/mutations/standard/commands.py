@@ -1,0 +1,100 @@
+"""The standard commands, read from the recipe of `make chaos`, with longer times. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from nominee.machinery.wire.values.scalars import parse_seconds
+
+TIMES_LONGER: Final = 3
+"""By so much the times of the commands are longer than in `make chaos`."""
+_RECIPE = re.compile(r"^chaos:.*\n((?:\t.*\n)*)", re.MULTILINE)
+_PROGRAM = "nominee chaos "
+_TIMES: Final = ("--budget", "--duration")
+
+
+class RecipeError(ValueError):
+    """The recipe of `make chaos` is not as it is expected; the text says how."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command: its words after `nominee`, and the seconds that it may take, all rounds together.
+
+    `label` names it in the table; no two have the same.
+    """
+
+    label: str
+    words: tuple[str, ...]
+    seconds: float
+
+    @property
+    def is_simulated(self) -> bool:
+        return "--simulate" in self.words
+
+    def limited(self, seconds_max: float) -> Command:
+        """Return the command with no more than these seconds."""
+        if self.seconds <= seconds_max:
+            return self
+        share = seconds_max / self.seconds
+        pairs = zip(("", *self.words), self.words, strict=False)
+        words = tuple(
+            f"{share * parse_seconds(word):g}s" if before in _TIMES else word for before, word in pairs
+        )
+        return replace(self, words=words, seconds=seconds_max)
+
+
+def standard_commands(makefile: str) -> tuple[Command, ...]:
+    """Return the commands of the Makefile's text, the cheapest first.
+
+    Raises:
+        RecipeError: there are none, or one has no limit of time.
+    """
+    recipe = _RECIPE.search(makefile.replace("\\\n", " "))
+    lines = recipe[1].splitlines() if recipe else ()
+    commands: list[Command] = []
+    for line in lines:
+        _, program, rest = line.partition(_PROGRAM)
+        if program:
+            commands.append(_command(shlex.split(rest), commands))
+    if not commands:
+        raise RecipeError(f"the recipe of `make chaos` has no line with `{_PROGRAM.strip()}`")
+    return tuple(sorted(commands, key=lambda each: (each.seconds, not each.is_simulated)))
+
+
+def _command(words: Sequence[str], earlier: Sequence[Command]) -> Command:
+    changed, seconds = ["chaos"], None
+    waits = ""
+    for word in (part for each in words for part in _parts(each)):
+        if waits:
+            seconds = TIMES_LONGER * parse_seconds(word)
+            word = f"{seconds:g}s"
+        waits = word if word in _TIMES else ""
+        changed.append(word)
+    if seconds is not None and "--rounds" in changed:
+        seconds *= int(changed[changed.index("--rounds") + 1])
+    if seconds is None:
+        raise RecipeError(f"`{shlex.join(words)}` has neither of {', '.join(_TIMES)}")
+    if "explore" in changed:
+        changed.append("--stop")
+    label = _label(changed)
+    same = sum(each.label == label or each.label.startswith(f"{label} (") for each in earlier)
+    return Command(
+        label=f"{label} ({same + 1})" if same else label, words=(*changed, "-o", "json"), seconds=seconds
+    )
+
+
+def _parts(word: str) -> tuple[str, ...]:
+    """Split `--budget=45s`, which is the same as two words."""
+    option, is_one, value = word.partition("=")
+    return (option, value) if is_one and option in _TIMES else (word,)
+
+
+def _label(words: Sequence[str]) -> str:
+    """Return the subcommand, the name of the scenario's file, and where it runs."""
+    files = [word.rpartition("/")[2].removesuffix(".yaml") for word in words if word.endswith(".yaml")]
+    return " ".join([words[1], *files, *(["simulated"] if "--simulate" in words else [])])

@@ -1,0 +1,25 @@
+"""All unseen mutations, by component."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutations.unseen.apiserver import APISERVER
+from tests.mutations.unseen.autoscaler import AUTOSCALER
+from tests.mutations.unseen.controllers import CONTROLLERS
+from tests.mutations.unseen.kubelet import KUBELET
+from tests.mutations.unseen.localcluster import LOCALCLUSTER
+from tests.mutations.unseen.machinery import MACHINERY
+from tests.mutations.unseen.scheduler import SCHEDULER
+from tests.mutations.unseen.unseen import Unseen
+
+UNSEEN: Final[tuple[Unseen, ...]] = (
+    *APISERVER,
+    *SCHEDULER,
+    *KUBELET,
+    *AUTOSCALER,
+    *CONTROLLERS,
+    *MACHINERY,
+    *LOCALCLUSTER,
+)
+UNSEEN_BY_NAME: Final = {each.mutation.name: each for each in UNSEEN}
