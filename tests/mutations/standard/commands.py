@@ -52,7 +52,7 @@ def standard_commands(makefile: str) -> tuple[Command, ...]:
     """Return the commands of the Makefile's text, the cheapest first.
 
     Raises:
-        RecipeError: there are none, or one has no limit of time.
+        RecipeError: there is no command, or one has no limit of time.
     """
     recipe = _RECIPE.search(makefile.replace("\\\n", " "))
     lines = recipe[1].splitlines() if recipe else ()
