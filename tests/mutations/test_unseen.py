@@ -6,7 +6,10 @@ from typing import get_args
 
 import pytest
 
+from nominee.commands.cluster.up import up
+from nominee.localcluster.components import COMPONENTS
 from tests.mutations.catalogue import BY_NAME
+from tests.mutations.launch import SELF, SUPERVISOR, edits
 from tests.mutations.mutated import edits_of
 from tests.mutations.patch import applied
 from tests.mutations.reach import ROOT, problem_of, unmutated_problem
@@ -31,6 +34,23 @@ def test_no_two_mutations_have_one_name() -> None:
 def test_the_edits_apply_to_the_product_as_it_is(unseen: Unseen) -> None:
     undo = applied(edits_of(unseen.mutation.name))
     undo()
+
+
+def test_the_programs_of_the_mutations_are_those_that_a_cluster_starts() -> None:
+    started = {each.module for each in COMPONENTS} | {SUPERVISOR}
+    assert {unseen.mutation.module for unseen in UNSEEN} <= started
+
+
+def test_the_supervisor_gets_its_mutation_from_the_command_that_starts_it() -> None:
+    mutation = UNSEEN_BY_NAME["left-down-after-three-crashes"].mutation
+    undo = applied(edits(mutation, "nominee.cli"))
+    try:
+        callback = up.callback
+        assert callback is not None
+        texts = [text for text in callback.__code__.co_consts if isinstance(text, str)]
+        assert {SELF, mutation.name, SUPERVISOR} <= set(texts)
+    finally:
+        undo()
 
 
 @pytest.mark.parametrize("unseen", UNSEEN, ids=lambda unseen: unseen.mutation.name)

@@ -12,6 +12,8 @@ from nominee.machinery.wire.values.scalars import parse_seconds
 
 TIMES_LONGER: Final = 3
 """By so much the times of the commands are longer than in `make chaos`."""
+REAL_SECONDS: Final = 60.0
+"""What a command on real processes takes beside its time: they start, come to rest, and are stopped."""
 _RECIPE = re.compile(r"^chaos:.*\n((?:\t.*\n)*)", re.MULTILINE)
 _PROGRAM = "nominee chaos "
 _TIMES: Final = ("--budget", "--duration")
@@ -36,6 +38,11 @@ class Command:
     def is_simulated(self) -> bool:
         return "--simulate" in self.words
 
+    @property
+    def cost_seconds(self) -> float:
+        """Return about how long it takes where nothing is found."""
+        return self.seconds + (0.0 if self.is_simulated else REAL_SECONDS)
+
     def limited(self, seconds_max: float) -> Command:
         """Return the command with no more than these seconds."""
         if self.seconds <= seconds_max:
@@ -52,7 +59,7 @@ def standard_commands(makefile: str) -> tuple[Command, ...]:
     """Return the commands of the Makefile's text, the cheapest first.
 
     Raises:
-        RecipeError: there are none, or one has no limit of time.
+        RecipeError: there is no command, or one has no limit of time.
     """
     recipe = _RECIPE.search(makefile.replace("\\\n", " "))
     lines = recipe[1].splitlines() if recipe else ()
@@ -63,7 +70,7 @@ def standard_commands(makefile: str) -> tuple[Command, ...]:
             commands.append(_command(shlex.split(rest), commands))
     if not commands:
         raise RecipeError(f"the recipe of `make chaos` has no line with `{_PROGRAM.strip()}`")
-    return tuple(sorted(commands, key=lambda each: (each.seconds, not each.is_simulated)))
+    return tuple(sorted(commands, key=lambda each: each.cost_seconds))
 
 
 def _command(words: Sequence[str], earlier: Sequence[Command]) -> Command:

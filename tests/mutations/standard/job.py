@@ -26,7 +26,7 @@ _ERROR_LENGTH_MAX: Final = 500
 
 
 def job_of(mutation: str, command: Command) -> Job:
-    """Return the job of a command with a mutation; "" is none."""
+    """Return the job of a command with a mutation, or without one ("")."""
     return Job(
         id=f"{mutation} {command.label}",
         function="tests.mutations.standard.job:run",
@@ -72,5 +72,7 @@ def _of_random_runs(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if failed is None:
         return {"runs": len(runs)}
     problem = "; ".join(failed["problems"])
-    told = {"observation": problem, "case": f"seed {failed['seed']}"} if failed["ran"] else {"error": problem}
-    return {**told, "runs": len(runs)}
+    outcome = (
+        {"observation": problem, "case": f"seed {failed['seed']}"} if failed["ran"] else {"error": problem}
+    )
+    return {**outcome, "runs": len(runs)}

@@ -16,7 +16,7 @@ UNMUTATED: Final = "(none)"
 class Result:
     """One command with one mutation.
 
-    `observation` is the first finding, "" if there is none; `case` is what disturbed the cluster then, "" if
+    `observation` is the first finding, or ""; `case` is what disturbed the cluster then, "" if
     nothing did, or the seed. `error` is why the command could not be carried out to its end.
     """
 
