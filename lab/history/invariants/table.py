@@ -9,6 +9,7 @@ from nominee.lab.history.invariants.device_claims import DeviceClaims
 from nominee.lab.history.invariants.leader_leases import LeaderLeases
 from nominee.lab.history.invariants.needed_pods import NeededPods
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
+from nominee.lab.history.invariants.node_draining import NodeDraining
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
 from nominee.lab.history.invariants.pod_rules.deferred_resizes import DeferredResizes
@@ -39,6 +40,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     VictimPriority,
     RedundantVictims,
     NodeDeletion,
+    NodeDraining,
     DeferredResizes,
     Checkpoints,
     PodTermination,
