@@ -13,6 +13,7 @@ from nominee.lab.history.invariants.node_draining import NodeDraining
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
 from nominee.lab.history.invariants.pod_rules.deferred_resizes import DeferredResizes
+from nominee.lab.history.invariants.pod_rules.granted_resizes import GrantedResizes
 from nominee.lab.history.invariants.pod_rules.late_rejections import LateRejections
 from nominee.lab.history.invariants.pod_rules.pod_binding import PodBinding
 from nominee.lab.history.invariants.pod_rules.pod_progress import PodProgress
@@ -42,6 +43,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     NodeDeletion,
     NodeDraining,
     DeferredResizes,
+    GrantedResizes,
     Checkpoints,
     PodTermination,
     LeaderLeases,
