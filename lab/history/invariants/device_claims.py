@@ -9,6 +9,7 @@ from cachetools import LRUCache
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.leaders import Leaders
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal
 from nominee.lab.history.invariants.checking.preemptions import PODS_MAX
 from nominee.lab.history.revision import Revision
@@ -17,8 +18,6 @@ from nominee.machinery.api.objects import is_terminating
 from nominee.machinery.api.pb import devices
 
 _SCHEDULER: Final = "kube-scheduler"
-LEADER_SECONDS: Final = 60.0
-"""How long after a new leader the writes of the former one may arrive."""
 
 
 class Device(NamedTuple):
@@ -59,26 +58,17 @@ class DeviceClaims(Checker):
         self._gone: LRUCache[str, None] = LRUCache(PODS_MAX)
         self._unknown: dict[str, Revision] = {}
         self._is_complete = True
-        self._led_since = float("-inf")
+        self._leaders = Leaders(_SCHEDULER)
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a pod or a leader, or check a claim."""
         self._is_complete = self._is_complete and not revision.is_state
         if revision.kind is LEASE:
-            self._observe_lease(revision)
+            self._leaders.observe(revision)
         elif revision.kind is POD:
             self._observe_pod(revision)
         else:
             yield from self._observe_claim(revision)
-
-    def _observe_lease(self, revision: Revision) -> None:
-        if revision.name != _SCHEDULER:
-            return
-        before, lease = revision.before(LEASE), revision.after(LEASE)
-        if before is None or lease is None:
-            return
-        if lease.spec.holderIdentity and before.spec.holderIdentity != lease.spec.holderIdentity:
-            self._led_since = revision.time
 
     def _observe_pod(self, revision: Revision) -> None:
         ended, pod = ended_pod(revision), revision.after(POD)
@@ -112,7 +102,7 @@ class DeviceClaims(Checker):
         holder = self._claims.get(device)
         if holder is None:
             self._claims[device] = revision
-        elif revision.time - self._led_since < LEADER_SECONDS:
+        elif self._leaders.changed_before(revision.time):
             self.allow("new-leader")
         elif "scheduler" not in self.settings.lists_newest:
             self.allow("stale-start")

@@ -14,10 +14,11 @@ from nominee.lab.history.invariants.checking.checker import Checker, Invariant, 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.checking.pods import is_terminal, same_pod_before
 from nominee.lab.history.invariants.checking.preemptions import PODS_MAX
+from nominee.lab.history.invariants.checking.replica_sets import ReadableReplicas
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import NAMESPACE, POD, REPLICA_SET
 from nominee.machinery.api.objects import condition_is, controller_of, is_terminating
-from nominee.machinery.api.pb import apps, core
+from nominee.machinery.api.pb import core
 
 STALE_SECONDS: Final = 30.0
 """How long a controller may still see a pod that has ended, and delete another one in its place."""
@@ -25,21 +26,12 @@ _CLIENT: Final = "controllers"
 
 
 @dataclass(slots=True)
-class _Set:
-    """A ReplicaSet: the replicas by generation that its controller may still read, and its pods."""
+class _Set(ReadableReplicas):
+    """A ReplicaSet with its pods."""
 
-    newest: Revision
-    replicas: dict[int, int] = field(default_factory=dict)
     active: set[str] = field(default_factory=set)
     ends: deque[float] = field(default_factory=deque)
     """When pods ended, in the last STALE_SECONDS."""
-
-    def follow(self, replica_set: apps.ReplicaSet, revision: Revision) -> None:
-        """Note a version; the controller has read the observedGeneration, and reads no older one."""
-        self.newest = revision
-        self.replicas[replica_set.metadata.generation] = replica_set.spec.replicas
-        for generation in [each for each in self.replicas if each < replica_set.status.observedGeneration]:
-            del self.replicas[generation]
 
     def remove(self, uid: str, now: float) -> None:
         """Note that a pod is not active any more."""

@@ -8,31 +8,22 @@ from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.leaders import Leaders
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
+from nominee.lab.history.invariants.checking.replica_sets import ReadableReplicas
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import LEASE, POD, REPLICA_SET
 from nominee.machinery.api.objects import controller_of, is_terminating
-from nominee.machinery.api.pb import apps, core
+from nominee.machinery.api.pb import core
 
 _CONTROLLERS: Final = "kube-controller-manager"
-LEADER_SECONDS: Final = 60.0
-"""How long after a new leader the writes of the former one may arrive."""
 
 
 @dataclass(slots=True)
-class _Set:
-    """A ReplicaSet: the replicas by generation that its controller may still read, and its own pods."""
+class _Set(ReadableReplicas):
+    """A ReplicaSet with the pods that were created for it."""
 
-    newest: Revision
-    replicas: dict[int, int] = field(default_factory=dict)
     pods: dict[str, Revision] = field(default_factory=dict)
-
-    def follow(self, replica_set: apps.ReplicaSet, revision: Revision) -> None:
-        """Note a version; the controller has read the observedGeneration, and reads no older one."""
-        self.newest = revision
-        self.replicas[replica_set.metadata.generation] = replica_set.spec.replicas
-        for generation in [each for each in self.replicas if each < replica_set.status.observedGeneration]:
-            del self.replicas[generation]
 
 
 class Replicas(Checker):
@@ -65,14 +56,14 @@ class Replicas(Checker):
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._sets: dict[str, _Set] = {}
-        self._led_since = float("-inf")
+        self._leaders = Leaders(_CONTROLLERS)
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a set, a leader or a pod, and check a creation."""
         if revision.kind is REPLICA_SET:
             self._observe_set(revision)
         elif revision.kind is LEASE:
-            self._observe_lease(revision)
+            self._leaders.observe(revision)
         else:
             yield from self._observe_pod(revision)
 
@@ -82,15 +73,6 @@ class Replicas(Checker):
             self._sets.pop(before.metadata.uid, None)
         if replica_set is not None:
             self._sets.setdefault(replica_set.metadata.uid, _Set(revision)).follow(replica_set, revision)
-
-    def _observe_lease(self, revision: Revision) -> None:
-        if revision.name != _CONTROLLERS:
-            return
-        before, lease = revision.before(LEASE), revision.after(LEASE)
-        if before is None or lease is None:
-            return
-        if lease.spec.holderIdentity and before.spec.holderIdentity != lease.spec.holderIdentity:
-            self._led_since = revision.time
 
     def _observe_pod(self, revision: Revision) -> Iterator[Violation]:
         ended, pod = ended_pod(revision), revision.after(POD)
@@ -122,7 +104,7 @@ class Replicas(Checker):
         excess = len(found.pods) - replicas
         if excess <= 0:
             return
-        if revision.time - self._led_since < LEADER_SECONDS:
+        if self._leaders.changed_before(revision.time):
             self.allow("new-leader")
         elif excess <= largest_batch(replicas):
             self.allow("answers-lost")

@@ -9,9 +9,11 @@ from nominee.lab.history.invariants.device_claims import DeviceClaims
 from nominee.lab.history.invariants.leader_leases import LeaderLeases
 from nominee.lab.history.invariants.needed_pods import NeededPods
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
+from nominee.lab.history.invariants.node_draining import NodeDraining
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
 from nominee.lab.history.invariants.pod_rules.deferred_resizes import DeferredResizes
+from nominee.lab.history.invariants.pod_rules.granted_resizes import GrantedResizes
 from nominee.lab.history.invariants.pod_rules.late_rejections import LateRejections
 from nominee.lab.history.invariants.pod_rules.pod_binding import PodBinding
 from nominee.lab.history.invariants.pod_rules.pod_progress import PodProgress
@@ -39,7 +41,9 @@ CHECKERS: tuple[type[Checker], ...] = (
     VictimPriority,
     RedundantVictims,
     NodeDeletion,
+    NodeDraining,
     DeferredResizes,
+    GrantedResizes,
     Checkpoints,
     PodTermination,
     LeaderLeases,

@@ -1,0 +1,33 @@
+"""The time of the last change of a component's leader."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nominee.lab.history.revision import Revision
+from nominee.machinery.api.kinds import LEASE
+
+LEADER_SECONDS: Final = 60.0
+"""How long after a new leader the writes of the former one may arrive."""
+
+
+class Leaders:
+    """Takes the revisions of leases, of which one is the component's."""
+
+    def __init__(self, lease: str) -> None:
+        self._lease = lease
+        self._since = float("-inf")
+
+    def observe(self, revision: Revision) -> None:
+        """Note a new leader."""
+        if revision.name != self._lease:
+            return
+        before, lease = revision.before(LEASE), revision.after(LEASE)
+        if before is None or lease is None:
+            return
+        if lease.spec.holderIdentity and before.spec.holderIdentity != lease.spec.holderIdentity:
+            self._since = revision.time
+
+    def changed_before(self, now: float) -> bool:
+        """Return whether there was another leader within LEADER_SECONDS."""
+        return now - self._since < LEADER_SECONDS

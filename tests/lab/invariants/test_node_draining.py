@@ -1,0 +1,69 @@
+"""The autoscaler drains a node before it deletes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from nominee.lab.history.invariants.node_draining import NodeDraining
+from nominee.machinery.api.pb import core
+from tests.lab.invariants.histories import BEGIN, History, node, pod, result_of, violations_of
+
+TAINTED = node("n1", taints=["ToBeDeletedByClusterAutoscaler"])
+SECONDS = [node("n2")] * 12
+
+
+def running(*, owner: str = "", mirror: bool = False, deletes_at: float = 0.0, phase: str = "") -> core.Pod:
+    """Return a pod on the node."""
+    found = pod("p", node="n1", phase=phase or "Running", deletes_at=deletes_at)
+    if owner:
+        found.metadata.ownerReferences.add(kind=owner, name="o", uid="uid-o", controller=True)
+    if mirror:
+        found.metadata.annotations["kubernetes.io/config.mirror"] = "x"
+    return found
+
+
+def deletion(found: core.Pod, *then: core.Pod) -> History:
+    """Return a history in which the autoscaler deletes the pod's node."""
+    return History().put(node("n1"), found, *SECONDS, TAINTED, *then).delete(TAINTED)
+
+
+def test_a_pod_that_is_not_evicted() -> None:
+    (violation,) = violations_of(NodeDraining, deletion(running(owner="ReplicaSet")))
+    assert violation.message == (
+        "the autoscaler deleted the node while Pod default/p ran there, and did not evict it"
+    )
+    assert violation.objects == ("Pod default/p", "Node n1")
+    assert violation.revisions == (2, 15, 16)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        deletion(running(owner="DaemonSet")),
+        deletion(running(mirror=True)),
+        deletion(running(phase="Succeeded")),
+        deletion(running(), running(deletes_at=BEGIN + 1000)),
+        History().put(node("n1"), running(), *SECONDS, TAINTED).delete(running()).delete(TAINTED),
+        History().put(node("n1"), running(), *SECONDS).delete(node("n1")),
+        History().put(node("n1"), running(), *SECONDS, TAINTED, node("n1")).delete(node("n1")),
+    ],
+    ids=[
+        "daemon",
+        "mirror",
+        "succeeded",
+        "evicted",
+        "gone",
+        "not by the autoscaler",
+        "the taint was taken back",
+    ],
+)
+def test_drained_nodes(history: History) -> None:
+    result = result_of(NodeDraining, history)
+    assert result.violations == ()
+    assert result.exceptions == {}
+
+
+def test_a_pod_that_was_bound_late_is_an_exception() -> None:
+    result = result_of(NodeDraining, History().put(node("n1"), TAINTED, running()).delete(TAINTED))
+    assert result.violations == ()
+    assert result.exceptions == {"bound-late": 1}
