@@ -21,8 +21,8 @@ from nominee.machinery.api.objects import key_of, metadata_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire.values.scalars import Json
 
-FINDING_SECONDS_MAX = 60.0
-"""For retries, back-offs and periodic work, all of which a correct cluster has done in this time."""
+FINDING_SECONDS_MAX = 90.0
+"""For retries, back-offs and periodic work; a process gives up a list whose request was lost after 60 s."""
 POLL_SECONDS = 0.5
 NAMED_MAX = 5
 EXPLAINED_MAX = 50

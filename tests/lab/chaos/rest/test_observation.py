@@ -89,7 +89,7 @@ async def test_a_finding_that_stays_is_reported_when_the_time_is_over() -> None:
 
 async def test_findings_that_come_and_go_do_not_count() -> None:
     other = put("node/spec/unschedulable", value=True)
-    states = [changed(MISSING), changed(other)] * 61
+    states = [changed(MISSING), changed(other)] * 100
     assert (await observed(*states))[0] == ""
 
 
