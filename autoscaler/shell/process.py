@@ -29,6 +29,7 @@ from nominee.machinery.process import run_files
 from nominee.machinery.process.component import Process
 from nominee.machinery.process.leading import run_as_leader
 from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.process.serving_port.debug_state import DebugState
 from nominee.machinery.runtime import host
 from nominee.machinery.runtime.clock import rfc3339
 
@@ -81,6 +82,7 @@ async def run_autoscaler(
         )
         runner = _LoopRunner(process, state, executor, cluster, metrics)
         process.serving.add_route("/debug/loop", runner.debug)
+        DebugState(process.serving, cluster.informers)
         if leader_elect:
             lead = partial(run_as_leader, process, client, runner.run, name=LEASE)
             tasks.start_soon(lead)

@@ -45,3 +45,7 @@ class Expectations:
     def forget(self, key: ObjectKey) -> None:
         for held in (self._creations, self._deletions, self._since):
             held.pop(key, None)
+
+    def outstanding(self) -> list[ObjectKey]:
+        """Return the replica sets of which a creation or deletion has not been seen, however long ago."""
+        return [key for key in self._since if self._creations.get(key) or self._deletions.get(key)]

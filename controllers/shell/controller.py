@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -22,6 +22,7 @@ from nominee.machinery.client.watches.informer import IndexFunction, Informer
 from nominee.machinery.events.correlating_recorder import CorrelatingRecorder
 from nominee.machinery.events.recorder import BufferedRecorder
 from nominee.machinery.features.gates import Gates
+from nominee.machinery.process.serving_port.debug_state import Copy
 from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.runtime.failpoints import FailpointError
 from nominee.machinery.runtime.logs import Logger
@@ -96,6 +97,10 @@ class InformerSet:
             )
         return cast("Informer[M]", self._informers[kind])
 
+    def copies(self) -> Sequence[Copy]:
+        """Return the informers that were created."""
+        return list(self._informers.values())
+
     async def run(self) -> None:
         """Run all informers until cancelled."""
         async with anyio.create_task_group() as tasks:
@@ -160,6 +165,10 @@ class Runner(ABC):
     @abstractmethod
     async def run(self) -> None:
         """Run until cancelled."""
+
+    def outstanding(self) -> list[str]:
+        """Return the keys of objects that wait for the watch to show an earlier write."""
+        return []
 
     async def drop_finalizer(self, obj: Object | Message, finalizer: str) -> None:
         """Remove a finalizer from an object that has it."""

@@ -37,6 +37,7 @@ from nominee.controllers.volumes.shell.provisioner import Provisioner
 from nominee.machinery.api import kinds
 from nominee.machinery.process.component import Fatal, Process
 from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.process.serving_port.debug_state import DebugState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +170,10 @@ async def run_manager(process: Process, options: Options) -> None:
         root_ca=_authority(process, options),
     )
     controllers = [TABLE[name](context, options) for name in names]
+    state = DebugState(process.serving, informers.copies())
+    state.add(
+        "outstanding", lambda: {each.name: keys for each in controllers if (keys := each.outstanding())}
+    )
     started: set[str] = set()
     for name in names:
         process.serving.health.add(name, functools.partial(_check_started, name, started), ["healthz"])

@@ -43,6 +43,7 @@ from nominee.machinery.events.correlator import EventCorrelator
 from nominee.machinery.features.gates import DEFAULT
 from nominee.machinery.process.component import Process
 from nominee.machinery.process.run_files import RunFile
+from nominee.machinery.process.serving_port.debug_state import DebugState
 from nominee.machinery.process.serving_port.health import TimedWork
 from nominee.machinery.runtime.queues.work_queue import WorkQueue
 
@@ -152,6 +153,8 @@ class Kubelet:
         self.process.serving.health.add("syncloop", self._dispatching.check, ["healthz"])
         self.process.serving.add_route("/debug/allocations", self.debug)
         self.process.serving.add_route("/stats/summary", self.stats)
+        state = DebugState(self.process.serving, (self.pods, self.node_objects))
+        state.add("nodes", self._pods_by_node)
         endpoints = node_endpoints.NodeEndpoints(self.agents, self.process.serving.health, self.process.clock)
         self.process.serving.add_route(node_endpoints.ROUTE, endpoints.answer)
         group = self.group
@@ -380,6 +383,10 @@ class Kubelet:
         self.timers.after(MEASURE_SECONDS, self._measure)
 
     # Served on the process's port
+
+    def _pods_by_node(self) -> dict[str, list[str]]:
+        """Return the uids of each node's pods."""
+        return {name: sorted(agent.node.pods) for name, agent in self.agents.items()}
 
     async def stats(self, request: Request) -> Response:
         """`GET /stats/summary`: kubelet's Summary of each node of the process, in a list."""

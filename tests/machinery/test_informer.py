@@ -12,6 +12,7 @@ import pytest
 
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import key_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client, ListResult, WatchEvent
 from nominee.machinery.client.watches.informer import Informer
@@ -138,6 +139,21 @@ async def test_a_list_then_changes_in_order() -> None:
     )
     assert asked == ["list '0'", "watch 10"]
     assert lines == ["+a@5", "+b@7", "a@5>11", "+c@12", "-b@13"]
+
+
+async def test_its_state_names_the_scope_and_the_revisions() -> None:
+    server, clock = ScriptedServer([listed(10, pod("a", 5))], [[[event("ADDED", pod("c", 12))]]]), FakeClock()
+    informer = informer_of(server, clock, field_selector="spec.nodeName!=")
+    async with running(informer):
+        await until_quiet(server, clock)
+    assert informer.state() == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": "",
+        "labelSelector": "",
+        "fieldSelector": "spec.nodeName!=",
+        "objects": {str(key_of(pod("a", 5))): "5", str(key_of(pod("c", 12))): "12"},
+    }
 
 
 async def test_with_the_gate_the_first_list_is_of_the_newest_state() -> None:

@@ -11,8 +11,10 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
+from nominee.machinery.process.serving_port.debug_state import DebugState
 from nominee.machinery.process.serving_port.serving import Serving
 from nominee.machinery.runtime import failpoints
+from nominee.machinery.wire.values.scalars import Json
 from tests.support.patience import PATIENCE_SECONDS
 
 TOKEN = "secret"
@@ -91,6 +93,25 @@ async def test_metrics_and_routes_added_while_it_runs() -> None:
         assert (await ask(serving, "/debug/queue"))[0] == 404
         serving.add_route("/debug/queue", queue)
         assert await ask(serving, "/debug/queue") == (200, "empty")
+
+
+class Copied:
+    """A copy of no object."""
+
+    def state(self) -> dict[str, Json]:
+        """Return its kind alone."""
+        return {"kind": "Pod", "objects": {}}
+
+
+async def test_the_state_has_copies_and_the_parts_that_were_added() -> None:
+    serving = Serving()
+    state, numbers = DebugState(serving, [Copied()]), [1]
+    state.add("numbers", lambda: list(numbers))
+    numbers.append(2)
+    async with running(serving):
+        status, text = await ask(serving, "/debug/state")
+    assert status == 200
+    assert json.loads(text) == {"copies": [{"kind": "Pod", "objects": {}}], "numbers": [1, 2]}
 
 
 async def test_failpoints_are_armed_and_disarmed() -> None:

@@ -43,6 +43,7 @@ GUARDED = (
     "/failpoints",
     "/debug/queue",
     "/debug/allocations",
+    "/debug/state",
     "/stats/summary",
     "/",
 )

@@ -62,6 +62,9 @@ class ReplicaSetController(Controller):
         self._expected = Expectations()
         self._terminating = context.gates.enabled("DeploymentReplicaSetTerminatingReplicas")
 
+    def outstanding(self) -> list[str]:
+        return [str(key) for key in self._expected.outstanding()]
+
     # --- events of pods ---
 
     def _set_of(self, pod: core.Pod) -> ObjectKey | None:

@@ -11,6 +11,10 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import get_condition
 from nominee.machinery.api.pb import core
 
+AUTOSCALER: Final = "autoscaler"
+LOOP: Final = "/debug/loop"
+_TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
+_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
 _PREFIX: Final = "node.kubernetes.io/"
 _OF_READY: Final = {"False": "not-ready", "Unknown": "unreachable"}
 _PRESSURES: Final = {
@@ -48,3 +52,16 @@ def _desired(node: core.Node) -> set[str]:
         if condition.status == "True" and condition.type in _PRESSURES:
             found.add(_PRESSURES[condition.type])
     return found
+
+
+def autoscaler_taints(state: State) -> Iterator[Finding]:
+    """Find nodes with a taint of an autoscaler that does not delete them, or does not want to."""
+    document = state.debug.get((AUTOSCALER, LOOP))
+    if document is None or not document["at"]:
+        return
+    for node in state.of(kinds.NODE):
+        keys = {taint.key for taint in node.spec.taints}
+        if _TO_BE_DELETED in keys and node.metadata.name not in document["deleting"]:
+            yield Finding(name_of(node), f"has the taint {_TO_BE_DELETED}, and is not being deleted")
+        if _CANDIDATE in keys and node.metadata.name not in document["unneeded"]:
+            yield Finding(name_of(node), f"has the taint {_CANDIDATE}, and is not unneeded")

@@ -6,21 +6,23 @@ from collections.abc import Sequence
 
 from google.protobuf.message import Message
 
+from nominee.lab.chaos.rest.copies import STATE, WITH_STATE, scopes_of
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, explanation_path, is_pending
-from nominee.lab.chaos.rest.state import LISTED, Expectations, Finding, State
+from nominee.lab.chaos.rest.state import LISTED, Expectations, Finding, Scope, State
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.observing.leader import leading
 from nominee.localcluster.cluster import ClusterError
 from nominee.localcluster.supervisor.model.states import ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
-from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import key_of, metadata_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire.values.scalars import Json
 
-FINDING_SECONDS_MAX = 60.0
-"""For retries, back-offs and periodic work, all of which a correct cluster has done in this time."""
+FINDING_SECONDS_MAX = 90.0
+"""For retries, back-offs and periodic work; a process gives up a list whose request was lost after 60 s."""
 POLL_SECONDS = 0.5
 NAMED_MAX = 5
 EXPLAINED_MAX = 50
@@ -63,38 +65,63 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
         ClusterError: a process does not answer.
     """
     ready = [each for each in await cluster.processes() if each.state == ChildState.READY]
-    objects = {kind: await _list(cluster, kind) for kind in LISTED}
-    debug: dict[tuple[str, str], Json] = {}
-    if any(each.component == SCHEDULER for each in ready):
-        await _ask_scheduler(cluster, objects[kinds.POD], debug)
+    running = frozenset(each.component for each in ready)
+    objects = {kind: (await _list(cluster, Scope(kind))) for kind in LISTED}
+    asked = [each.name for each in ready if each.component in WITH_STATE]
+    scopes = {scope for name in asked for scope in scopes_of(await _document(cluster, name, STATE))}
+    revisions = {scope: _revisions(await _list(cluster, scope)) for scope in sorted(scopes, key=str)}
+    debug: dict[tuple[str, str], Json] = {
+        (name, STATE): await _document(cluster, name, STATE) for name in asked
+    }
+    if AUTOSCALER in running:
+        debug[AUTOSCALER, LOOP] = await _document(cluster, await leading(cluster, AUTOSCALER), LOOP)
+    if SCHEDULER in running:
+        debug |= await _of_scheduler(cluster, objects[kinds.POD])
     return State(
         objects=objects,
         now=cluster.clock.now(),
-        running=frozenset(each.component for each in ready),
-        debug=debug,
+        running=running,
+        debug={place: document for place, document in debug.items() if document is not None},
+        revisions=revisions,
         expectations=expectations,
     )
 
 
-async def _ask_scheduler(
-    cluster: ScenarioCluster, pods: Sequence[Message], debug: dict[tuple[str, str], Json]
-) -> None:
-    """Add the documents of the scheduler that leads; a program that is not Nominee's has none."""
-    pending = [pod for pod in pods if isinstance(pod, core.Pod) and is_pending(pod)]
-    name = await leading(cluster, SCHEDULER)
+async def _document(cluster: ScenarioCluster, process: str, path: str) -> Json:
+    """Return a document of a process; None for a program that is not Nominee's, which has none."""
     try:
-        debug[SCHEDULER, QUEUE] = await cluster.http_json(name, QUEUE)
+        return await cluster.http_json(process, path)
     except ClusterError:
-        return
-    for path in map(explanation_path, pending[:EXPLAINED_MAX]):
-        debug[SCHEDULER, path] = await cluster.http_json(name, path)
+        return None
 
 
-async def _list(cluster: ScenarioCluster, kind: AnyKind) -> Sequence[Message]:
-    """Return the objects of a kind, none where it is not served."""
+async def _of_scheduler(cluster: ScenarioCluster, pods: Sequence[Message]) -> dict[tuple[str, str], Json]:
+    """Return the queue of the scheduler that leads, and its explanations of pending pods."""
+    name = await leading(cluster, SCHEDULER)
+    queue = await _document(cluster, name, QUEUE)
+    debug: dict[tuple[str, str], Json] = {(SCHEDULER, QUEUE): queue}
+    if queue is not None:
+        pending = [pod for pod in pods if isinstance(pod, core.Pod) and is_pending(pod)]
+        for path in map(explanation_path, pending[:EXPLAINED_MAX]):
+            debug[SCHEDULER, path] = await cluster.http_json(name, path)
+    return debug
+
+
+async def _list(cluster: ScenarioCluster, scope: Scope) -> Sequence[Message]:
+    """Return the objects of a scope, none where the kind is not served."""
     try:
-        return (await cluster.client.list(kind)).items
+        listed = await cluster.client.list(
+            scope.kind,
+            scope.namespace,
+            label_selector=scope.label_selector,
+            field_selector=scope.field_selector,
+        )
     except StatusError as error:
         if is_not_found(error):
             return ()
         raise
+    return listed.items
+
+
+def _revisions(objects: Sequence[Message]) -> dict[str, str]:
+    return {str(key_of(each)): metadata_of(each).resourceVersion for each in objects}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nominee.lab.chaos.rest import nodes, owners, pods, reservations, scheduling, statuses
+from nominee.lab.chaos.rest import copies, nodes, owners, pods, reservations, scheduling, statuses
 from nominee.lab.chaos.rest.state import Finding, Rule, State
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -23,6 +23,11 @@ RULES: Final[tuple[Rule, ...]] = (
     reservations.leader_leases,
     scheduling.lost_wakeups,
     scheduling.queues,
+    copies.stale_copies,
+    copies.scheduler_caches,
+    copies.kubelet_pods,
+    copies.expected_writes,
+    nodes.autoscaler_taints,
 )
 
 

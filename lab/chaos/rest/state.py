@@ -67,13 +67,15 @@ class State:
 
     `objects` by kind; a kind that the API server does not serve has none. `running` are the components that
     have a ready process. `debug` are the documents of processes, by the name of a process, or of the
-    component that it leads, and the path. `now` is in seconds since the epoch.
+    component that it leads, and the path. `revisions` are the resourceVersions of the objects that processes
+    copy, by `namespace/name`, from before the documents. `now` is in seconds since the epoch.
     """
 
     objects: Mapping[AnyKind, Sequence[Message]]
     now: float
     running: frozenset[str] = frozenset()
     debug: Mapping[tuple[str, str], Json] = field(default_factory=dict)
+    revisions: Mapping[Scope, Mapping[str, str]] = field(default_factory=dict)
     expectations: Expectations = field(default_factory=Expectations)
 
     def of(self, kind: Kind[M]) -> Sequence[M]:
@@ -97,6 +99,16 @@ class State:
     def node_names(self) -> frozenset[str]:
         """Return the names of all nodes."""
         return frozenset(node.metadata.name for node in self.of(kinds.NODE))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The objects that an informer copies: a kind, a namespace ("" for all), and selectors."""
+
+    kind: AnyKind
+    namespace: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
 
 
 Rule = Callable[[State], Iterator[Finding]]

@@ -20,6 +20,7 @@ from nominee.machinery.api.objects import ObjectKey, key_of, metadata_of
 from nominee.machinery.client.api_client import Client, WatchEvent
 from nominee.machinery.client.watches.reflector import Reflector
 from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.wire.values.scalars import Json
 
 IndexFunction = Callable[[M], Iterable[str]]
 _YIELD_EVERY = 200
@@ -77,6 +78,7 @@ class Informer(Generic[M]):
         indexers: Mapping[str, IndexFunction[M]] | None = None,
     ) -> None:
         self.kind = kind
+        self._scope = (namespace, label_selector, field_selector)
         self._reflector = Reflector(
             client,
             kind,
@@ -190,6 +192,18 @@ class Informer(Generic[M]):
 
     def __len__(self) -> int:
         return len(self._objects)
+
+    def state(self) -> dict[str, Json]:
+        """Return the kind and selectors of the copy, and the resourceVersion of each object, as JSON."""
+        namespace, label_selector, field_selector = self._scope
+        return {
+            "apiVersion": self.kind.api_version,
+            "kind": self.kind.kind,
+            "namespace": namespace,
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "objects": {str(key): metadata_of(obj).resourceVersion for key, obj in self._objects.items()},
+        }
 
     # Changes.
 

@@ -7,6 +7,7 @@ shows it bound. Source: kube-scheduler 1.36, backend cache.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nominee.machinery.api.pb import core
@@ -177,6 +178,10 @@ class Cache:
         self._structure += 1
         if not info.pods:
             del self._nodes[name]
+
+    def nodes(self) -> Iterator[NodeInfo]:
+        """Return all nodes with their assumed pods, imaginary ones too; they must not be changed."""
+        return iter(self._nodes.values())
 
     def get_node(self, name: str) -> NodeInfo | None:
         """Return the node with assumed pods, which must not be changed; None also for an imaginary one."""

@@ -1,4 +1,6 @@
-"""Serve `/debug/queue`, the place of every pending pod, and `/debug/explain`, why one pod is where it is."""
+"""Serve `/debug/queue`, the place of every pending pod, `/debug/explain`, why one pod is where it is, and
+`/debug/state`, the cache.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.process.serving_port.debug_state import DebugState
 from nominee.machinery.process.serving_port.serving import Serving
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import rfc3339_micro
 from nominee.scheduler.explanation import format as output
 from nominee.scheduler.explanation import verdict as verdicts
 from nominee.scheduler.explanation.document import pod_explanation
+from nominee.scheduler.framework.cluster.cache import Cache
+from nominee.scheduler.framework.cluster.cache_check import cache_problems
 from nominee.scheduler.framework.types import PodInfo, QueuedPodInfo
 from nominee.scheduler.shell.loop.scheduler import Scheduler
 from nominee.scheduler.shell.process.wiring import Parts
@@ -53,6 +58,15 @@ def serve(serving: Serving, parts: Parts) -> None:
 
     serving.add_route("/debug/queue", show_queue)
     serving.add_route("/debug/explain", show_explanation)
+    state = DebugState(serving, parts.informers.listers.values())
+    state.add("nodes", lambda: {**nodes(parts.cache)})
+    state.add("assumed", lambda: sorted(parts.cache.assumed_pods()))
+    state.add("problems", lambda: [*cache_problems(parts.cache)])
+
+
+def nodes(cache: Cache) -> dict[str, list[str]]:
+    """Return the uids of the pods on each node of the cache, with assumed ones."""
+    return {info.name: sorted(info.pods) for info in cache.nodes()}
 
 
 def queues(scheduler: Scheduler) -> dict[str, Any]:

@@ -158,9 +158,11 @@ def test_expectations_hold_until_the_watch_has_shown_them() -> None:
     assert not expected.satisfied(KEY, 1.0)
     expected.deleted(KEY, "b")
     assert expected.satisfied(KEY, 1.0)
+    assert expected.outstanding() == []
     expected.expect(KEY, 0.0, created="lost")
     assert not expected.satisfied(KEY, EXPECTATION_SECONDS_MAX)
     assert expected.satisfied(KEY, EXPECTATION_SECONDS_MAX + 1)
+    assert expected.outstanding() == [KEY]
     expected.forget(KEY)
     assert expected.satisfied(KEY, 0.0)
 

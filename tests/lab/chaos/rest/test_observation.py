@@ -14,7 +14,7 @@ from nominee.lab.chaos.rest.observation import FINDING_SECONDS_MAX, outstanding
 from nominee.lab.chaos.rest.state import LISTED, Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.format.reading import read_file, read_text
-from nominee.localcluster.cluster import ProcessState
+from nominee.localcluster.cluster import ClusterError, ProcessState
 from nominee.localcluster.supervisor.model.states import ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, not_found
@@ -54,7 +54,10 @@ class Cluster:
     async def processes(self) -> Sequence[ProcessState]:
         return [ProcessState(name="controllers", component="controllers", state=ChildState.READY)]
 
-    async def list(self, kind: AnyKind) -> Any:
+    async def http_json(self, component: str, path: str) -> Any:
+        raise ClusterError(f"{component} is another program")
+
+    async def list(self, kind: AnyKind, *_scope: str, **_selectors: str) -> Any:
         if kind is kinds.RESOURCE_CLAIM:
             raise not_found(kind, "")
         items = self._states[0].get(kind, ())
@@ -86,12 +89,12 @@ async def test_a_finding_that_stays_is_reported_when_the_time_is_over() -> None:
 
 async def test_findings_that_come_and_go_do_not_count() -> None:
     other = put("node/spec/unschedulable", value=True)
-    states = [changed(MISSING), changed(other)] * 61
+    states = [changed(MISSING), changed(other)] * 100
     assert (await observed(*states))[0] == ""
 
 
 async def test_an_api_server_that_does_not_answer_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(self: Cluster, kind: AnyKind) -> Any:
+    async def refuse(self: Cluster, kind: AnyKind, *_scope: str, **_selectors: str) -> Any:
         raise StatusError(503, "ServiceUnavailable", "the server is shutting down")
 
     monkeypatch.setattr(Cluster, "list", refuse)

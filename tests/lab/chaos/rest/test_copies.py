@@ -1,0 +1,136 @@
+"""The rules that compare the state of processes with the objects at rest."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from nominee.lab.chaos.rest.copies import STATE, scopes_of
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
+from nominee.lab.chaos.rest.rules import findings
+from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
+from nominee.lab.chaos.rest.state import Scope
+from nominee.machinery.api import kinds
+from tests.lab.chaos.rest.clusters import correct, put, state
+
+PODS = Scope(kinds.POD, "", "", "spec.nodeName!=")
+COPIES = [
+    {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": "",
+        "labelSelector": "",
+        "fieldSelector": "spec.nodeName!=",
+        "objects": {"default/a": "7", "default/b": "7"},
+    }
+]
+STATES = {
+    "scheduler": {"copies": COPIES, "nodes": {"n1": ["Pod-a", "Pod-b"]}, "assumed": [], "problems": []},
+    "kubelet-0": {"copies": COPIES, "nodes": {"n1": ["Pod-a", "Pod-b"]}},
+    "controllers": {"copies": [], "outstanding": {}},
+}
+EMPTY = ("active", "backoff", "unschedulable", "gated", "waiting_on_permit", "binding")
+
+
+def queues(**entries: list[dict[str, str]]) -> dict[str, Any]:
+    """Return a scheduler's queues with these entries alone."""
+    return {**{place: [] for place in EMPTY}, "nominated": {}, **entries}
+
+
+def found(change: Callable[[Any], object]) -> list[str]:
+    """Return the findings on the correct cluster after a change of the processes' states."""
+    states = {name: copy.deepcopy(each) for name, each in STATES.items()}
+    change(states)
+    debug: dict[tuple[str, str], Any] = {(name, STATE): each for name, each in states.items()}
+    debug[SCHEDULER, QUEUE] = queues()
+    at_rest = replace(state(correct(), debug=debug), revisions={PODS: {"default/a": "7", "default/b": "7"}})
+    return [str(each) for each in findings(at_rest)]
+
+
+def unchanged(_states: Any) -> None:
+    """Change nothing."""
+
+
+def test_states_that_agree_with_the_objects_are_no_finding() -> None:
+    assert found(unchanged) == []
+    assert scopes_of(STATES["scheduler"]) == [PODS]
+    assert scopes_of(None) == []
+
+
+def objects(process: str, **revisions: str) -> Callable[[Any], object]:
+    """Return a change of the pods that a process copies."""
+    return put(f"{process}/copies/0/objects", {f"default/{name}": each for name, each in revisions.items()})
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (objects("kubelet-0", a="7", b="8"), None),
+        (
+            objects("kubelet-0", a="7", b="6"),
+            "pod default/b is copied by kubelet-0 at revision 6, and has changed since",
+        ),
+        (objects("kubelet-0", a="7"), "pod default/b is not copied by kubelet-0"),
+        (
+            objects("kubelet-0", a="7", b="7", c="7"),
+            "pod default/c is copied by kubelet-0, and is gone",
+        ),
+        (
+            put("scheduler/nodes/n1", ["Pod-a"]),
+            "pod default/b is on n1, and for the cache of scheduler on no node",
+        ),
+        (
+            put("scheduler/nodes/n1", ["Pod-a", "Pod-b", "gone"]),
+            "pod gone is on n1 for the cache of scheduler, and is gone",
+        ),
+        (
+            put("scheduler/problems", ["node n1 sums up to 2, and its pods to 1"]),
+            "the cache of scheduler node n1 sums up to 2, and its pods to 1",
+        ),
+        (put("kubelet-0/nodes/n1", ["Pod-a"]), "pod default/b is not known to kubelet-0, the kubelet of n1"),
+        (put("kubelet-0/nodes/n1", ["Pod-a", "Pod-b", "gone"]), "pod gone is still kept by kubelet-0 on n1"),
+        (put("kubelet-0/nodes", {"n1": ["Pod-a", "Pod-b"], "gone": ["Pod-c"]}), None),
+        (
+            put("controllers/outstanding", {"replicaset-controller": ["default/web-1"]}),
+            "replicaset-controller of controllers still waits for its writes for default/web-1",
+        ),
+    ],
+)
+def test_a_state_that_disagrees_is_found(change: Callable[[Any], object], expected: str | None) -> None:
+    assert found(change) == ([expected] if expected else [])
+
+
+def test_a_scheduler_that_lacks_a_node_is_found() -> None:
+    assert "the cache of scheduler lacks the nodes n1" in found(put("scheduler/nodes", {}))
+
+
+def test_a_pod_that_is_on_the_way_to_a_node_is_assumed_there() -> None:
+    manifests = correct()
+    manifests["b"]["spec"].pop("nodeName")
+    debug: dict[tuple[str, str], Any] = {("scheduler", STATE): STATES["scheduler"]}
+    text = "pod default/b is on no node, and for the cache of scheduler on n1"
+    assert text in [str(each) for each in findings(state(manifests, debug=debug))]
+    debug[SCHEDULER, QUEUE] = queues(binding=[{"pod": "default/b"}])
+    assert text not in [str(each) for each in findings(state(manifests, debug=debug))]
+
+
+@pytest.mark.parametrize(
+    ("taint", "loop", "expected"),
+    [
+        ("ToBeDeletedByClusterAutoscaler", {"deleting": ["n1"]}, ""),
+        ("ToBeDeletedByClusterAutoscaler", {"unneeded": ["n1"]}, "and is not being deleted"),
+        ("ToBeDeletedByClusterAutoscaler", {"at": ""}, ""),
+        ("DeletionCandidateOfClusterAutoscaler", {"unneeded": ["n1"]}, ""),
+        ("DeletionCandidateOfClusterAutoscaler", {}, "and is not unneeded"),
+    ],
+)
+def test_a_taint_of_the_autoscaler_has_a_reason(taint: str, loop: dict[str, Any], expected: str) -> None:
+    manifests = correct()
+    put("node/spec/taints", [{"key": taint, "effect": "PreferNoSchedule"}])(manifests)
+    document = {"at": "2026-01-01T00:00:00Z", "deleting": [], "unneeded": [], **loop}
+    text = [str(each) for each in findings(state(manifests, debug={(AUTOSCALER, LOOP): document}))]
+    assert text == ([f"node n1 has the taint {taint}, {expected}"] if expected else [])
