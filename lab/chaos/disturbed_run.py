@@ -64,9 +64,12 @@ async def run_case(
     *,
     clean_up: bool = True,
 ) -> Ran:
-    """Run a scenario with the perturbations of a case, and restore the cluster if nothing failed."""
+    """Run a scenario with the perturbations of a case, and restore the cluster if nothing failed.
+
+    Without `clean_up` the cluster is new, was started with `first_start`, and is not used again.
+    """
     await keep_away(cluster, case)
-    perturbing = Perturbing(case, cluster, undisturbed.launches)
+    perturbing = Perturbing(case, cluster, undisturbed.launches, is_new=not clean_up)
     first = await perturbing.prepare()
     observer = ActivityObserver(cluster)
     disturbed = scenario
