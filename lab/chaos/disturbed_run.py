@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 import anyio
@@ -14,9 +14,10 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.moves import keep_away, move, move_back
 from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
 from nominee.lab.chaos.cases.rest import unrest
-from nominee.lab.chaos.cases.tolerance import only, relaxed
+from nominee.lab.chaos.cases.tolerance import hang_seconds, only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
 from nominee.lab.chaos.cases.trace import trace
+from nominee.lab.chaos.earlier import Earlier
 from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, calm, points
 from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.observation import outstanding
@@ -43,10 +44,15 @@ _ROUNDS_MAX = 4
 
 
 class _Steps:
-    """A narrator that passes all on, and sets an event when a step of a given name begins."""
+    """A narrator that passes all on, and sets an event when a step of a given name begins.
 
-    def __init__(self, narrate: Narrator, events: Mapping[str, anyio.Event]) -> None:
-        self._narrate, self._events = narrate, events
+    `on_step` gets the text of each step.
+    """
+
+    def __init__(
+        self, narrate: Narrator, events: Mapping[str, anyio.Event], on_step: Callable[[str], None]
+    ) -> None:
+        self._narrate, self._events, self._on_step = narrate, events, on_step
         self.heading: Callable[[str], None] = narrate.heading
         self.waits: Callable[[str], None] = narrate.waits
         self.saw: Callable[[str], None] = narrate.saw
@@ -56,6 +62,7 @@ class _Steps:
     def act(self, text: str) -> None:
         """Report a step."""
         self._narrate.act(text)
+        self._on_step(text)
         if text in self._events:
             self._events[text].set()
 
@@ -69,9 +76,12 @@ async def run_case(
     *,
     clean_up: bool = True,
 ) -> Ran:
-    """Run a scenario with the perturbations of a case, and restore the cluster if nothing failed."""
+    """Run a scenario with the perturbations of a case, and restore the cluster if nothing failed.
+
+    Without `clean_up` the cluster is new, was started with `first_start`, and is not used again.
+    """
     await keep_away(cluster, case)
-    perturbing = Perturbing(case, cluster, undisturbed.launches)
+    perturbing = Perturbing(case, cluster, undisturbed.launches, is_new=not clean_up)
     first = await perturbing.prepare()
     observer = ActivityObserver(cluster)
     disturbed = scenario
@@ -85,12 +95,17 @@ async def run_case(
     world = World(cluster.client, cluster.clock, watched_kinds(conditions))
     async with anyio.create_task_group() as tasks:
         await world.open(tasks)
-        run = Run(disturbed, cluster, world, _Steps(narrate, perturbing.begun))
+        earlier = Earlier(disturbed, world)
+        run = Run(disturbed, cluster, world, _Steps(narrate, perturbing.begun, earlier.on_step))
         async with anyio.create_task_group() as helpers:
             perturbing.start(helpers)
             if not case.perturbations:
                 helpers.start_soon(observer.watch)
-            result = await run.play(tasks, first, ())
+            with ExitStack() as stack:
+                if case.perturbations:
+                    run.stage.waiting.earlier = earlier.observed
+                    stack.enter_context(world.listening(earlier.on_change))
+                result = await run.play(tasks, first, ())
             await perturbing.finish()
             helpers.cancel_scope.cancel()
         after = await points(cluster)
@@ -102,7 +117,7 @@ async def run_case(
         if result.outcome is Outcome.PASSED:
             await move(cluster, case)
         await calm(cluster, case, after)
-        unsettled = await rest(cluster, expectations_of(scenario))
+        unsettled = await rest(cluster, expectations_of(scenario), REST_SECONDS_MAX + hang_seconds(case))
         writes = (await cluster.history())[began:]
         if result.outcome is Outcome.PASSED and not unsettled:
             if case.perturbations:

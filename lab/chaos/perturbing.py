@@ -25,8 +25,8 @@ from nominee.lab.chaos.cases.perturbations import (
 )
 from nominee.lab.chaos.cases.tolerance import Relaxed
 from nominee.lab.scenario.acting.base import Action as StepAction
-from nominee.lab.scenario.acting.control import Launch
 from nominee.lab.scenario.cluster import ScenarioCluster
+from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides
 from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.steps.clock import ShiftClock
 from nominee.lab.scenario.steps.failpoint import ArmFailpoint
@@ -47,10 +47,15 @@ Points = Mapping[str, Mapping[str, FailpointState]]
 
 
 class Perturbing:
-    """The perturbations of one run; `launches` are the steps that start the processes that do not run yet."""
+    """The perturbations of one run; `launches` are the steps that start the processes that do not run yet.
 
-    def __init__(self, case: Case, cluster: ScenarioCluster, launches: Mapping[str, int]) -> None:
-        self._case, self._cluster, self._launches = case, cluster, launches
+    `is_new`: the cluster was started for this run, with `first_start`.
+    """
+
+    def __init__(
+        self, case: Case, cluster: ScenarioCluster, launches: Mapping[str, int], *, is_new: bool
+    ) -> None:
+        self._case, self._cluster, self._launches, self._is_new = case, cluster, launches, is_new
         self.begun = {str(each): anyio.Event() for each in case.from_steps}
         """Set when the step of a perturbation begins."""
         self._over = {str(each): anyio.Event() for each in case.watches}
@@ -63,9 +68,7 @@ class Perturbing:
         self._before = await points(self._cluster)
         self._restarts = await restarts(self._cluster)
         first: list[StepAction] = [
-            ArmFailpoint(component=each.component, name=each.failpoint, action=each.failpoint_action)
-            for each in self._case.failpoints
-            if each.component not in self._launches
+            of_failpoint(each) for each in self._case.failpoints if each.component not in self._launches
         ]
         first += [of_call(each) for each in self._case.calls if each.component not in self._launches]
         return first
@@ -82,21 +85,18 @@ class Perturbing:
         return replace(found.scenario, steps=tuple(steps))
 
     def _launch(self, number: int, step: Step) -> Iterator[Step]:
-        """Yield a step; one that starts a process of the case has its failpoints, and its faults follow."""
-        started = [name for name, launch in self._launches.items() if launch == number]
-        action = step.action
-        armed = {
-            each.failpoint: each.failpoint_action
-            for each in self._case.failpoints
-            if each.component in started
-        }
-        if armed and isinstance(action, Launch):
-            options = replace(action.options, failpoints={**action.options.failpoints, **armed})
-            step = replace(step, action=replace(action, options=options))
+        """Yield a step, and after one that starts a process of the case, what is set in this process.
+
+        A new cluster has the failpoints in the options of the first start (`first_start`), where they act
+        before the process is ready.
+        """
         yield step
-        for call in self._case.calls:
-            if call.component in started:
-                yield Step(action=of_call(call), verb="fault", line=step.line, name=str(call))
+        started = [name for name, launch in self._launches.items() if launch == number]
+        actions: list[StepAction] = [of_call(each) for each in self._case.calls if each.component in started]
+        if not self._is_new:
+            actions += [of_failpoint(each) for each in self._case.failpoints if each.component in started]
+        for action in actions:
+            yield Step(action=action, verb=action.verb, line=step.line)
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Start what happens beside the steps."""
@@ -198,6 +198,23 @@ def _before_step(each: FromStep, step: Step) -> Step:
             return Step(action=shift, verb="clock", line=step.line, name=str(each))
         case _:
             return Step(action=of_watch(each), verb="fault", line=step.line, name=str(each))
+
+
+def first_start(options: ClusterOptions, case: Case, launches: Mapping[str, int]) -> ClusterOptions:
+    """Return the options of a new cluster: processes that a step starts have their failpoints from then on.
+
+    A restarted process does not have them again.
+    """
+    armed: dict[str, dict[str, str]] = {}
+    for each in case.failpoints:
+        if each.component in launches:
+            armed.setdefault(each.component, {})[each.failpoint] = each.failpoint_action
+    return ClusterOverrides(failpoints=armed).applied_to(options)
+
+
+def of_failpoint(each: AtFailpoint) -> ArmFailpoint:
+    """Return the step that arms a failpoint."""
+    return ArmFailpoint(component=each.component, name=each.failpoint, action=each.failpoint_action)
 
 
 def of_watch(each: OfWatch) -> InjectFault:

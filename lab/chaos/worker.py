@@ -95,6 +95,7 @@ def simulated(
     """Run a case in a simulation."""
     # These import the components.
     from nominee.lab.chaos.disturbed_run import run_case
+    from nominee.lab.chaos.perturbing import first_start
     from nominee.lab.scenario.play.simulate import with_cluster
     from nominee.localcluster.cluster import ClusterError
 
@@ -104,6 +105,7 @@ def simulated(
         return await run_case(scenario, case, cluster, narrate, undisturbed, clean_up=False)
 
     try:
-        return CaseAnswer.of(with_cluster(scenario.cluster, simulation, play))
+        options = first_start(scenario.cluster, case, undisturbed.launches)
+        return CaseAnswer.of(with_cluster(options, simulation, play))
     except ClusterError as error:
         return CaseAnswer(error=str(error))

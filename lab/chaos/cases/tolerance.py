@@ -4,7 +4,9 @@ A restart takes seconds, and a restarted process has forgotten its counters and 
 disturbed run
 
 - invariants and the expectations over the whole run count as they are;
-- `eventually` and `wait` have twice the time that the undisturbed run needed, and RECOVERY_SECONDS;
+- `eventually` and `wait` have twice the time that the undisturbed run needed, and RECOVERY_SECONDS; after a
+  call that hangs also its deadline. A condition on objects counts, too, if it held since the last step that
+  changed something: a step that was late may miss a state that does not last (lab/chaos/earlier.py);
 - `always` and `never` for a time count as they are where the perturbations do not touch the condition: it is
   about objects, and no API server is disturbed, through which they are read; else, and for `now`, the
   condition must hold eventually, and `never` is left out: these describe a moment of the undisturbed run. A
@@ -23,6 +25,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.perturbations import Loss
 from nominee.lab.scenario.acting.control import Control
 from nominee.lab.scenario.conditions.component import ComponentCondition
 from nominee.lab.scenario.conditions.debug import DebugCondition
@@ -39,6 +42,8 @@ from nominee.lab.scenario.steps.wait import Wait
 FACTOR = 2.0
 RECOVERY_SECONDS = 35.0
 """For restarts, back-offs, leases that run out, and a restarted kubelet, which retries resizes after 30 s."""
+HANG_SECONDS = 60.0
+"""The longest deadline of a call: that of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +60,26 @@ def relaxed(scenario: Scenario, case: Case, needed: Mapping[int, float]) -> Rela
     `needed` is how long each step (1 is the first) took in the undisturbed run, in seconds.
     """
     killed = case.killed
+    recovery = RECOVERY_SECONDS + hang_seconds(case)
     steps = []
     for number, step in enumerate(scenario.steps, start=1):
-        changed = _step(step, case, needed.get(number, 0.0) * FACTOR + RECOVERY_SECONDS)
+        changed = _step(step, case, needed.get(number, 0.0) * FACTOR + recovery)
         if changed is not None:
             steps.append((number, changed))
     return Relaxed(
         replace(
             scenario,
             steps=tuple(step for _, step in steps),
-            timeout_seconds=scenario.timeout_seconds + len(steps) * RECOVERY_SECONDS,
+            timeout_seconds=scenario.timeout_seconds + len(steps) * recovery,
             background=tuple(each for each in scenario.background if not asks(each.condition, killed)),
         ),
         tuple(number for number, _ in steps),
     )
+
+
+def hang_seconds(case: Case) -> float:
+    """Return how long the calls of a case may hang."""
+    return HANG_SECONDS * sum(each.loss is Loss.HANG for each in case.calls)
 
 
 def _step(step: Step, case: Case, seconds: float) -> Step | None:

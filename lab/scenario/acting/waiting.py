@@ -29,6 +29,8 @@ class Waiting:
         self._world, self._cluster, self._clock, self._check = world, cluster, cluster.clock, check
         self._timeout_seconds = timeout_seconds
         self._deadline = self._clock.monotonic() + timeout_seconds
+        self.earlier: Callable[[Condition], Observed | None] = lambda condition: None
+        """Returns how a condition held before the step, where this counts (docs/chaos.md)."""
 
     async def observe(self, condition: Condition) -> Observed:
         """Evaluate a condition now."""
@@ -41,6 +43,9 @@ class Waiting:
             StepFailedError: it does not hold in time.
         """
         deadline = min(self._clock.monotonic() + seconds, self._deadline)
+        before = self.earlier(condition)
+        if before is not None:
+            return before
         with _Latch(self._world, condition, holds=True) as latch:
             while True:
                 observed = latch.first or await self.observe(condition)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.tolerance import RECOVERY_SECONDS, changes, controlled, only, relaxed, states
+from nominee.lab.chaos.cases.tolerance import (
+    HANG_SECONDS,
+    RECOVERY_SECONDS,
+    changes,
+    controlled,
+    only,
+    relaxed,
+    states,
+)
 from nominee.lab.scenario.conditions.failpoint import FailpointCondition
 from nominee.lab.scenario.conditions.metric import MetricCondition
 from nominee.lab.scenario.conditions.object import ObjectCondition
@@ -50,6 +58,13 @@ def test_checks_of_a_moment_must_hold_eventually() -> None:
     assert modes == [Mode.EVENTUALLY] * 3
     limits = [each.action.seconds for each in found.scenario.steps if isinstance(each.action, Expect)]
     assert limits == pytest.approx([RECOVERY_SECONDS + 0.2, RECOVERY_SECONDS + 4.0, RECOVERY_SECONDS])
+
+
+def test_a_call_that_hangs_has_its_deadline() -> None:
+    case = Case.parse("scheduler:apiserver.Bind.pods=hang+scheduler:apiserver.Patch.pods=slow")
+    found = relaxed(SCENARIO, case, {5: 2.0})
+    limits = [each.action.seconds for each in found.scenario.steps if isinstance(each.action, Expect)]
+    assert limits[1] == pytest.approx(RECOVERY_SECONDS + HANG_SECONDS + 4.0)
 
 
 def test_a_killed_process_is_not_asked_for_its_memory() -> None:
