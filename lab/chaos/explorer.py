@@ -20,6 +20,7 @@ from nominee.lab.chaos.messages import CaseAnswer
 from nominee.lab.jobs.job import ExecutorError
 from nominee.lab.scenario.acting.control import Control
 from nominee.lab.scenario.format.model import Scenario
+from nominee.lab.scenario.format.replacing import Programs, words_of
 from nominee.machinery.runtime.clock import Clock, SystemClock
 
 API_SERVER = "apiserver"
@@ -30,7 +31,8 @@ class ExplorationSettings:
     """The settings of an exploration.
 
     `case` None runs all of them. `stops`: at the first case that breaks. `simulate`: with another seed for
-    each round, as long as there is time, and `rounds_max` rounds at most.
+    each round, as long as there is time, and `rounds_max` rounds at most. `programs` are those that the
+    scenario has in the places of components.
     """
 
     scope: Scope
@@ -39,6 +41,7 @@ class ExplorationSettings:
     simulate: bool = False
     rounds_max: int = 1
     stops: bool = False
+    programs: Programs = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -248,4 +251,5 @@ class Explorer:
         words = ["nominee", "chaos", "explore", self._scenario.file, "--name", self._scenario.name]
         if self._settings.simulate:
             words += ["--simulate", "--seed", str(self._seed)]
+        words += words_of(self._settings.programs)
         return shlex.join([*words, "--case", str(case)] if case.perturbations else words)

@@ -17,6 +17,7 @@ from nominee.lab.jobs.job import Write
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.play.narration import Narrator, Silent, TextNarrator
 from nominee.lab.scenario.play.play import NotStartedError, started
+from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import SystemClock
 
@@ -60,7 +61,7 @@ def serve(
     try:
         with logs.written_to(place / "logs" / "worker.log", "chaos"), started(scenario.cluster, place):
             anyio.run(answer_all, backend_options={"use_uvloop": True})
-    except NotStartedError as error:
+    except (NotStartedError, ClusterError) as error:
         write(CaseAnswer(error=f"the cluster did not start: {error}").as_json())
 
 

@@ -61,7 +61,7 @@ class ScenarioResult(Record):
     """The result of one run.
 
     `directory` has logs and history, if they are kept; `failpoints` is how often each failpoint was passed,
-    by component.
+    by component. `left_out`: conditions that another program in a component's place cannot answer.
     """
 
     scenario: str
@@ -78,6 +78,7 @@ class ScenarioResult(Record):
     directory: str = ""
     reproduce: str = ""
     failpoints: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     @property
     def held(self) -> bool:
@@ -86,8 +87,8 @@ class ScenarioResult(Record):
 
     @classmethod
     def from_json(cls, document: object) -> Self:
-        """Return the result that `as_json` wrote; those that an older version kept have no measurements."""
+        """Return the result that `as_json` wrote; those that an older version kept lack fields."""
         if isinstance(document, Mapping):
-            document = {"measurements": [], **document}
+            document = {"measurements": [], "leftOut": [], **document}
         # With `slots`, the class that a bare super() looks for is not this one.
         return super(ScenarioResult, cls).from_json(document)

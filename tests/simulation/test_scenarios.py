@@ -85,6 +85,17 @@ def test_a_story_of_a_kep_holds(seed: int) -> None:
     assert simulation.loop.problems == []
 
 
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "scenarios").glob("chaos-*.yaml")), ids=lambda path: path.stem
+)
+def test_the_scenarios_for_explorations_hold_undisturbed(path: Path) -> None:
+    for scenario in read_file(path):
+        simulation = Simulation(3)
+        result = simulate(scenario, 3, simulation=simulation)
+        assert result.outcome is Outcome.PASSED, f"{scenario.name}: {result.reason}"
+        assert simulation.loop.problems == []
+
+
 def digest(seed: int) -> str:
     """Play the story, in which the scheduler is killed and started; return the hash of the history."""
     simulation = Simulation(seed)

@@ -11,6 +11,7 @@ from nominee.lab.chaos.random.load_client import GROUP
 from nominee.lab.chaos.random.random_run import Outcome, RandomRun
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
+from nominee.lab.scenario.format.replacing import Programs, with_programs
 from nominee.lab.scenario.play.play import NotStartedError, started
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.runtime import logs
@@ -63,22 +64,26 @@ The other scheduler takes over 3 s after the leader's death, not 15 s.
 """
 
 
-def run_real(directory: Path, seed: int, seconds: float, rate: float, say: Callable[[str], None]) -> Outcome:
-    """Run on real processes.
+def run_real(
+    directory: Path, seed: int, seconds: float, rate: float, say: Callable[[str], None], programs: Programs
+) -> Outcome:
+    """Run on real processes, with these programs in the places of components.
 
     Raises:
         ClusterError: the cluster does not start, or cannot be controlled.
     """
 
+    options = with_programs(OPTIONS, programs)
+
     async def main() -> Outcome:
         # It imports gRPC; the cluster is started before.
         from nominee.lab.scenario.clusters.real_cluster import RealCluster
 
-        async with RealCluster.open(directory, OPTIONS) as cluster:
+        async with RealCluster.open(directory, options) as cluster:
             return await RandomRun(cluster, say).run(seed, seconds, rate)
 
     try:
-        with logs.written_to(directory / "logs" / "chaos.log", "chaos"), started(OPTIONS, directory):
+        with logs.written_to(directory / "logs" / "chaos.log", "chaos"), started(options, directory):
             return anyio.run(main, backend_options={"use_uvloop": True})
     except NotStartedError as error:
         raise ClusterError(f"the cluster did not start: {error}") from None

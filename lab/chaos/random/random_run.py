@@ -19,6 +19,7 @@ from nominee.lab.chaos.random.operations import Arm, FailCalls, Fault, Freeze, J
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import ComponentOptions
+from nominee.lab.scenario.format.replacing import REPLACEABLE
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api import kinds
@@ -26,7 +27,6 @@ from nominee.machinery.api.errors import StatusError
 from nominee.machinery.client.api_client import retry_unavailable
 
 QUIET_SECONDS_MAX = 90.0
-_UNDISTURBED = "etcd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +81,10 @@ class RandomRun:
         components = {each.name: each.component for each in await self._cluster.processes()}
         return Target(
             failpoints={
-                process: sorted(states)
-                for process, states in found.items()
-                if components[process] != _UNDISTURBED
+                # A program that is not Nominee's has no failpoints.
+                process: sorted(found.get(process, ()))
+                for process, component in components.items()
+                if process in found or component in REPLACEABLE
             },
             has_group="cloud" in components,
         )

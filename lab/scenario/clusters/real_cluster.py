@@ -30,11 +30,16 @@ from nominee.localcluster.cluster import (
     RunningCluster,
 )
 from nominee.localcluster.etcd import links as etcd_links
+from nominee.localcluster.supervisor.model.states import ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.client import api_client as client_module
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.clock import Clock, SystemClock
 from nominee.machinery.wire.values.scalars import Json
+
+_PROGRAM_SECONDS, _PROGRAM_POLL_SECONDS = 2.0, 0.1
+"""For so long a program that is not Nominee's must run before the first step."""
+_LINES_SHOWN = 5
 
 
 class RealCluster:
@@ -62,18 +67,47 @@ class RealCluster:
     async def open(
         cls, directory: Path, options: ClusterOptions, clock: Clock | None = None
     ) -> AsyncIterator[RealCluster]:
-        """Connect to a running cluster, record its history, and start its programs that are not Nominee's."""
+        """Connect to a running cluster, record its history, and start its programs that are not Nominee's.
+
+        Raises:
+            ClusterError: a program does not start, or ends at once.
+        """
+        problem: ClusterError | None = None
         async with (
             await client_module.connect(directory, user_agent="nominee-scenario") as client,
             anyio.create_task_group() as tasks,
         ):
             cluster = cls(directory, client, options, clock or SystemClock(), tasks)
             cluster._record()
-            for name, own in options.components.items():
-                if own.command and not own.stopped:
-                    await cluster.start(name, ComponentOptions())
-            yield cluster
+            try:
+                await cluster._start_programs()
+            except ClusterError as error:
+                problem = error
+            else:
+                yield cluster
             tasks.cancel_scope.cancel()
+        if problem is not None:
+            raise problem  # within the task group it would be a group of exceptions
+
+    async def _start_programs(self) -> None:
+        for name, own in self._options.components.items():
+            if own.command and not own.stopped:
+                await self.start(name, ComponentOptions())
+                await self._check_lives(name)
+
+    async def _check_lives(self, program: str) -> None:
+        """Watch a program that has just started; the supervisor would start it again and again.
+
+        Raises:
+            ClusterError: it has ended.
+        """
+        deadline = self._clock.monotonic() + _PROGRAM_SECONDS
+        while self._clock.monotonic() < deadline:
+            state = next(each for each in await self.processes() if each.name == program)
+            if state.restarts or state.state != ChildState.READY:
+                log = self._directory / "logs" / f"{program}.log"
+                raise ClusterError(f"{program} does not stay up: {await anyio.to_thread.run_sync(_end, log)}")
+            await self._clock.sleep(_PROGRAM_POLL_SECONDS)
 
     def _record(self) -> None:
         """Start to record the history."""
@@ -220,6 +254,15 @@ class RealCluster:
         if "autoscaler" in self._reconfigured:
             settings = replace(settings, protects_nominated_nodes=None)
         return settings
+
+
+def _end(log: Path) -> str:
+    """Return the last lines of a log, and its path."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return "\n".join([f"see {log}", *lines[-_LINES_SHOWN:]])
 
 
 def _damage(path: Path, how: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.options import ClusterOverrides
+from nominee.lab.scenario.format.replacing import Programs, words_of
 from nominee.lab.scenario.steps.failpoint import ArmFailpoint
 from nominee.localcluster.up_options.options import (
     OptionError,
@@ -23,15 +24,22 @@ _EXAMPLE = "scheduler=scheduler.bind.before=crash"
 class RunOptions:
     """Versions and gates by component ("" is for all), and failpoints to arm before the first step.
 
-    A failpoint is its component, its name and its action.
+    A failpoint is its component, its name and its action. `programs` are in the places of components.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
     gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     failpoints: Sequence[tuple[str, str, str]] = ()
+    programs: Programs = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, versions: Sequence[str], gates: Sequence[str], failpoints: Sequence[str]) -> RunOptions:
+    def parse(
+        cls,
+        versions: Sequence[str],
+        gates: Sequence[str],
+        failpoints: Sequence[str],
+        programs: Programs | None = None,
+    ) -> RunOptions:
         """Return the options for the values of --emulated-version, --feature-gates and --failpoints.
 
         Raises:
@@ -45,6 +53,7 @@ class RunOptions:
                 for component, texts in parse_assignments(_FAILPOINTS, failpoints, _EXAMPLE).items()
                 for text in texts
             ],
+            programs=programs or {},
         )
 
     @property
@@ -68,7 +77,7 @@ class RunOptions:
                 words += ["--feature-gates", f"{component}={text}" if component else text]
         for failpoint in self.failpoints:
             words += [_FAILPOINTS, "=".join(failpoint)]
-        return words
+        return [*words, *words_of(self.programs)]
 
 
 def _failpoint(component: str, text: str) -> tuple[str, str]:

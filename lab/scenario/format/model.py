@@ -58,7 +58,10 @@ class Background:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A whole scenario; `file` and `document` (the JSON that was read) are for reports."""
+    """A whole scenario; `file` and `document` (the JSON that was read) are for reports.
+
+    `left_out`: conditions that another program in a component's place cannot answer (replacing.py).
+    """
 
     name: str
     title: str = ""
@@ -71,4 +74,5 @@ class Scenario:
     measures: tuple[NamedMeasure, ...] = ()
     except_invariants: tuple[InvariantException, ...] = ()
     accepted_findings: tuple[AcceptedFinding, ...] = ()
+    left_out: tuple[str, ...] = ()
     document: JsonObject = field(default_factory=dict, repr=False, compare=False)

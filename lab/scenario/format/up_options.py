@@ -7,13 +7,20 @@ import shutil
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import cast
 
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
-from nominee.localcluster.components import COMPONENTS, find_process
+from nominee.localcluster.components import BY_NAME, COMPONENTS, find_process
 from nominee.machinery.wire.files import yaml_text
 from nominee.machinery.wire.values.scalars import Json
 
 READY_SECONDS_MAX = 90
+_PLAIN_CONFIGURATION: Mapping[str, Json] = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "leaderElection": {"leaderElect": False},
+}
+"""There is one process; as a leader it would wait for the lease of one that was killed."""
 _TEXTS_MAX = 64
 
 
@@ -27,7 +34,7 @@ def missing_program(cluster: ClusterOptions) -> str:
 
 def documents(cluster: ClusterOptions) -> Mapping[str, Json]:
     """Return the contents of the files by name: `up.yaml`, and those that it refers to."""
-    programs = {name: list(own.command) for name, own in cluster.components.items() if own.command}
+    programs = {name: _command(cluster, name) for name, own in cluster.components.items() if own.command}
     absent = {*cluster.without, *programs}
     versions: dict[str, str] = {"": cluster.emulated_version} if cluster.emulated_version else {}
     up: dict[str, Json] = {
@@ -79,6 +86,34 @@ def documents(cluster: ClusterOptions) -> Mapping[str, Json]:
     return files
 
 
+def _command(cluster: ClusterOptions, name: str) -> list[str]:
+    """Return the command line of a program with its gates; a word for gates is left out without gates."""
+    own = cluster.component(name)
+    shared = cluster.shared_gates(name) if name in BY_NAME else {}
+    gates = ",".join(f"{key}={str(on).lower()}" for key, on in {**shared, **own.feature_gates}.items())
+    words = [word for word in own.command if gates or "{gates}" not in word]
+    return [word.replace("{gates}", gates) for word in words]
+
+
+def configuration_file(name: str) -> str:
+    """Return the name of the file that `{config}` stands for in the command line of a program."""
+    return f"{name}-config.yaml"
+
+
+def program_configurations(cluster: ClusterOptions, kubeconfig: Path) -> Mapping[str, Json]:
+    """Return the component configurations of programs that read one, by file: the scenario's, or a plain one.
+
+    A program reads the API server's address and its credentials from the configuration too.
+    """
+    found: dict[str, Json] = {}
+    for name, own in cluster.components.items():
+        if any("{config}" in word for word in own.command):
+            document = own.config or _PLAIN_CONFIGURATION
+            connection = {**document.get("clientConnection", {}), "kubeconfig": str(kubeconfig)}
+            found[configuration_file(name)] = {**document, "clientConnection": connection}
+    return found
+
+
 def _of_all(versions: Mapping[str, str], absent: set[str]) -> dict[str, str]:
     """Return the versions with that of all components given by name."""
     shared = {each.name: versions[""] for each in COMPONENTS if each.versioned and each.name not in absent}
@@ -86,9 +121,15 @@ def _of_all(versions: Mapping[str, str], absent: set[str]) -> dict[str, str]:
 
 
 def write(cluster: ClusterOptions, folder: Path) -> Path:
-    """Write the files into a folder; return the path of `up.yaml`."""
+    """Write the files into a folder of the state directory; return the path of `up.yaml`."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, document in documents(cluster).items():
+    files = {**documents(cluster), **program_configurations(cluster, folder.parent / "kubeconfig")}
+    for name in cluster.components:
+        programs = cast("dict[str, Json]", files["up.yaml"]).get("programs", {})
+        if name in programs:
+            path = str(folder / configuration_file(name))
+            programs[name] = [word.replace("{config}", path) for word in programs[name]]
+    for name, document in files.items():
         (folder / name).write_text(_as_yaml(json.dumps(document)), encoding="utf-8")
     return folder / "up.yaml"
 

@@ -18,6 +18,7 @@ from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.up_options import missing_program, write
 from nominee.lab.scenario.play.narration import Narrator, Silent
 from nominee.lab.scenario.result import Outcome, ScenarioResult
+from nominee.localcluster.cluster import ClusterError
 from nominee.localcluster.own_cluster import ClusterStartError, cluster
 from nominee.machinery.runtime.clock import SystemClock
 
@@ -77,7 +78,7 @@ def run_together(
     try:
         with started(options, directory):
             results = anyio.run(play, backend_options={"use_uvloop": True})
-    except NotStartedError as error:
+    except (NotStartedError, ClusterError) as error:
         say.failed(f"the cluster did not start: {error}")
         results = [ended(scenarios[0], Outcome.ERROR, f"the cluster did not start: {error}")]
     return [replace(result, directory=str(directory)) for result in results]

@@ -78,6 +78,7 @@ def as_markdown(results: Sequence[ScenarioResult]) -> str:
             lines.append(f"{step.number}. {_MARKS[step.outcome]} {step.name}{observation}")
         lines += [f"- {violation.invariant}: {violation.message}" for violation in result.violations]
         lines += [f"- measured {text}" for text in measured_texts(result)]
+        lines += [f"- left out, another program does not answer: {text}" for text in result.left_out]
         if result.reproduce and not result.held:
             lines += ["", f"Reproduce: `{result.reproduce}`"]
     return "\n".join(lines)
@@ -114,6 +115,9 @@ def summary(results: Sequence[ScenarioResult], *, simulated: bool = False) -> li
     for result in results:
         lines += [f"{result.scenario} measured {text}" for text in measured_texts(result)]
     for result in results:
+        if result.left_out:
+            count = len(result.left_out)
+            lines.append(f"{result.scenario}: conditions that the program does not answer: {count}")
         if result.outcome is Outcome.SKIPPED:
             lines.append(f"{result.scenario} is skipped: {result.reason}")
         elif result.outcome is not Outcome.PASSED:

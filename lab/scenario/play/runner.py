@@ -54,6 +54,8 @@ async def run(
     conditions = [background.condition for background in scenario.background]
     conditions += [condition for step in scenario.steps for condition in step.action.conditions]
     narrate.heading(f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name)
+    for text in scenario.left_out:
+        narrate.saw(f"left out, another program does not answer: {text}")
     conditions += conditions_of(scenario.measures)
     world = World(cluster.client, cluster.clock, watched_kinds(conditions))
     problem = ""
@@ -139,6 +141,7 @@ class Run:
             violations=tuple(violations),
             measurements=measurements,
             failpoints=hits,
+            left_out=self._scenario.left_out,
         )
 
     async def _invariants(self) -> Sequence[Violation]:

@@ -13,6 +13,7 @@ from nominee.lab.jobs.job import Ended, Job, Line, Write
 from nominee.lab.jobs.local import LocalExecutor
 from nominee.lab.scenario.clusters.run_options import RunOptions
 from nominee.lab.scenario.format.model import Scenario
+from nominee.lab.scenario.format.replacing import adapt
 from nominee.lab.scenario.format.up_options import missing_program
 from nominee.lab.scenario.play.narration import TextNarrator
 from nominee.lab.scenario.play.play import ended, run_together
@@ -45,18 +46,19 @@ def used_directory(scenarios: Sequence[Scenario], base: Path) -> Path | None:
 
 def run_apart(scenarios: Sequence[Scenario], settings: RunSettings) -> list[ScenarioResult]:
     """Run each scenario on a cluster of its own, one after another."""
-    return [
+    playable, skipped = _with_programs(scenarios, settings)
+    return skipped + [
         result
-        for scenario in scenarios
+        for scenario in playable
         for result in run_on_one_cluster([scenario], settings.base / scenario.name, settings)
     ]
 
 
 def run_shared(scenarios: Sequence[Scenario], settings: RunSettings) -> list[ScenarioResult]:
     """Run scenarios with the same `spec.cluster` on one cluster, and on another one after a failure."""
-    results: list[ScenarioResult] = []
+    playable, results = _with_programs(scenarios, settings)
     groups: list[list[Scenario]] = []
-    for scenario in scenarios:
+    for scenario in playable:
         found = next((group for group in groups if group[0].cluster == scenario.cluster), None)
         if found is None:
             groups.append([scenario])
@@ -69,6 +71,15 @@ def run_shared(scenarios: Sequence[Scenario], settings: RunSettings) -> list[Sce
             results += played
             remaining = remaining[len(played) :]
     return results
+
+
+def _with_programs(
+    scenarios: Sequence[Scenario], settings: RunSettings
+) -> tuple[list[Scenario], list[ScenarioResult]]:
+    """Return the scenarios with the programs of --replace, and the results of those that cannot have them."""
+    adapted = [adapt(each, settings.options.programs) for each in scenarios]
+    skipped = [ended(each.scenario, Outcome.SKIPPED, each.obstacle) for each in adapted if each.obstacle]
+    return [each.scenario for each in adapted if not each.obstacle], skipped
 
 
 def run_on_one_cluster(

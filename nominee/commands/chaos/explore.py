@@ -16,11 +16,14 @@ from nominee.commands.chaos.options import run_options
 from nominee.commands.chaos.run import run
 from nominee.commands.common import end_as_by_ctrl_c, output_option
 from nominee.commands.measuring.executors import executor_of, executor_option
+from nominee.commands.scenario.programs import programs_of, replace_option
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.perturbations import Action, Jump, Loss, Move, View
 
 if TYPE_CHECKING:
+    from nominee.lab.chaos.explorer import Report
     from nominee.lab.scenario.format.model import Scenario
+    from nominee.lab.scenario.format.replacing import Programs
 
 _FORMATS = ("text", "json", "markdown")
 _SEED_MAX = 1_000_000
@@ -74,6 +77,7 @@ chaos.add_command(run)
     verbose="Print the steps of each run.",
 )
 @click.option("--stop", is_flag=True, help="End at the first case that breaks.")
+@replace_option
 @executor_option
 @output_option(*_FORMATS)
 def explore(
@@ -93,6 +97,7 @@ def explore(
     simulate: bool,
     rounds: int,
     stop: bool,
+    replace: tuple[str, ...],
     verbose: bool,
     scheduler_address: str,
     output: str,
@@ -104,14 +109,14 @@ def explore(
     the scenario could not be run or no case took place, 130 after Ctrl-C.
     """
     # 100 ms that --help and completion would pay.
-    from nominee.lab.chaos import report as reports
     from nominee.lab.chaos.cases.enumeration import Scope
     from nominee.lab.chaos.clusters import Clusters, JobClusters, RealClusters, SimulatedClusters
     from nominee.lab.chaos.explorer import ExplorationSettings, Explorer
 
     if scheduler_address and verbose:
         raise click.UsageError("--verbose is for this machine: workers do not send the steps")
-    scenario = _find(file, name)
+    programs = programs_of(replace, simulate=simulate)
+    scenario = _with_programs(_find(file, name), programs)
     end_as_by_ctrl_c()
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-chaos-"))
     scope = Scope(
@@ -132,6 +137,7 @@ def explore(
         simulate=simulate,
         rounds_max=rounds if simulate and case is None else 1,
         stops=stop,
+        programs=programs,
     )
     clusters: Clusters
     if scheduler_address:
@@ -148,6 +154,16 @@ def explore(
     finally:
         if base.exists() and not any(base.iterdir()):
             shutil.rmtree(base, ignore_errors=True)
+    _show(report, output)
+    if report.broken:
+        sys.exit(1)
+    sys.exit(2 if report.error or not report.applied else 0)
+
+
+def _show(report: Report, output: str) -> None:
+    # 100 ms that --help and completion would pay.
+    from nominee.lab.chaos import report as reports
+
     if output == "json":
         click.echo(reports.as_json([report]))
     elif output == "markdown":
@@ -155,9 +171,21 @@ def explore(
     else:
         for line in reports.as_text(report):
             click.echo(line)
-    if report.broken:
-        sys.exit(1)
-    sys.exit(2 if report.error or not report.applied else 0)
+
+
+def _with_programs(scenario: Scenario, programs: Programs) -> Scenario:
+    """Return the scenario with programs in the places of components.
+
+    Raises:
+        click.UsageError: it needs Nominee's own.
+    """
+    # 200 ms that --help and completion would pay.
+    from nominee.lab.scenario.format.replacing import adapt
+
+    adapted = adapt(scenario, programs)
+    if adapted.obstacle:
+        raise click.UsageError(f"--replace: {adapted.obstacle}")
+    return adapted.scenario
 
 
 def _find(file: Path, name: str) -> Scenario:

@@ -16,6 +16,7 @@ import click
 from nominee.commands.chaos.option_types import Duration
 from nominee.commands.chaos.options import run_options
 from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option
+from nominee.commands.scenario.programs import programs_of, replace_option
 from nominee.lab.commit import commit
 from nominee.lab.jobs.job import Ended, Job, Line, Write
 from nominee.lab.jobs.local import LocalExecutor
@@ -23,6 +24,7 @@ from nominee.lab.reports.junit import JUnitCase, Mark, junit
 
 if TYPE_CHECKING:
     from nominee.lab.chaos.random.random_run import Outcome
+    from nominee.lab.scenario.format.replacing import Programs
 
 _FORMATS = ("text", "json", "junit")
 RATE_MAX = 100.0
@@ -44,6 +46,7 @@ RATE_MAX = 100.0
     rounds="Run as many times, with the next seed each; ends at the first failure.",
     verbose="Print the operations.",
 )
+@replace_option
 @output_option(*_FORMATS)
 def run(
     seed: int,
@@ -53,6 +56,7 @@ def run(
     rounds: int,
     directory: Path | None,
     verbose: bool,
+    replace: tuple[str, ...],
     output: str,
 ) -> None:
     """Disturb a cluster at random under random load.
@@ -60,13 +64,14 @@ def run(
     At the end every pod must come to rest, and the invariants must hold. The exit status is 0 if so, 1 if
     not, 2 if the run was not possible, 130 after Ctrl-C.
     """
+    programs = programs_of(replace, simulate=simulate)
     end_as_by_ctrl_c()
     results = []
     for number in range(rounds):
         if simulate or rounds == 1:
-            result = one(seed + number, duration, rate, simulate, directory, verbose=verbose)
+            result = one(seed + number, duration, rate, simulate, directory, programs, verbose=verbose)
         else:
-            result = _in_own_process(seed + number, duration, rate, directory, verbose=verbose)
+            result = _in_own_process(seed + number, duration, rate, directory, programs, verbose=verbose)
         results.append(result)
         if output == _FORMATS[0]:
             for line in _text(result):
@@ -86,7 +91,7 @@ def _words(seed: int, duration: float, rate: float) -> list[str]:
 
 
 def _in_own_process(
-    seed: int, duration: float, rate: float, directory: Path | None, *, verbose: bool
+    seed: int, duration: float, rate: float, directory: Path | None, programs: Programs, *, verbose: bool
 ) -> dict[str, object]:
     """Run on real processes as `one` does, in a process of its own: this one must not use gRPC and fork.
 
@@ -96,7 +101,7 @@ def _in_own_process(
     job = Job(
         id=f"seed-{seed}",
         function="nominee.commands.chaos.run:run_one",
-        arguments=(seed, duration, rate, directory, verbose),
+        arguments=(seed, duration, rate, directory, programs, verbose),
         noun=f"run with seed {seed}",
     )
     result: dict[str, object] = {}
@@ -116,19 +121,28 @@ def run_one(
     duration: float,
     rate: float,
     directory: Path | None,
+    programs: Programs,
     verbose: bool,
 ) -> None:
     """Run with one seed on real processes, as a job."""
     end_as_by_ctrl_c()
-    write(one(seed, duration, rate, simulate=False, directory=directory, verbose=verbose))
+    write(one(seed, duration, rate, False, directory, programs, verbose=verbose))
 
 
 def one(
-    seed: int, duration: float, rate: float, simulate: bool, directory: Path | None, *, verbose: bool
+    seed: int,
+    duration: float,
+    rate: float,
+    simulate: bool,
+    directory: Path | None,
+    programs: Programs,
+    *,
+    verbose: bool,
 ) -> dict[str, object]:
     """Run with one seed, and return the result as JSON."""
     # 330 ms that --help and completion would pay.
     from nominee.lab.chaos.random.random_cluster import run_real, run_simulated
+    from nominee.lab.scenario.format.replacing import words_of
     from nominee.localcluster.cluster import ClusterError
 
     def say(text: str) -> None:
@@ -145,7 +159,7 @@ def one(
         if simulate:
             outcome = run_simulated(seed, duration, rate, say)
         else:
-            outcome = run_real(base, seed, duration, rate, say)
+            outcome = run_real(base, seed, duration, rate, say, programs)
     except ClusterError as caught:
         error = str(caught)
     except KeyboardInterrupt:
@@ -156,7 +170,7 @@ def one(
     keep = directory is not None or (bool(problems) and not simulate)
     if not keep:
         shutil.rmtree(base, ignore_errors=True)
-    words = ["nominee", *_words(seed, duration, rate)]
+    words = ["nominee", *_words(seed, duration, rate), *words_of(programs)]
     return {
         "seed": seed,
         "version": version("nominee"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nominee.commands.common import directory_option, end_as_by_ctrl_c, version_options
+from nominee.commands.scenario.programs import programs_of, replace_option
 from nominee.commands.scenario.simulation import SimulationOptions, run_simulated, simulation_options
 from nominee.completion.candidates import completing, failpoint_settings
 from nominee.localcluster.up_options.options import OptionError
@@ -60,6 +61,7 @@ def scenario() -> None:
     shell_complete=completing(failpoint_settings),
     help="Arm a failpoint before the first step of each scenario. Repeatable.",
 )
+@replace_option
 @click.option(
     "-o",
     "--output",
@@ -78,6 +80,7 @@ def run(
     emulated_version: tuple[str, ...],
     feature_gates: tuple[str, ...],
     failpoints: tuple[str, ...],
+    replace: tuple[str, ...],
     output: str,
 ) -> None:
     """Run scenarios, each on a cluster of its own: real processes, or with --simulate a simulation.
@@ -91,7 +94,8 @@ def run(
 
     scenarios = _choose(_read(files), chosen)
     try:
-        run_options = RunOptions.parse(emulated_version, feature_gates, failpoints)
+        programs = programs_of(replace, simulate=simulation is not None)
+        run_options = RunOptions.parse(emulated_version, feature_gates, failpoints, programs)
     except OptionError as error:
         raise click.UsageError(str(error)) from None
     if directory is not None and simulation is None and (used := used_directory(scenarios, directory)):
