@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 
 import anyio
@@ -97,15 +97,14 @@ async def run_case(
         await world.open(tasks)
         earlier = Earlier(disturbed, world)
         run = Run(disturbed, cluster, world, _Steps(narrate, perturbing.begun, earlier.on_step))
-        async with anyio.create_task_group() as helpers:
+        async with anyio.create_task_group() as helpers, AsyncExitStack() as stack:
             perturbing.start(helpers)
-            if not case.perturbations:
+            if case.perturbations:
+                run.stage.waiting.earlier = earlier.observed
+                stack.enter_context(world.listening(earlier.on_change))
+            else:
                 helpers.start_soon(observer.watch)
-            with ExitStack() as stack:
-                if case.perturbations:
-                    run.stage.waiting.earlier = earlier.observed
-                    stack.enter_context(world.listening(earlier.on_change))
-                result = await run.play(tasks, first, ())
+            result = await run.play(tasks, first, ())
             await perturbing.finish()
             helpers.cancel_scope.cancel()
         after = await points(cluster)

@@ -119,7 +119,7 @@ class Explorer:
         return activity is not None and self._cases(activity, deadline)
 
     def _plain(self) -> Activity | None:
-        """Run the scenario without perturbations; return what the processes did, None if it fails."""
+        """Run the scenario without perturbations; return the activity of the processes, None if it fails."""
         ((result, answer),) = self._run([Case()])
         if result.verdict is not Verdict.HELD or answer is None:
             self.report.results.append(result)

@@ -1,4 +1,4 @@
-"""The trace of a run: the writes of its history in short, and what of them is new to an exploration. No I/O.
+"""The trace of a run: the writes of its history in short, and those that are new to an exploration. No I/O.
 
 A write is named by the kind and the changes: fields that appeared, went or changed below metadata, spec and
 status, and transitions of conditions and phases; these also tell which process made it. Values that differ

@@ -43,7 +43,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult(Record):
-    """The result of one case: what was observed, and the command that reproduces it.
+    """The result of one case: the observation, and the command that reproduces it.
 
     `accepted` are the reasons and links of the accepted findings that it shows.
     """
