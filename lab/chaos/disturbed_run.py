@@ -16,11 +16,12 @@ from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
 from nominee.lab.chaos.cases.rest import unrest
 from nominee.lab.chaos.cases.tolerance import hang_seconds, only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
-from nominee.lab.chaos.cases.trace import trace
 from nominee.lab.chaos.earlier import Earlier
 from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, calm, points
+from nominee.lab.chaos.tracing import trace
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.format.model import Scenario
+from nominee.lab.scenario.observing.base import Condition
 from nominee.lab.scenario.observing.leader import leading
 from nominee.lab.scenario.observing.world import World, watched_kinds
 from nominee.lab.scenario.play.cleaning import clean
@@ -85,9 +86,7 @@ async def run_case(
     else:
         await observer.begin()
     began = len(await cluster.history())
-    conditions = [background.condition for background in disturbed.background]
-    conditions += [condition for step in disturbed.steps for condition in step.action.conditions]
-    world = World(cluster.client, cluster.clock, watched_kinds(conditions))
+    world = World(cluster.client, cluster.clock, watched_kinds(_conditions(disturbed)))
     async with anyio.create_task_group() as tasks:
         await world.open(tasks)
         earlier = Earlier(disturbed, world)
@@ -143,6 +142,12 @@ async def run_case(
         is_clean=is_clean,
         lasting=tuple(lasting),
     )
+
+
+def _conditions(scenario: Scenario) -> list[Condition]:
+    """Return the conditions of a scenario."""
+    found = [background.condition for background in scenario.background]
+    return found + [condition for step in scenario.steps for condition in step.action.conditions]
 
 
 async def _lasting(

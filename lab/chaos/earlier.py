@@ -1,4 +1,4 @@
-"""Remember what held before a step looked for it: a step that was late may have missed it.
+"""Remember conditions that held before a step looked for them: a late step may have missed them.
 
 A disturbed step takes longer; the next one, which looks for a state that does not last, then begins after it.
 """

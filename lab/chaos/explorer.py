@@ -12,7 +12,7 @@ from nominee.lab.chaos.cases.enumeration import Scope
 from nominee.lab.chaos.cases.exploration import Exploration, smallest_first
 from nominee.lab.chaos.cases.observations import Activity, Undisturbed
 from nominee.lab.chaos.cases.perturbations import Action
-from nominee.lab.chaos.cases.tolerance import changes, controlled, is_among
+from nominee.lab.chaos.cases.tolerance import changes, controlled, is_among, memory_waits
 from nominee.lab.chaos.cases.trace import TracedWrite
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, judge, with_history
 from nominee.lab.chaos.clusters import Answered, Clusters
@@ -116,7 +116,7 @@ class Explorer:
         return activity is not None and self._cases(activity, deadline)
 
     def _plain(self) -> Activity | None:
-        """Run the scenario without perturbations; return what the processes did, None if it fails."""
+        """Run the scenario without perturbations; return the activity of the processes, None if it fails."""
         ((result, answer),) = self._run([Case()])
         if result.verdict is not Verdict.HELD or answer is None:
             self.report.results.append(result)
@@ -234,9 +234,10 @@ class Explorer:
         found = judge(
             case,
             answer.scenario_result,
-            self._scenario,
             reached=answer.reached,
             unsettled=answer.unsettled,
+            accepted_findings=self._scenario.accepted_findings,
+            memory_waits=memory_waits(self._scenario, case.components),
         )
         directory = ""
         if found.verdict is Verdict.BROKEN:

@@ -83,7 +83,7 @@ class CaseAnswer:
 
     @property
     def features(self) -> frozenset[str]:
-        """Return the features of the run by which explorations see what is new."""
+        """Return the features of the run, of which explorations look for new ones."""
         return signature(self.trace) | pass_features(self.passes)
 
     @property

@@ -85,7 +85,7 @@ class Perturbing:
         return replace(found.scenario, steps=tuple(steps))
 
     def _launch(self, number: int, step: Step) -> Iterator[Step]:
-        """Yield a step, and after one that starts a process of the case, what is set in this process.
+        """Yield a step, and after one that starts a process of the case, the steps that disturb this process.
 
         A new cluster has the failpoints in the options of the first start (`first_start`), where they act
         before the process is ready.
@@ -99,7 +99,7 @@ class Perturbing:
             yield Step(action=action, verb=action.verb, line=step.line)
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Start what happens beside the steps."""
+        """Start the tasks beside the steps."""
         for each in self._case.perturbations:
             if isinstance(each, OfWatch):
                 tasks.start_soon(self._end_view, each)

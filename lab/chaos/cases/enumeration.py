@@ -1,4 +1,4 @@
-"""The cases that an exploration may run: single perturbations of what a run did, and pairs. No I/O."""
+"""The cases that an exploration may run: single perturbations of an observed run, and pairs. No I/O."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Scope:
 
 
 def singles(activity: Activity, scope: Scope) -> list[Case]:
-    """Return the cases of one perturbation of what an undisturbed run did."""
+    """Return the cases of one perturbation of the activity of an undisturbed run."""
     rng = random.Random(scope.seed)
     found: list[Perturbation] = [
         *_at_failpoints(activity, scope, rng),

@@ -20,6 +20,7 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.perturbations import Action, Jump, Loss, Move, View
 
 if TYPE_CHECKING:
+    from nominee.lab.chaos.explorer import Report
     from nominee.lab.scenario.format.model import Scenario
 
 _FORMATS = ("text", "json", "markdown")
@@ -104,7 +105,6 @@ def explore(
     the scenario could not be run or no case took place, 130 after Ctrl-C.
     """
     # 100 ms that --help and completion would pay.
-    from nominee.lab.chaos import report as reports
     from nominee.lab.chaos.cases.enumeration import Scope
     from nominee.lab.chaos.clusters import Clusters, JobClusters, RealClusters, SimulatedClusters
     from nominee.lab.chaos.explorer import ExplorationSettings, Explorer
@@ -148,6 +148,16 @@ def explore(
     finally:
         if base.exists() and not any(base.iterdir()):
             shutil.rmtree(base, ignore_errors=True)
+    _print(report, output)
+    if report.broken:
+        sys.exit(1)
+    sys.exit(2 if report.error or not report.applied else 0)
+
+
+def _print(report: Report, output: str) -> None:
+    # 100 ms that --help and completion would pay.
+    from nominee.lab.chaos import report as reports
+
     if output == "json":
         click.echo(reports.as_json([report]))
     elif output == "markdown":
@@ -155,9 +165,6 @@ def explore(
     else:
         for line in reports.as_text(report):
             click.echo(line)
-    if report.broken:
-        sys.exit(1)
-    sys.exit(2 if report.error or not report.applied else 0)
 
 
 def _find(file: Path, name: str) -> Scenario:

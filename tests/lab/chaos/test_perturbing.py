@@ -1,4 +1,4 @@
-"""Perturbations before, at and beside the steps of a scenario, on a cluster that notes what it is told."""
+"""Perturbations before, at and beside the steps of a scenario, on a cluster that records its calls."""
 
 from __future__ import annotations
 
