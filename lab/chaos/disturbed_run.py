@@ -90,14 +90,14 @@ async def run_case(
     async with anyio.create_task_group() as tasks:
         await world.open(tasks)
         earlier = Earlier(disturbed, world)
-        run = Run(disturbed, cluster, world, _Steps(narrate, perturbing.begun, earlier.on_step))
+        run = Run(disturbed, cluster, world, _Steps(narrate, perturbing.begin_events, earlier.on_step))
         async with anyio.create_task_group() as helpers:
             perturbing.start(helpers)
             if not case.perturbations:
                 helpers.start_soon(observer.watch)
             with ExitStack() as stack:
                 if case.perturbations:
-                    run.stage.waiting.earlier = earlier.observed
+                    run.stage.waiting.earlier = earlier.observation
                     stack.enter_context(world.listening(earlier.on_change))
                 result = await run.play(tasks, first, ())
             await perturbing.finish()

@@ -63,7 +63,7 @@ class Report:
     error: str = ""
 
     @property
-    def applied(self) -> int:
+    def applied_count(self) -> int:
         """Return the number of cases whose perturbations took place; also the undisturbed run if it broke."""
         return sum(result.verdict.is_applied for result in self.results)
 

@@ -48,7 +48,7 @@ class Order:
         self._bred: list[tuple[int, int, Case]] = []
         self._recent: dict[Group, deque[int]] = {}
         self._turn = 0
-        self.left = len(cases)
+        self.single_left = len(cases)
         """The number of listed cases that have not been run."""
 
     def next_case(self) -> Case | None:
@@ -58,7 +58,7 @@ class Order:
         case = case or self._in_turn() or self._most_promising()
         if case is not None:
             self._known.add(case)
-            self.left -= case in self._listed
+            self.single_left -= case in self._listed
         return case
 
     def record(self, case: Case, novelty: int) -> None:

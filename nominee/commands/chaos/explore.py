@@ -151,7 +151,7 @@ def explore(
     _print(report, output)
     if report.broken:
         sys.exit(1)
-    sys.exit(2 if report.error or not report.applied else 0)
+    sys.exit(2 if report.error or not report.applied_count else 0)
 
 
 def _print(report: Report, output: str) -> None:
