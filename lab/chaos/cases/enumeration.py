@@ -147,10 +147,13 @@ def _is_call(name: str, each: OfCall) -> bool:
 
 
 def _of_clocks(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
-    """Yield jumps of the clocks, except for those of API servers, whose time stamps order the history."""
+    """Yield jumps of the clocks.
+
+    Not of API servers, whose time stamps order the history, nor of the cloud, which is outside the cluster.
+    """
     for jump in scope.jumps:
         for process in activity.calls:
-            if process.partition("-")[0] != _API_SERVER:
+            if process.partition("-")[0] not in (_API_SERVER, "cloud"):
                 yield from (OfClock(process, jump, step) for step in _steps(process, activity, scope))
 
 
