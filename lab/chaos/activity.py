@@ -1,4 +1,4 @@
-"""Observe an undisturbed run: the failpoints that processes pass, their calls, and the changes of objects."""
+"""Observe an undisturbed run: the failpoints and calls of each process, and the kinds that change."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ActivityObserver:
         return counts
 
     async def end(self, scenario: Scenario, changes: Iterable[Revision]) -> Activity:
-        """Return the observations; `changes` are the writes since the scenario began."""
+        """Return the activity; `changes` are the writes since the scenario began."""
         await self.look()
         for process in self._calls:
             with suppress(ClusterError):

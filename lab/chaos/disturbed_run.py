@@ -16,14 +16,15 @@ from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
 from nominee.lab.chaos.cases.rest import unrest
 from nominee.lab.chaos.cases.tolerance import hang_seconds, only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
-from nominee.lab.chaos.cases.trace import trace
 from nominee.lab.chaos.earlier import Earlier
 from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, calm, points
 from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.observation import outstanding
 from nominee.lab.chaos.rest.state import Expectations
+from nominee.lab.chaos.tracing import trace
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.format.model import Scenario
+from nominee.lab.scenario.observing.base import Condition
 from nominee.lab.scenario.observing.leader import leading
 from nominee.lab.scenario.observing.world import World, watched_kinds
 from nominee.lab.scenario.play.cleaning import clean
@@ -90,17 +91,15 @@ async def run_case(
     else:
         await observer.begin()
     began = len(await cluster.history())
-    conditions = [background.condition for background in disturbed.background]
-    conditions += [condition for step in disturbed.steps for condition in step.action.conditions]
-    world = World(cluster.client, cluster.clock, watched_kinds(conditions))
+    world = World(cluster.client, cluster.clock, watched_kinds(_conditions(disturbed)))
     async with anyio.create_task_group() as tasks:
         await world.open(tasks)
         earlier = Earlier(disturbed, world)
-        run = Run(disturbed, cluster, world, _Steps(narrate, perturbing.begun, earlier.on_step))
+        run = Run(disturbed, cluster, world, _Steps(narrate, perturbing.begin_events, earlier.on_step))
         async with anyio.create_task_group() as helpers, AsyncExitStack() as stack:
             perturbing.start(helpers)
             if case.perturbations:
-                run.stage.waiting.earlier = earlier.observed
+                run.stage.waiting.earlier = earlier.observation
                 stack.enter_context(world.listening(earlier.on_change))
             else:
                 helpers.start_soon(observer.watch)
@@ -147,6 +146,12 @@ async def run_case(
         is_clean=is_clean,
         lasting=tuple(lasting),
     )
+
+
+def _conditions(scenario: Scenario) -> list[Condition]:
+    """Return the conditions of a scenario."""
+    found = [background.condition for background in scenario.background]
+    return found + [condition for step in scenario.steps for condition in step.action.conditions]
 
 
 async def _lasting(

@@ -1,4 +1,4 @@
-"""Remember states that held before a step looked for them: a step that was late may have missed them.
+"""Remember conditions that held before a step looked for them: a late step may have missed them.
 
 A disturbed step takes longer; the next one, which looks for a state that does not last, then begins after it.
 """
@@ -20,7 +20,7 @@ from nominee.machinery.api.kinds import AnyKind
 class Earlier:
     """The conditions on objects of the steps from one change of the scenario to the next, and when they held.
 
-    Listen with `on_change`, call `on_step` with the text of each step, and ask with `observed`.
+    Listen with `on_change`, call `on_step` with the text of each step, and ask with `observation`.
     """
 
     def __init__(self, scenario: Scenario, world: World) -> None:
@@ -43,7 +43,7 @@ class Earlier:
                 self._waiting.remove(condition)
                 self._found.append((condition, observed))
 
-    def observed(self, condition: Condition) -> Observed | None:
+    def observation(self, condition: Condition) -> Observed | None:
         """Return how a condition held since the last change of the scenario, None if it did not."""
         return next((observed for other, observed in self._found if other == condition), None)
 

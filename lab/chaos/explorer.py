@@ -12,7 +12,7 @@ from nominee.lab.chaos.cases.enumeration import Scope
 from nominee.lab.chaos.cases.exploration import Exploration, smallest_first
 from nominee.lab.chaos.cases.observations import Activity, Undisturbed
 from nominee.lab.chaos.cases.perturbations import Action
-from nominee.lab.chaos.cases.tolerance import changes, controlled, is_among
+from nominee.lab.chaos.cases.tolerance import changes, controlled, is_among, memory_waits
 from nominee.lab.chaos.cases.trace import TracedWrite
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, judge, with_history
 from nominee.lab.chaos.clusters import Answered, Clusters
@@ -66,7 +66,7 @@ class Report:
     error: str = ""
 
     @property
-    def applied(self) -> int:
+    def applied_count(self) -> int:
         """Return the number of cases whose perturbations took place; also the undisturbed run if it broke."""
         return sum(result.verdict.is_applied for result in self.results)
 
@@ -237,9 +237,10 @@ class Explorer:
         found = judge(
             case,
             answer.scenario_result,
-            self._scenario,
             reached=answer.reached,
             unsettled=answer.unsettled,
+            accepted_findings=self._scenario.accepted_findings,
+            memory_waits=memory_waits(self._scenario, case.components),
         )
         directory = ""
         if found.verdict is Verdict.BROKEN:

@@ -83,7 +83,7 @@ class CaseAnswer:
 
     @property
     def features(self) -> frozenset[str]:
-        """Return the features of the run, by which an exploration recognizes something new."""
+        """Return the features of the run, of which explorations look for new ones."""
         return signature(self.trace) | pass_features(self.passes)
 
     @property

@@ -56,7 +56,7 @@ class Perturbing:
         self, case: Case, cluster: ScenarioCluster, launches: Mapping[str, int], *, is_new: bool
     ) -> None:
         self._case, self._cluster, self._launches, self._is_new = case, cluster, launches, is_new
-        self.begun = {str(each): anyio.Event() for each in case.from_steps}
+        self.begin_events = {str(each): anyio.Event() for each in case.from_steps}
         """Set when the step of a perturbation begins."""
         self._over = {str(each): anyio.Event() for each in case.watches}
         self._before: Points = {}
@@ -85,7 +85,7 @@ class Perturbing:
         return replace(found.scenario, steps=tuple(steps))
 
     def _launch(self, number: int, step: Step) -> Iterator[Step]:
-        """Yield a step, and after one that starts a process of the case, the settings of this process.
+        """Yield a step, and after one that starts a process of the case, the steps that disturb this process.
 
         A new cluster has the failpoints in the options of the first start (`first_start`), where they act
         before the process is ready.
@@ -99,7 +99,7 @@ class Perturbing:
             yield Step(action=action, verb=action.verb, line=step.line)
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Start the perturbations that happen beside the steps."""
+        """Start the tasks beside the steps."""
         for each in self._case.perturbations:
             if isinstance(each, OfWatch):
                 tasks.start_soon(self._end_view, each)
@@ -109,12 +109,12 @@ class Perturbing:
     async def finish(self) -> None:
         """Wait until the views that have begun are over: they last as long as they say."""
         for name, over in self._over.items():
-            if self.begun[name].is_set():
+            if self.begin_events[name].is_set():
                 await over.wait()
 
     async def _end_view(self, each: OfWatch) -> None:
         """End a change of a watch some time after it began."""
-        await self.begun[str(each)].wait()
+        await self.begin_events[str(each)].wait()
         await self._cluster.clock.sleep(HOLD_SECONDS)
         fault = of_watch(each)
         with suppress(ClusterError):
@@ -149,7 +149,7 @@ class Perturbing:
         for each in self._case.perturbations:
             is_restarted = now.get(each.component) != self._restarts.get(each.component)
             if isinstance(each, FromStep):
-                if not self.begun[str(each)].is_set():
+                if not self.begin_events[str(each)].is_set():
                     return False
             elif isinstance(each, AtFailpoint) and each.action is Action.CRASH:
                 if not is_restarted:

@@ -71,7 +71,7 @@ def as_text(report: Report) -> list[str]:
         if result.verdict in _NAMED and result.case.perturbations:
             lines.append(f"{result.verdict.value}: {result.case}: {result.observation}".removesuffix(": "))
             lines += [f"  {reason}" for reason in result.accepted]
-    if not report.error and not report.applied:
+    if not report.error and not report.applied_count:
         lines.append("no case took place")
     if report.error:
         lines.append(f"ended early: {report.error}")

@@ -95,6 +95,6 @@ HUNTS: Mapping[str, Hunts] = {
     "lease-taken-too-early": _both(_own("lease", "scheduler:scheduler.bind.after=crash", runs_max=2)),
     "cache-updated-after-queue": _both(_own("room")),
     "own-write-check-skips-deletion": _both(_own("slices")),
-    "pod-removed-by-name": _both(_own("recreated", "kubelet-0:apiserver-1=*", runs_max=4)),
+    "pod-removed-by-name": _both(_own("recreated", "kubelet-0:apiserver-1=*", runs_max=9)),
 }
 """By the name of the mutation."""

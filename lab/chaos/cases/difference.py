@@ -18,18 +18,18 @@ class Difference(Record):
     """The first write that is not as in the undisturbed run; the writes of each object are compared.
 
     `seconds` are since the scenario began. `here` is "" where the object's write is missing, and
-    `undisturbed` where the other run has no such write.
+    `plain` where the other run has no such write.
     """
 
     seconds: float
     subject: str
     here: str
-    undisturbed: str
+    plain: str
 
     def describe(self) -> str:
         """Return the difference as a sentence."""
         here = self.here or "no further write"
-        undisturbed = self.undisturbed or "no such write"
+        undisturbed = self.plain or "no such write"
         return f"{self.seconds:.3f} s, {self.subject}: {here}; undisturbed: {undisturbed}"
 
 
@@ -47,12 +47,12 @@ def first_difference(undisturbed: Sequence[TracedWrite], run: Sequence[TracedWri
                 seconds=write.seconds,
                 subject=write.subject,
                 here=", ".join(write.changes),
-                undisturbed=", ".join(other.changes) if other is not None else "",
+                plain=", ".join(other.changes) if other is not None else "",
             )
     for other in undisturbed:
         if not counts[other.subject]:
             changes = ", ".join(other.changes)
-            return Difference(seconds=other.seconds, subject=other.subject, here="", undisturbed=changes)
+            return Difference(seconds=other.seconds, subject=other.subject, here="", plain=changes)
         counts[other.subject] -= 1
     return None
 

@@ -1,4 +1,4 @@
-"""The cases that an exploration may run: perturbations of the steps of a run, and pairs. No I/O."""
+"""The cases that an exploration may run: single perturbations of an observed run, and pairs. No I/O."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Scope:
 
 
 def singles(activity: Activity, scope: Scope) -> list[Case]:
-    """Return the cases of one perturbation, by the activity of the undisturbed run."""
+    """Return the cases of one perturbation of the activity of an undisturbed run."""
     rng = random.Random(scope.seed)
     found: list[Perturbation] = [
         *_at_failpoints(activity, scope, rng),
@@ -147,10 +147,13 @@ def _is_call(name: str, each: OfCall) -> bool:
 
 
 def _of_clocks(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
-    """Yield jumps of the clocks, except for those of API servers, whose time stamps order the history."""
+    """Yield jumps of the clocks.
+
+    Not of API servers, whose time stamps order the history, nor of the cloud, which is outside the cluster.
+    """
     for jump in scope.jumps:
         for process in activity.calls:
-            if process.partition("-")[0] != _API_SERVER:
+            if process.partition("-")[0] not in (_API_SERVER, "cloud"):
                 yield from (OfClock(process, jump, step) for step in _steps(process, activity, scope))
 
 

@@ -38,7 +38,7 @@ class Exploration:
     @property
     def left(self) -> int:
         """Return the number of single cases that have not been run."""
-        return self._order.left
+        return self._order.single_left
 
     def next_case(self) -> Case | None:
         """Return the next case."""

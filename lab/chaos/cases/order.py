@@ -1,4 +1,4 @@
-"""The order of single cases: kinds of disturbance take turns with cases that promise something new. No I/O.
+"""The order of single cases: kinds of disturbance take turns with promising cases. No I/O.
 
 Two of three cases are the next ones of the next kinds of disturbance, so that a short exploration tries all
 kinds. The third is chosen by what was new lately: a neighbour of a case that showed something new, or a
@@ -48,17 +48,17 @@ class Order:
         self._bred: list[tuple[int, int, Case]] = []
         self._recent: dict[Group, deque[int]] = {}
         self._turn = 0
-        self.left = len(cases)
+        self.single_left = len(cases)
         """The number of listed cases that have not been run."""
 
     def next_case(self) -> Case | None:
-        """Return the next case, or None if there are no more at the moment."""
+        """Return the next case; None at the end."""
         self._turn += 1
         case = self._most_promising() if self._turn % PROMISE_PERIOD == 0 else None
         case = case or self._in_turn() or self._most_promising()
         if case is not None:
             self._known.add(case)
-            self.left -= case in self._listed
+            self.single_left -= case in self._listed
         return case
 
     def record(self, case: Case, novelty: int) -> None:
@@ -96,7 +96,7 @@ class Order:
         return None
 
     def _most_promising(self) -> Case | None:
-        """Return a neighbour of a case that showed something new, or a case of the group that showed most."""
+        """Return a neighbour of a case with new features, or a case of the group that had most lately."""
         groups = [group for group, waiting in self._waiting.items() if waiting and group in self._recent]
         best = max(groups, key=self._promise, default=None)
         if self._bred and (best is None or -self._bred[0][0] >= self._promise(best)):

@@ -124,6 +124,15 @@ def asks(condition: Condition, processes: Collection[str]) -> bool:
     return False
 
 
+def memory_waits(scenario: Scenario, processes: Collection[str]) -> frozenset[int]:
+    """Return the lines of the waits that ask one of these processes for its memory."""
+    return frozenset(
+        step.line
+        for step in scenario.steps
+        if isinstance(step.action, Wait) and asks(step.action.condition, processes)
+    )
+
+
 def is_among(process: str, names: Collection[str]) -> bool:
     """Return whether one of these names of a scenario (`kubelet`) stands for a process (`kubelet-0`)."""
     return any(process == name or process.startswith(f"{name}-") for name in names)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.difference import Difference, first_difference, writes_around
-from nominee.lab.chaos.cases.tolerance import asks
 from nominee.lab.chaos.cases.trace import TracedWrite
 from nominee.lab.reports.records import Record
 from nominee.lab.scenario.fields.options import AcceptedFinding
-from nominee.lab.scenario.format.model import Scenario
-from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
-from nominee.lab.scenario.steps.wait import Wait
+from nominee.lab.scenario.result import Outcome, ScenarioResult, Violation
 from nominee.machinery.wire.values.scalars import Json
 
 
@@ -73,19 +70,27 @@ class CaseResult(Record):
 
 
 def judge(
-    case: Case, result: ScenarioResult, scenario: Scenario, *, reached: bool, unsettled: str = ""
+    case: Case,
+    result: ScenarioResult,
+    *,
+    reached: bool,
+    unsettled: str = "",
+    accepted_findings: Sequence[AcceptedFinding] = (),
+    memory_waits: Container[int] = (),
 ) -> CaseResult:
     """Return the verdict on a run of a scenario.
 
     `reached`: every perturbation took effect. `unsettled` is what the cluster had not done after the
-    perturbations had ended, "" if it had come to rest.
+    perturbations had ended, "" if it had come to rest. `memory_waits` are the lines of the waits that ask a
+    disturbed process for its memory; they ended in the undisturbed run.
     """
     findings = list(_findings(result, unsettled))
-    reasons = [_accepted(each, case, scenario.accepted_findings) for each in findings]
+    reasons = [_accepted(each, case, accepted_findings) for each in findings]
     others = [each for each, reason in zip(findings, reasons, strict=True) if not reason]
     accepted = tuple(dict.fromkeys(reason for reason in reasons if reason))
     verdict, observation = Verdict.HELD, ""
-    if others == [result.reason] and _is_inconclusive(result, scenario, case):
+    failed = next((step for step in result.steps if step.outcome is Outcome.FAILED), None)
+    if others == [result.reason] and failed is not None and failed.line in memory_waits:
         verdict, observation = Verdict.INCONCLUSIVE, result.reason
     elif others:
         verdict, observation = Verdict.BROKEN, others[0]
@@ -143,21 +148,3 @@ def _accepted(finding: str, case: Case, accepted: Sequence[AcceptedFinding]) -> 
         if is_case and re.search(text, finding, re.DOTALL):
             return f"{each.reason} ({each.link})"
     return ""
-
-
-def _is_inconclusive(result: ScenarioResult, scenario: Scenario, case: Case) -> bool:
-    """Return whether the step that failed is a wait that asks a disturbed process for its memory.
-
-    It ended in the undisturbed run.
-    """
-    failed = _failed(result)
-    return failed is not None and any(
-        step.line == failed.line
-        and isinstance(step.action, Wait)
-        and asks(step.action.condition, case.components)
-        for step in scenario.steps
-    )
-
-
-def _failed(result: ScenarioResult) -> StepResult | None:
-    return next((step for step in result.steps if step.outcome is Outcome.FAILED), None)

@@ -29,7 +29,7 @@ class Mode(Enum):
 
 
 class WhenDisturbed(Enum):
-    """The weight of a check in an exploration (docs/chaos.md).
+    """The strictness of a check in an exploration (docs/chaos.md).
 
     STRICT: as it is written. RELAXED: `now` and `always` must hold eventually, `never` is left out. BY_CASE:
     `always` and `never` are strict where the perturbations do not touch the condition.

@@ -154,13 +154,13 @@ def explore(
     finally:
         if base.exists() and not any(base.iterdir()):
             shutil.rmtree(base, ignore_errors=True)
-    _show(report, output)
+    _print(report, output)
     if report.broken:
         sys.exit(1)
-    sys.exit(2 if report.error or not report.applied else 0)
+    sys.exit(2 if report.error or not report.applied_count else 0)
 
 
-def _show(report: Report, output: str) -> None:
+def _print(report: Report, output: str) -> None:
     # 100 ms that --help and completion would pay.
     from nominee.lab.chaos import report as reports
 

@@ -55,18 +55,18 @@ def test_a_state_that_has_passed_counts_until_the_next_change() -> None:
     earlier.on_change(kinds.POD, None, None)
     world.conditions = []
     earlier.on_change(kinds.POD, None, None)
-    assert earlier.observed(pod("b")) is not None
+    assert earlier.observation(pod("b")) is not None
     # `now` means now; and this one has not held.
-    assert earlier.observed(pod("c")) is None
-    assert earlier.observed(pod("a")) is None
+    assert earlier.observation(pod("c")) is None
+    assert earlier.observation(pod("a")) is None
     earlier.on_step("a step of the exploration")
-    assert earlier.observed(pod("b")) is not None
+    assert earlier.observation(pod("b")) is not None
     earlier.on_step("second")
-    assert earlier.observed(pod("b")) is None
+    assert earlier.observation(pod("b")) is None
 
 
 def test_nothing_counts_from_before_the_first_change() -> None:
     world = Holding([pod("a")])
     earlier = Earlier(SCENARIO, cast("World", world))
     earlier.on_change(kinds.POD, None, None)
-    assert earlier.observed(pod("a")) is None
+    assert earlier.observation(pod("a")) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nominee.lab.chaos.cases.case import Case, CaseError
@@ -145,8 +147,9 @@ def test_each_sort_of_calls_fails() -> None:
     assert call.fault_action == f"{call.number - 1}*off->1*delay(1500)"
 
 
-def test_clocks_of_all_processes_but_the_api_servers_jump() -> None:
-    assert [str(each) for each in singles(RUN, scope(jumps=(Jump.AHEAD,), steps=(1, 3)))] == [
+def test_clocks_of_all_processes_but_the_api_servers_and_the_cloud_jump() -> None:
+    run = replace(RUN, calls={**CALLS, "cloud": {"apiserver.Watch.nodes": 1}})
+    assert [str(each) for each in singles(run, scope(jumps=(Jump.AHEAD,), steps=(1, 3)))] == [
         "scheduler:clock=ahead",
         "scheduler:clock=ahead@3",
         "autoscaler:clock=ahead@3",

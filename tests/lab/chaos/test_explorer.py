@@ -96,7 +96,7 @@ def test_a_killed_process_must_be_restarted() -> None:
     scenario = replace(SCENARIO, cluster=ClusterOptions(restart=False))
     report = explore(TableClusters({}), scenario)
     assert cases(report) == []
-    assert report.applied == 0
+    assert report.applied_count == 0
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_killed_process_must_be_restarted() -> None:
 )
 def test_cases_that_took_place_are_counted(answer: CaseAnswer, applied: int) -> None:
     answers = {f"scheduler:s.{name}=crash": answer for name in "abc"}
-    assert explore(TableClusters(answers)).applied == applied
+    assert explore(TableClusters(answers)).applied_count == applied
 
 
 @pytest.mark.parametrize(

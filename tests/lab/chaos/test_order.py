@@ -30,7 +30,7 @@ def run(
     while (case := order.next_case()) is not None:
         ran.append(str(case))
         order.record(case, novelty.get(str(case), 0))
-    assert order.left == 0
+    assert order.single_left == 0
     return ran
 
 

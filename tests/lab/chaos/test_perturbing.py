@@ -1,4 +1,4 @@
-"""Perturbations before, at and beside the steps of a scenario, on a cluster that records its requests."""
+"""Perturbations before, at and beside the steps of a scenario, on a cluster that records its calls."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_a_view_lasts_as_long_as_it_says_also_if_the_scenario_ends_before(
     with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as tasks:
             subject.start(tasks)
-            subject.begun[case].set()
+            subject.begin_events[case].set()
             await cluster.clock.wait_for_sleepers()
             tasks.start_soon(finish)
             await cluster.clock.advance(HOLD_SECONDS - 0.1)

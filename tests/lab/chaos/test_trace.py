@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nominee.lab.chaos.cases.trace import TracedWrite, pass_features, signature, trace
+from nominee.lab.chaos.cases.trace import TracedWrite, pass_features, signature
+from nominee.lab.chaos.tracing import trace
 from nominee.machinery.api.pb import coordination
 from tests.lab.invariants.histories import History, node, pod
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.verdict import Verdict, judge
+from nominee.lab.chaos.cases.tolerance import memory_waits
+from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
+from nominee.lab.chaos.cases.verdict import judge as judge_run
 from nominee.lab.scenario.conditions.failpoint import FailpointCondition
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.fields.options import AcceptedFinding
@@ -39,6 +41,19 @@ def result(outcome: Outcome, line: int = EXPECT, violations: tuple[Violation, ..
         number=1, verb="step", name="", line=line, started_seconds=0.0, seconds=0.0, outcome=outcome
     )
     return ScenarioResult(scenario="s", outcome=outcome, reason="why", steps=(failed,), violations=violations)
+
+
+def judge(
+    case: Case, ended: ScenarioResult, scenario: Scenario, *, reached: bool, unsettled: str = ""
+) -> CaseResult:
+    return judge_run(
+        case,
+        ended,
+        reached=reached,
+        unsettled=unsettled,
+        accepted_findings=scenario.accepted_findings,
+        memory_waits=memory_waits(scenario, case.components),
+    )
 
 
 @pytest.mark.parametrize(
