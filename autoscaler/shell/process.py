@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import grpc.aio
 
 from nominee.autoscaler.cloud.node_groups import NodeGroup
 from nominee.autoscaler.cloud.process import CloudService
@@ -50,6 +51,7 @@ async def run_autoscaler(
     """
     client = await process.client(user_agent=f"cluster-autoscaler/v{process.version}")
     config = cloud or _built_in_cloud(process, await process.wait_for("cloud"))
+    follower = _CloudFollower(process, config.address) if cloud is None else None
     recorder = CorrelatingRecorder(
         client, "cluster-autoscaler", clock=process.clock, correlator=event_correlator(options)
     )
@@ -71,7 +73,12 @@ async def run_autoscaler(
         metrics = Metrics(process.serving.metrics())
         executor = Executor(
             cluster=cluster,
-            cloud=ExternalProvider(channel, process.clock, timeout=config.timeout),
+            cloud=ExternalProvider(
+                channel,
+                process.clock,
+                timeout=config.timeout,
+                reconnect=follower.new_channel if follower is not None else None,
+            ),
             clock=process.clock,
             spawn=spawn,
             counters=metrics,
@@ -88,6 +95,8 @@ async def run_autoscaler(
         await process.announce(compat=options.compat.value)
         await process.stopping.wait()
         tasks.cancel_scope.cancel()
+    if follower is not None:
+        await follower.close()
     if not runner.started:
         return
     with anyio.move_on_after(EXIT_CLEANUP_SECONDS_MAX):
@@ -104,6 +113,30 @@ def _built_in_cloud(process: Process, run_file: RunFile) -> CloudConfig:
         return CloudConfig(address=run_file.grpc)
     certificate, key = credentials.certificate_paths(process.directory, process.component)
     return CloudConfig(address=run_file.grpc, cert=str(certificate), key=str(key), cacert=str(authority))
+
+
+class _CloudFollower:
+    """Follows the built-in cloud: restarted, it serves on another port."""
+
+    def __init__(self, process: Process, address: str) -> None:
+        self._process, self._address = process, address
+        self._channel: grpc.aio.Channel | None = None
+
+    async def new_channel(self) -> grpc.aio.Channel | None:
+        """Return a channel to the cloud's new address, None if it is the old one."""
+        run_file = RunFile.read(self._process.directory, "cloud")
+        if run_file is None or run_file.grpc == self._address:
+            return None
+        await self.close()
+        self._address = run_file.grpc
+        self._channel = _built_in_cloud(self._process, run_file).channel()
+        return self._channel
+
+    async def close(self) -> None:
+        """Close the last channel that was returned."""
+        if self._channel is not None:
+            await self._channel.close()
+            self._channel = None
 
 
 async def run_with_cloud(process: Process, options: Options, groups: tuple[NodeGroup, ...]) -> None:

@@ -99,10 +99,21 @@ class CloudConfig:
 
 
 class ExternalProvider:
-    """The provider as the executor's port. The caller closes `channel`."""
+    """The provider as the executor's port. The caller closes `channel`.
 
-    def __init__(self, channel: grpc.aio.Channel, clock: Clock, *, timeout: float = TIMEOUT_SECONDS) -> None:
+    `reconnect` returns another channel when the provider has another address, else None.
+    """
+
+    def __init__(
+        self,
+        channel: grpc.aio.Channel,
+        clock: Clock,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        reconnect: Callable[[], Awaitable[grpc.aio.Channel | None]] | None = None,
+    ) -> None:
         self._stub: Any = protocol_grpc.CloudProviderStub(channel)
+        self._reconnect = reconnect
         self._timeout = timeout
         self._unmanaged: TTLCache[tuple[str, str], None] = TTLCache(
             UNMANAGED_NODES_MAX, UNMANAGED_SECONDS, timer=clock.monotonic
@@ -111,6 +122,9 @@ class ExternalProvider:
 
     async def refresh(self, nodes: Sequence[core.Node]) -> CloudView:
         """Return all groups, and to which of them these nodes belong."""
+        channel = await self._reconnect() if self._reconnect is not None else None
+        if channel is not None:
+            self._stub = protocol_grpc.CloudProviderStub(channel)
         await self._ask(self._stub.Refresh, protocol.RefreshRequest())
         listed: protocol.NodeGroupsResponse = await self._ask(
             self._stub.NodeGroups, protocol.NodeGroupsRequest()
