@@ -226,13 +226,19 @@ async def _unrest(cluster: ScenarioCluster) -> list[str]:
         nodes = await cluster.client.list(kinds.NODE)
     except StatusError as error:
         return [f"the API server: {error.message}"]
-    return unrest(pods.items, nodes.items, await _unschedulable(cluster), cluster.clock.now())
+    unschedulable, on_the_way = await _waiting(cluster)
+    return unrest(pods.items, nodes.items, unschedulable, cluster.clock.now(), on_the_way=on_the_way)
 
 
-async def _unschedulable(cluster: ScenarioCluster) -> frozenset[str]:
-    """Return the pods in the scheduler's queue of unschedulable pods; none if it does not answer."""
+async def _waiting(cluster: ScenarioCluster) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the pods that are unschedulable for the scheduler, and those on the way to a node.
+
+    Without an answer no pod is either.
+    """
     try:
         queues = await cluster.http_json(await leading(cluster, "scheduler"), "/debug/queue")
     except ClusterError:
-        return frozenset()
-    return frozenset(str(each["pod"]) for each in queues["unschedulable"])
+        return frozenset(), frozenset()
+    on_the_way = (*queues["binding"], *queues["waiting_on_permit"])
+    unschedulable = frozenset(str(each["pod"]) for each in queues["unschedulable"])
+    return unschedulable, frozenset(str(each["pod"]) for each in on_the_way)

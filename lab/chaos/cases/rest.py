@@ -12,22 +12,40 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 
 
 def unrest(
-    pods: Iterable[core.Pod], nodes: Iterable[core.Node], unschedulable: Container[str], now: float
+    pods: Iterable[core.Pod],
+    nodes: Iterable[core.Node],
+    unschedulable: Container[str],
+    now: float,
+    *,
+    on_the_way: Container[str] = (),
 ) -> list[str]:
     """Return for each pod that must still change the reason; `now` is in seconds since the epoch.
 
     At rest is a pod that runs or has ended on its node, one that the scheduler found unschedulable (by its
     condition, or by its queue: `unschedulable` has names as `default/p`), and one with scheduling gates. A
-    pod on a node that is not ready, or that terminates within its grace period, may stay as it is.
+    pod on a node that is not ready, or that terminates within its grace period, may stay as it is; so may one
+    that has a node for the scheduler (`on_the_way`) and waits for its volumes, its devices or a plugin.
     """
     ready = {node.metadata.name: condition_is(node.status.conditions, "Ready") for node in nodes}
     found = []
     for pod in pods:
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        reason = "" if name in unschedulable else _unrest(pod, ready, now)
+        waits = name in unschedulable or (name in on_the_way and _needs_preparation(pod))
+        reason = "" if waits else _unrest(pod, ready, now)
         if reason:
             found.append(f"pod {name} {reason}")
     return found
+
+
+def _needs_preparation(pod: core.Pod) -> bool:
+    """Return whether binding may take long: volumes are created, devices are prepared, or a plugin waits.
+
+    The scheduler nominates a pod to its node before such work only (KEP-5278).
+    """
+    volumes = (volume.volumeSource for volume in pod.spec.volumes)
+    return bool(pod.status.nominatedNodeName or pod.spec.resourceClaims) or any(
+        source.HasField("persistentVolumeClaim") or source.HasField("ephemeral") for source in volumes
+    )
 
 
 def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float) -> str:

@@ -54,10 +54,14 @@ def _desired(node: core.Node) -> set[str]:
     return found
 
 
-def autoscaler_taints(state: State) -> Iterator[Finding]:
-    """Find nodes with a taint of an autoscaler that does not delete them, or does not want to."""
+def autoscaler_loops(state: State) -> Iterator[Finding]:
+    """Find an autoscaler whose loops fail although its cloud runs, and taints of it that have no reason."""
     document = state.debug.get((AUTOSCALER, LOOP))
     if document is None or not document["at"]:
+        return
+    if document["error"]:
+        if "cloud" in state.running:
+            yield Finding("the autoscaler", f"fails in its loops: {document['error']}")
         return
     for node in state.of(kinds.NODE):
         keys = {taint.key for taint in node.spec.taints}

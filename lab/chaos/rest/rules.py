@@ -27,7 +27,7 @@ RULES: Final[tuple[Rule, ...]] = (
     copies.scheduler_caches,
     copies.kubelet_pods,
     copies.expected_writes,
-    nodes.autoscaler_taints,
+    nodes.autoscaler_loops,
 )
 
 

@@ -62,3 +62,18 @@ def test_a_gated_pod_is_at_rest() -> None:
 def test_a_pod_in_the_queue_of_unschedulable_pods_is_at_rest_without_its_condition() -> None:
     assert unrest([pod()], [], {"default/p"}, NOW) == []
     assert unrest([pod()], [], {"default/other"}, NOW)
+
+
+def test_a_pod_whose_volume_is_created_is_at_rest_while_it_is_bound() -> None:
+    assert unrest([pod()], [], (), NOW, on_the_way={"default/p"})
+    waiting = pod()
+    waiting.spec.volumes.add(name="data").volumeSource.persistentVolumeClaim.claimName = "data"
+    assert unrest([waiting], [], (), NOW, on_the_way={"default/p"}) == []
+    assert unrest([waiting], [], (), NOW)
+
+
+def test_a_pod_that_is_nominated_for_a_plugin_that_waits_is_at_rest_while_it_is_bound() -> None:
+    waiting = pod()
+    waiting.status.nominatedNodeName = "n1"
+    assert unrest([waiting], [], (), NOW, on_the_way={"default/p"}) == []
+    assert unrest([waiting], [], (), NOW)

@@ -126,11 +126,20 @@ def test_a_pod_that_is_on_the_way_to_a_node_is_assumed_there() -> None:
         ("ToBeDeletedByClusterAutoscaler", {"at": ""}, ""),
         ("DeletionCandidateOfClusterAutoscaler", {"unneeded": ["n1"]}, ""),
         ("DeletionCandidateOfClusterAutoscaler", {}, "and is not unneeded"),
+        ("DeletionCandidateOfClusterAutoscaler", {"error": "the cloud does not answer"}, ""),
     ],
 )
 def test_a_taint_of_the_autoscaler_has_a_reason(taint: str, loop: dict[str, Any], expected: str) -> None:
     manifests = correct()
     put("node/spec/taints", [{"key": taint, "effect": "PreferNoSchedule"}])(manifests)
-    document = {"at": "2026-01-01T00:00:00Z", "deleting": [], "unneeded": [], **loop}
+    document = {"at": "2026-01-01T00:00:00Z", "error": "", "deleting": [], "unneeded": [], **loop}
     text = [str(each) for each in findings(state(manifests, debug={(AUTOSCALER, LOOP): document}))]
     assert text == ([f"node n1 has the taint {taint}, {expected}"] if expected else [])
+
+
+def test_an_autoscaler_whose_loops_fail_while_its_cloud_runs_is_found() -> None:
+    debug = {(AUTOSCALER, LOOP): {"at": "2026-01-01T00:00:00Z", "error": "connection refused"}}
+    running = frozenset({"autoscaler", "cloud"})
+    text = [str(each) for each in findings(state(correct(), debug=debug, running=running))]
+    assert text == ["the autoscaler fails in its loops: connection refused"]
+    assert findings(state(correct(), debug=debug)) == []
