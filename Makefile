@@ -68,12 +68,21 @@ test-all: setup
 # What CI runs: the tests that kill processes under load, bounded explorations (docs/chaos.md), and random faults.
 chaos: setup
 	$(PYTEST) -m chaos
-	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --seed 1 --budget 45s
-	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --simulate --seed 1 --hits 3 --pairs --budget 40s
-	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --simulate --seed 1 --hits 1 --actions crash,pause,delay --budget 40s
-	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --simulate --seed 1 --only '*=travel*' --only '*=switch*' --budget 40s
+	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --seed 1 --budget 30s
+	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --simulate --seed 1 --hits 3 --pairs --budget 25s
+	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --simulate --seed 1 --hits 1 --budget 20s
+	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --simulate --seed 1 --only '*=travel*' --only '*=switch*' --budget 20s
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --simulate --seed 1 --hits 1 --budget 20s
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-nominated-pod-deleted --simulate --seed 1 --hits 1 --budget 10s
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-devices --simulate --seed 1 --hits 1 --budget 15s
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-gang --simulate --seed 1 --hits 1 --budget 10s
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-rollout --simulate --seed 1 --hits 1 --budget 15s
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-drain --simulate --seed 1 --hits 1 --budget 12s
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --simulate --seed 1 --hits 1 --budget 12s
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --simulate --seed 1 --hits 1 --budget 10s
+	$(BIN)/nominee chaos explore scenarios/chaos-leader.yaml --simulate --seed 1 --hits 1 --budget 10s
 	$(BIN)/nominee chaos run --seed 1 --duration 20s
-	$(BIN)/nominee chaos run --simulate --seed 1 --rounds 5 --duration 20s
+	$(BIN)/nominee chaos run --simulate --seed 1 --rounds 5 --duration 20s --rate 5
 
 # The commands of `chaos` with each mutation of tests/mutations (docs/chaos.md), with three times their budgets. A run that
 # was stopped goes on; MUTATIONS="--only NAME --budget 20s" is a short one.
