@@ -25,7 +25,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.perturbations import Loss
+from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS, Loss, OfClock
 from nominee.lab.scenario.acting.control import Control
 from nominee.lab.scenario.conditions.component import ComponentCondition
 from nominee.lab.scenario.conditions.debug import DebugCondition
@@ -35,8 +35,10 @@ from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.conditions.queue import QueueCondition
 from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.observing.base import Condition, leaves
+from nominee.lab.scenario.steps.drain import Drain
 from nominee.lab.scenario.steps.expect import Expect, Mode, WhenDisturbed
 from nominee.lab.scenario.steps.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.node_group import ResizeGroup
 from nominee.lab.scenario.steps.wait import Wait
 
 FACTOR = 2.0
@@ -78,8 +80,9 @@ def relaxed(scenario: Scenario, case: Case, needed: Mapping[int, float]) -> Rela
 
 
 def hang_seconds(case: Case) -> float:
-    """Return how long the calls of a case may hang."""
-    return HANG_SECONDS * sum(each.loss is Loss.HANG for each in case.calls)
+    """Return how long the perturbations of a case may stop a process: calls that hang, clocks that jump."""
+    jumps = sum(isinstance(each, OfClock) for each in case.perturbations)
+    return HANG_SECONDS * sum(each.loss is Loss.HANG for each in case.calls) + JUMP_SECONDS * jumps
 
 
 def _step(step: Step, case: Case, seconds: float) -> Step | None:
@@ -90,6 +93,8 @@ def _step(step: Step, case: Case, seconds: float) -> Step | None:
             return step
         case Expect(mode=Mode.NEVER):
             return None
+        case Drain() | ResizeGroup():
+            return replace(step, action=replace(step.action, seconds=max(seconds, step.action.seconds)))
         case Wait():
             return replace(step, action=replace(step.action, seconds=seconds))
         case Expect():

@@ -39,7 +39,7 @@ def scenario(kubelet: Mapping[str, bool]) -> Scenario:
 
 def explore(played: Scenario, *, case: str = "", only: str = "", seed: int = 1) -> Report:
     settings = ExplorationSettings(
-        scope=Scope(only=(only,) if only else (), hits=1, seed=seed),
+        scope=Scope(losses=(), jumps=(), only=(only,) if only else (), hits=1, seed=seed),
         budget_seconds=120.0,
         case=Case.parse(case) if case else None,
         simulate=True,

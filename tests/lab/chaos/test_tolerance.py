@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS
 from nominee.lab.chaos.cases.tolerance import (
     HANG_SECONDS,
     RECOVERY_SECONDS,
@@ -23,6 +24,7 @@ from nominee.lab.scenario.observing.base import Condition
 from nominee.lab.scenario.steps.apply import Apply
 from nominee.lab.scenario.steps.expect import Expect, Mode, WhenDisturbed
 from nominee.lab.scenario.steps.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.node_group import ResizeGroup
 from nominee.lab.scenario.steps.wait import Wait
 
 POD = ObjectCondition(kind="Pod", name="p")
@@ -65,6 +67,13 @@ def test_a_call_that_hangs_has_its_deadline() -> None:
     found = relaxed(SCENARIO, case, {5: 2.0})
     limits = [each.action.seconds for each in found.scenario.steps if isinstance(each.action, Expect)]
     assert limits[1] == pytest.approx(RECOVERY_SECONDS + HANG_SECONDS + 4.0)
+
+
+def test_a_step_that_waits_for_nodes_has_more_time() -> None:
+    grown = Step(action=ResizeGroup(group="g", increase=1), verb="nodeGroup", line=1)
+    case = Case.parse("controllers:clock=behind")
+    (found,) = relaxed(Scenario(name="s", steps=(grown,)), case, {1: 2.0}).scenario.steps
+    assert found.action == ResizeGroup(group="g", increase=1, seconds=RECOVERY_SECONDS + JUMP_SECONDS + 4.0)
 
 
 def test_a_killed_process_is_not_asked_for_its_memory() -> None:
