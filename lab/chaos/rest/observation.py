@@ -10,7 +10,7 @@ from nominee.lab.chaos.rest.copies import STATE, WITH_STATE, scopes_of
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, explanation_path, is_pending
-from nominee.lab.chaos.rest.state import LISTED, Expectations, Finding, Scope, State
+from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX, LISTED, Expectations, Finding, Scope, State
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.observing.leader import leading
 from nominee.localcluster.cluster import ClusterError
@@ -21,8 +21,6 @@ from nominee.machinery.api.objects import key_of, metadata_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire.values.scalars import Json
 
-FINDING_SECONDS_MAX = 90.0
-"""For retries, back-offs and periodic work; a process gives up a list whose request was lost after 60 s."""
 POLL_SECONDS = 0.5
 NAMED_MAX = 5
 EXPLAINED_MAX = 50
@@ -35,15 +33,20 @@ async def outstanding(cluster: ScenarioCluster, expectations: Expectations) -> t
     A finding counts when it was there at two observations in a row: objects of several kinds are not read at
     one moment.
     """
-    deadline = cluster.clock.monotonic() + FINDING_SECONDS_MAX
+    start = cluster.clock.monotonic()
     before: Sequence[Finding] | None = None
     while True:
         found = await _findings(cluster, expectations)
         if not found:
             return "", before is not None
-        if cluster.clock.monotonic() >= deadline:
-            lasting = [each for each in found if before is None or each in before]
+        seconds = cluster.clock.monotonic() - start
+        lasting = [
+            each for each in found if (before is None or each in before) and seconds >= each.seconds_max
+        ]
+        if lasting:
             return "; ".join(map(str, lasting[:NAMED_MAX])), True
+        if seconds >= FINDING_SECONDS_MAX and not twice:
+            return "", True
         before = found
         await cluster.clock.sleep(POLL_SECONDS)
 

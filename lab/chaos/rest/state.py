@@ -34,15 +34,21 @@ LISTED: tuple[AnyKind, ...] = (
 """The kinds of which the rules read objects."""
 
 
+FINDING_SECONDS_MAX = 90.0
+"""For retries, back-offs and periodic work; a process gives up a list whose request was lost after 60 s."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """An object, and a sentence about it that is not true of a correct cluster at rest.
 
-    The sentence must not change while the finding lasts: what is seen twice in a row counts.
+    The sentence must not change while the finding lasts: what is seen twice in a row counts. A finding may
+    last for `seconds_max`.
     """
 
     object: str
     sentence: str
+    seconds_max: float = FINDING_SECONDS_MAX
 
     def __str__(self) -> str:
         return f"{self.object} {self.sentence}"

@@ -22,6 +22,9 @@ _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 _MEASURED: Final = (kinds.POD, kinds.SERVICE, kinds.PERSISTENT_VOLUME_CLAIM)
 """Kinds that a quota may count, of those that are listed."""
 
+QUOTA_SECONDS_MAX = 330.0
+"""Of the status of a quota: the controller counts again every 300 s (kube-controller-manager)."""
+
 
 def budgets(state: State) -> Iterator[Finding]:
     """Find disruption budgets whose status does not agree with the pods that they select."""
@@ -105,7 +108,8 @@ def quotas(state: State) -> Iterator[Finding]:
         for name, used in sorted(_used(state, each).items()):
             if shown.get(name) != used:
                 text = f"shows {shown.get(name, 'no')} {name} as used, and its objects use {used}"
-                yield Finding(name_of(each), text)
+                # A pod that came and went between two lists is noticed by the next resync only.
+                yield Finding(name_of(each), text, QUOTA_SECONDS_MAX)
 
 
 def _used(state: State, resource_quota: core.ResourceQuota) -> amounts.Amounts:

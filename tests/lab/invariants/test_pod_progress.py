@@ -31,8 +31,9 @@ WAITING = scheduled("False", reason="Unschedulable", node="")
         History().put(scheduled("", node=""), scheduled()),
         History().put(scheduled(""), scheduled("", phase="Running"), scheduled(phase="Running")),
         History().put(scheduled(), scheduled("False", node="", uid="uid-2")),
+        History().put(scheduled(), scheduled("", phase="Failed")),
     ],
-    ids=["bound", "runs", "bound at once", "created with a node", "another pod of the name"],
+    ids=["bound", "runs", "bound at once", "created with a node", "another pod of the name", "rejected"],
 )
 def test_a_bound_pod_stays_scheduled(history: History) -> None:
     assert violations_of(PodProgress, history) == []

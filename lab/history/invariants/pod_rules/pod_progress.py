@@ -66,6 +66,8 @@ def _scheduled(before: core.Pod, pod: core.Pod) -> Iterator[str]:
     if not before.spec.nodeName:
         if not is_true:
             yield f"the pod was bound to node {pod.spec.nodeName!r}, and its PodScheduled is {status}"
+    elif new is None and pod.status.phase == "Failed":
+        return  # a kubelet that rejects a pod replaces its status and conditions (rejectPod, mergePodStatus)
     elif not is_true and (new is not None or old is not None) and (old is None or old.status == "True"):
         yield f"the pod is bound to node {pod.spec.nodeName!r}, and its PodScheduled became {status}"
 

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from nominee.lab.chaos.rest.expectations import expectations_of
-from nominee.lab.chaos.rest.observation import FINDING_SECONDS_MAX, outstanding
-from nominee.lab.chaos.rest.state import LISTED, Expectations
+from nominee.lab.chaos.rest.observation import outstanding
+from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX, LISTED, Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.format.reading import read_file, read_text
 from nominee.localcluster.cluster import ClusterError, ProcessState
