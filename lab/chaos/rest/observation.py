@@ -40,9 +40,8 @@ async def outstanding(cluster: ScenarioCluster, expectations: Expectations) -> t
         if not found:
             return "", before is not None
         seconds = cluster.clock.monotonic() - start
-        lasting = [
-            each for each in found if (before is None or each in before) and seconds >= each.seconds_max
-        ]
+        twice = [each for each in found if before is None or each in before]
+        lasting = [each for each in twice if seconds >= each.seconds_max]
         if lasting:
             return "; ".join(map(str, lasting[:NAMED_MAX])), True
         if seconds >= FINDING_SECONDS_MAX and not twice:
