@@ -28,9 +28,9 @@ from nominee.lab.scenario.acting.base import Action as StepAction
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides
 from nominee.lab.scenario.format.model import Scenario, Step
-from nominee.lab.scenario.steps.clock import ShiftClock
-from nominee.lab.scenario.steps.failpoint import ArmFailpoint
-from nominee.lab.scenario.steps.fault import InjectFault
+from nominee.lab.scenario.steps.faults.clock import ShiftClock
+from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.faults.fault import InjectFault
 from nominee.localcluster.cluster import ClusterError, FailpointState
 from nominee.localcluster.supervisor.model.states import ChildState
 

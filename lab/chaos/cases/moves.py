@@ -8,7 +8,7 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.perturbations import LAG_SECONDS, Move, ToServer
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import ComponentOptions
-from nominee.lab.scenario.steps.fault import InjectFault
+from nominee.lab.scenario.steps.faults.fault import InjectFault
 from nominee.localcluster.cluster import ClusterError
 
 _API_SERVER = "apiserver"

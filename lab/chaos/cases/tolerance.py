@@ -35,10 +35,10 @@ from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.conditions.queue import QueueCondition
 from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.observing.base import Condition, leaves
-from nominee.lab.scenario.steps.drain import Drain
 from nominee.lab.scenario.steps.expect import Expect, Mode, WhenDisturbed
-from nominee.lab.scenario.steps.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.node_group import ResizeGroup
+from nominee.lab.scenario.steps.objects.drain import Drain
 from nominee.lab.scenario.steps.wait import Wait
 
 FACTOR = 2.0

@@ -10,7 +10,7 @@ from nominee.lab.scenario.fields.comparison import NONE, matches
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.observing.base import Condition, leaves
 from nominee.lab.scenario.steps.expect import Expect, Mode
-from nominee.lab.scenario.steps.patch import Patch
+from nominee.lab.scenario.steps.objects.patch import Patch
 from nominee.lab.scenario.steps.wait import Wait
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.options import ClusterOverrides
 from nominee.lab.scenario.format.replacing import Programs, words_of
-from nominee.lab.scenario.steps.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from nominee.localcluster.up_options.options import (
     OptionError,
     parse_assignments,

@@ -22,10 +22,10 @@ from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
 from nominee.lab.scenario.format.model import Background, Scenario, Step
 from nominee.lab.scenario.measures.collector import conditions_of
 from nominee.lab.scenario.observing.base import Combination, Condition, leaves
-from nominee.lab.scenario.steps.clock import ShiftClock
 from nominee.lab.scenario.steps.expect import Expect, Mode
-from nominee.lab.scenario.steps.failpoint import ArmFailpoint
-from nominee.lab.scenario.steps.fault import InjectFault
+from nominee.lab.scenario.steps.faults.clock import ShiftClock
+from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.faults.fault import InjectFault
 from nominee.lab.scenario.steps.wait import Wait
 
 REPLACEABLE = ("scheduler", "controllers", "autoscaler")

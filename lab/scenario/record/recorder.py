@@ -24,11 +24,11 @@ from nominee.lab.scenario.acting.written_fields import (
 )
 from nominee.lab.scenario.conditions.object import name_of
 from nominee.lab.scenario.format.model import API_VERSION, KIND
-from nominee.lab.scenario.steps.apply import Apply
-from nominee.lab.scenario.steps.delete import Delete
 from nominee.lab.scenario.steps.expect import Expect
-from nominee.lab.scenario.steps.fault import InjectFault, Link
-from nominee.lab.scenario.steps.patch import Patch
+from nominee.lab.scenario.steps.faults.fault import InjectFault, Link
+from nominee.lab.scenario.steps.objects.apply import Apply
+from nominee.lab.scenario.steps.objects.delete import Delete
+from nominee.lab.scenario.steps.objects.patch import Patch
 from nominee.lab.scenario.steps.table import VERBS
 from nominee.lab.scenario.steps.wait import Wait
 from nominee.machinery.wire.values.scalars import Json

@@ -10,8 +10,8 @@ from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.observing.base import Condition, Observed
 from nominee.lab.scenario.observing.world import World
-from nominee.lab.scenario.steps.apply import Apply
 from nominee.lab.scenario.steps.expect import Expect, Mode
+from nominee.lab.scenario.steps.objects.apply import Apply
 from nominee.lab.scenario.steps.wait import Wait
 from nominee.machinery.api import kinds
 

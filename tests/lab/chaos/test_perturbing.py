@@ -16,11 +16,11 @@ from nominee.lab.chaos.perturbing import RECONNECT_SECONDS, Perturbing, calm, fi
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
 from nominee.lab.scenario.format.model import Scenario, Step
-from nominee.lab.scenario.steps.apply import Apply
-from nominee.lab.scenario.steps.clock import ShiftClock
-from nominee.lab.scenario.steps.failpoint import ArmFailpoint
-from nominee.lab.scenario.steps.fault import InjectFault
-from nominee.lab.scenario.steps.start import Start
+from nominee.lab.scenario.steps.faults.clock import ShiftClock
+from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.faults.fault import InjectFault
+from nominee.lab.scenario.steps.objects.apply import Apply
+from nominee.lab.scenario.steps.processes.start import Start
 from nominee.localcluster.cluster import FailpointState, FaultState, ProcessState
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.runtime.faults.call_faults import RuleState

@@ -21,10 +21,10 @@ from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.fields.comparison import Comparison
 from nominee.lab.scenario.format.model import Background, Scenario, Step
 from nominee.lab.scenario.observing.base import Condition
-from nominee.lab.scenario.steps.apply import Apply
 from nominee.lab.scenario.steps.expect import Expect, Mode, WhenDisturbed
-from nominee.lab.scenario.steps.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.node_group import ResizeGroup
+from nominee.lab.scenario.steps.objects.apply import Apply
 from nominee.lab.scenario.steps.wait import Wait
 
 POD = ObjectCondition(kind="Pod", name="p")

@@ -9,7 +9,7 @@ from nominee.lab.scenario.acting.process_view import ProcessView
 from nominee.lab.scenario.acting.written_fields import is_component
 from nominee.lab.scenario.format.reading import read_text
 from nominee.lab.scenario.record.recorder import Recorder
-from nominee.lab.scenario.steps.apply import Apply
+from nominee.lab.scenario.steps.objects.apply import Apply
 from nominee.machinery.wire.files.manifests import dump_yaml, load_documents
 from nominee.machinery.wire.values.scalars import Json
 

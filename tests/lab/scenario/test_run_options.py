@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.scenario.clusters.run_options import RunOptions
-from nominee.lab.scenario.steps.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from nominee.localcluster.up_options.options import OptionError
 
 

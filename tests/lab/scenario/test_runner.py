@@ -8,7 +8,7 @@ from nominee.lab.scenario.fields.options import ClusterOverrides
 from nominee.lab.scenario.format.reading import read_text
 from nominee.lab.scenario.play.simulate import simulate
 from nominee.lab.scenario.result import Outcome, ScenarioResult
-from nominee.lab.scenario.steps.failpoint import ArmFailpoint
+from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from tests.lab.scenario.test_reading import example
 
 _HEAD = """\

@@ -10,7 +10,7 @@ import pytest
 from nominee.lab.scenario.format.reading import read_file
 from nominee.lab.scenario.play.simulate import simulate
 from nominee.lab.scenario.result import Outcome
-from nominee.lab.scenario.steps.apply import Apply
+from nominee.lab.scenario.steps.objects.apply import Apply
 from nominee.lab.study import composition
 from nominee.lab.study.composition import PODS_STEP, SETS, Round, cluster_of, compose, plans, rounds
 from nominee.lab.study.plans import Plan, PlannedPod

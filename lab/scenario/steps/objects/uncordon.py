@@ -9,7 +9,7 @@ from nominee.lab.scenario.acting.base import DONE, Action, Performed
 from nominee.lab.scenario.fields.fragments import TEXT, Fragment, mapping
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.observing.base import ConditionParser
-from nominee.lab.scenario.steps.cordon import set_unschedulable
+from nominee.lab.scenario.steps.objects.cordon import set_unschedulable
 from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:

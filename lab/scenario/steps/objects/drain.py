@@ -10,7 +10,7 @@ from nominee.lab.scenario.acting.errors import StepFailedError
 from nominee.lab.scenario.fields.fragments import TEXT, Fragment, mapping, seconds
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.observing.base import ConditionParser
-from nominee.lab.scenario.steps.cordon import set_unschedulable
+from nominee.lab.scenario.steps.objects.cordon import set_unschedulable
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.pb import core

@@ -1,0 +1,1 @@
+"""Verbs that disturb: failpoints, faults of calls, clocks, checkpoints."""

@@ -1,0 +1,1 @@
+"""Verbs on objects: apply, patch, delete, and kubectl's on nodes."""

@@ -1,0 +1,1 @@
+"""Verbs on processes: start, stop, restart, kill, pause, resume."""
