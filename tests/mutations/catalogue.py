@@ -123,6 +123,11 @@ MUTATIONS: tuple[Mutation, ...] = (
                 "for first in (True, False):",
                 "for first in (False, True):",
             ),
+            Edit(
+                "nominee.scheduler.preemption.dry_runs.column_dry_run:ColumnDryRun._spare_budgets",
+                "np.argsort(violating == 0",
+                "np.argsort(violating != 0",
+            ),
         ),
     ),
     Mutation(
