@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -44,7 +45,8 @@ def explore(played: Scenario, *, case: str = "", only: str = "", seed: int = 1) 
         case=Case.parse(case) if case else None,
         simulate=True,
     )
-    return Explorer(played, SimulatedClusters(played, Path("unused")), settings, lambda _: None).run()
+    with TemporaryDirectory() as base:  # for what is kept of findings
+        return Explorer(played, SimulatedClusters(played, Path(base)), settings, lambda _: None).run()
 
 
 OLD_LIST = {"WatchListClient": False}
