@@ -15,7 +15,6 @@ import pytest
 
 from nominee.localcluster import ending
 from nominee.localcluster.ending import end
-from nominee.localcluster.supervisor.children import before_exec
 from nominee.localcluster.supervisor.clock import wait_until
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -43,7 +42,6 @@ def program(ends_at: int) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         text=True,
         process_group=0,
-        preexec_fn=before_exec(),
     )
     try:
         assert process.stdout is not None
@@ -92,9 +90,7 @@ def test_a_process_that_has_ended_is_left_alone() -> None:
 @contextmanager
 def script(text: str) -> Iterator[subprocess.Popen[str]]:
     """Run a shell script; yield its process when it has printed `ready`."""
-    process = subprocess.Popen(
-        ["sh", "-c", text], stdout=subprocess.PIPE, text=True, process_group=0, preexec_fn=before_exec()
-    )
+    process = subprocess.Popen(["sh", "-c", text], stdout=subprocess.PIPE, text=True, process_group=0)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
