@@ -1,23 +1,21 @@
 """A cluster that belongs to a command: started by it, and ended with it.
 
-Benchmarks, studies, scenarios and explorations start theirs here, before they run gRPC in an event loop: a
-process that has used gRPC must not fork.
+Benchmarks, studies, scenarios and explorations start theirs here.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from nominee.localcluster.cluster import ClusterError, RunningCluster
 from nominee.localcluster.ending import end
-from nominee.localcluster.supervisor.children import before_exec
 from nominee.localcluster.supervisor.clock import wait_until
 from nominee.localcluster.supervisor.directory import StateDirectory
+from nominee.machinery.process import child
 
 _READY_SECONDS_MAX = 60.0
 STOP_SECONDS = 10.0
@@ -43,7 +41,7 @@ def cluster(
         ClusterStartError: the cluster does not start.
     """
     command = [
-        *(sys.executable, "-P", "-m", "nominee.cli", "up", "--dir", str(directory), "--no-remember"),
+        *child.command("nominee.cli", "up", "--dir", str(directory), "--no-remember"),
         *(("--components", components) if components else ()),
         *up_options,
     ]
@@ -58,7 +56,6 @@ def cluster(
             stderr=log,  # a file: a pipe that no thread reads would block the supervisor once it is full
             text=True,
             process_group=0,
-            preexec_fn=before_exec(),
         )
     finally:
         os.close(log)

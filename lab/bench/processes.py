@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from nominee.localcluster.ending import kill
-from nominee.localcluster.supervisor.children import before_exec
+from nominee.machinery.process import child
 
 
 class BenchError(RuntimeError):
@@ -55,7 +54,7 @@ class Creator:
     def __init__(self, directory: Path, series: Series) -> None:
         self._process = subprocess.Popen(
             [
-                *(sys.executable, "-P", "-m", "nominee.lab.bench.load.creator", "--dir", str(directory)),
+                *child.command("nominee.lab.bench.load.creator", "--dir", str(directory)),
                 *("--workload", series.workload, "--series", series.name, "--count", str(series.count)),
                 *("--concurrency", str(series.concurrency), "--every-seconds", str(series.every_seconds)),
                 *("--apiserver", series.apiserver),
@@ -64,7 +63,6 @@ class Creator:
             stdout=subprocess.PIPE,
             text=True,
             process_group=0,
-            preexec_fn=before_exec(),
         )
 
     @property

@@ -22,7 +22,8 @@ SIGNALS: Mapping[Effect, signal.Signals] = {
 def before_exec() -> Callable[[], None]:
     """Return a `preexec_fn`: the kernel kills the child (SIGKILL) when this process ends.
 
-    Call it in the parent, which must have one thread and must not have loaded gRPC.
+    Call it in the parent, which must have one thread and must not have loaded gRPC. Others start a child
+    through `nominee.machinery.process.child`.
     """
     return partial(die_with_parent, os.getpid())
 

@@ -242,6 +242,41 @@ def test_it_dies_with_its_parent(tmp_path: Path) -> None:
     assert RunFile.read(tmp_path, "echo") is None, "a dead process's file is not believed"
 
 
+def test_any_module_can_die_with_its_parent(tmp_path: Path) -> None:
+    """A parent that may have used gRPC starts it without a fork (nominee.machinery.process.child)."""
+    (tmp_path / "sleeper.py").write_text("import os, time; print(os.getpid(), flush=True); time.sleep(600)")
+    script = (
+        "import subprocess; from nominee.machinery.process import child;"
+        " subprocess.Popen(child.command('sleeper')).wait()"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert parent.stdout is not None
+        with parent.stdout as printed:
+            sleeper = int(printed.readline())
+        assert is_alive(sleeper)
+    finally:
+        parent.send_signal(signal.SIGKILL)
+        parent.wait(LIMIT_SECONDS)
+    eventually_sync(lambda: not is_alive(sleeper))
+
+
+def test_only_processes_without_grpc_fork() -> None:
+    """With a `preexec_fn`, `subprocess` forks; the supervisor and the relay of etcd load no gRPC."""
+    files = [file for package in ("localcluster", "lab", "tests") for file in (_ROOT / package).rglob("*.py")]
+    forks = {file for file in files if "preexec_fn=" in file.read_text(encoding="utf-8")}
+    local = _ROOT / "localcluster"
+    assert forks - {Path(__file__).resolve()} == {
+        local / "supervisor" / "children.py",
+        local / "etcd" / "relay.py",
+    }
+
+
 def test_one_function_ends_a_process_with_its_parent() -> None:
     packages = ("machinery", "apiserver", "scheduler", "kubelet", "controllers", "autoscaler", "nominee")
     files = [file for package in packages for file in (_ROOT / package).rglob("*.py")]

@@ -73,8 +73,8 @@ def edits(mutation: Mutation, module: str) -> tuple[Edit, ...]:
         *((supervised,) if mutation.module == SUPERVISOR else ()),
         Edit(
             "nominee.localcluster.own_cluster:cluster",
-            '"-P", "-m", "nominee.cli", ',
-            f'"-P", "-m", "{SELF}", "{mutation.name}", "--", "nominee.cli", ',
+            '"nominee.cli", "up", ',
+            f'"{SELF}", "{mutation.name}", "--", "nominee.cli", "up", ',
         ),
         _of_jobs(mutation),
         Edit(

@@ -14,7 +14,6 @@ import os
 import ssl
 import statistics
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -29,9 +28,9 @@ from nominee.lab.bench.watches.watchers import FORMS
 from nominee.localcluster.ending import kill
 from nominee.localcluster.own_cluster import cluster
 from nominee.localcluster.process_usage import cpu_seconds, pss_bytes
-from nominee.localcluster.supervisor.children import before_exec
 from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.machinery.client import credentials
+from nominee.machinery.process import child
 from nominee.machinery.process.run_files import RunFile
 from nominee.machinery.runtime.clock import Clock, SystemClock
 
@@ -224,14 +223,7 @@ class _Bench:
         settings = self._settings
         process = subprocess.Popen(
             [
-                *(
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "nominee.lab.bench.watches.watchers",
-                    "--dir",
-                    str(self._directory),
-                ),
+                *child.command("nominee.lab.bench.watches.watchers", "--dir", str(self._directory)),
                 *("--form", form, "--count", str(settings.watchers), "--slow", str(settings.slow)),
                 *("--since", since),
             ],
@@ -239,7 +231,6 @@ class _Bench:
             stdout=subprocess.PIPE,
             text=True,
             process_group=0,
-            preexec_fn=before_exec(),
         )
         try:
             assert process.stdout is not None
@@ -254,20 +245,12 @@ class _Bench:
         settings = self._settings
         done = subprocess.run(
             [
-                *(
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "nominee.lab.bench.load.changer",
-                    "--dir",
-                    str(self._directory),
-                ),
+                *child.command("nominee.lab.bench.load.changer", "--dir", str(self._directory)),
                 *("--prefix", INIT, "--pods", str(settings.pods), "--rate", str(settings.rate)),
                 *("--seconds", str(settings.seconds)),
             ],
             stdout=subprocess.PIPE,
             text=True,
-            preexec_fn=before_exec(),
             timeout=settings.seconds * _SLOWDOWN_MAX + _END_SECONDS_MAX,
             check=False,
         )
