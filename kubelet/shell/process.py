@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 _CLOUD_CLIENT = "kubelets"
 WORKERS_MAX = 64
 REGISTRATIONS_MAX = 8
-BEATS_MAX = 8
+BEATS_MAX = 64
+"""Beats that are under way at once: as many can share a message."""
 DISK_THREADS_MAX = 4
 MEASURE_SECONDS = 2.0
 DISPATCH_RETRY_SECONDS = 1.0

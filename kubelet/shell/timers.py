@@ -6,11 +6,15 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable
+from typing import Final
 
 import anyio
 
 from nominee.kubelet.pod_sync.step import EARLY_SECONDS_MAX
 from nominee.machinery.runtime.clock import Clock
+
+SLOTS: Final = 20
+"""Moments of an interval at which `every` calls back: calls that are due together share a message."""
 
 
 class Timers:
@@ -18,6 +22,7 @@ class Timers:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._begun = clock.monotonic()
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._changed = anyio.Event()
@@ -30,12 +35,14 @@ class Timers:
         self._at(self._clock.monotonic() + max(seconds, 0.0), callback)
 
     def every(self, interval: float, callback: Callable[[], bool], *, first: float) -> None:
-        """Call back after `first` seconds and from then on every `interval`, until it returns False.
+        """Call back after about `first` seconds and from then on every `interval`, until it returns False.
 
+        The interval has `SLOTS` moments, the same for all calls, of which the first call gets the nearest.
         Each call keeps its place in the interval: where the process stood still and several are late, they
         are made up for at once, but they stay as far apart as they were.
         """
-        when = self._clock.monotonic() + first
+        slot, now = interval / SLOTS, self._clock.monotonic()
+        when = max(self._begun + round((now + first - self._begun) / slot) * slot, now)
 
         def due() -> None:
             nonlocal when
