@@ -60,22 +60,27 @@ class Registrar:
             await self.client.patch(kinds.NODE, agent.name, "", {"metadata": {"labels": own}})
         return await self._write_status(agent, node)
 
+    def needs_report(self, agent: Agent) -> bool:
+        """Return whether the node's status is to be compared again: the object changed, or it is time."""
+        # The same object again is the same outcome: only heartbeats depend on the time.
+        return self._settled.get(agent.name) is not self.node_of(agent.name) or self._is_due(agent)
+
     async def report(self, agent: Agent) -> None:
         """Write the node's status when it differs from the desired one, and every few minutes anyway."""
         node = self.node_of(agent.name)
         if node is None:
             return
+        if not self._is_due(agent) and same_but_heartbeat(self._desired_status(agent, node), node.status):
+            self._settled[agent.name] = node
+            return
         now = self.clock.monotonic()
-        if now - self._reported.get(agent.name, 0.0) < self.beats.status_report_frequency:
-            # The same object again is the same outcome: only heartbeats depend on the time.
-            if self._settled.get(agent.name) is node:
-                return
-            if same_but_heartbeat(self._desired_status(agent, node), node.status):
-                self._settled[agent.name] = node
-                return
         await NODE_STATUS_BEFORE.hit(node=agent.name)
         await self._write_status(agent, node)
         self._reported[agent.name] = now
+
+    def _is_due(self, agent: Agent) -> bool:
+        since = self.clock.monotonic() - self._reported.get(agent.name, 0.0)
+        return since >= self.beats.status_report_frequency
 
     def _desired_status(self, agent: Agent, node: core.Node) -> core.NodeStatus:
         status = copy_of(node.status)

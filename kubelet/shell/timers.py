@@ -26,6 +26,7 @@ class Timers:
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._changed = anyio.Event()
+        self._sleeps = False
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -67,14 +68,17 @@ class Timers:
                 await self._changed.wait()
                 continue
             wait = self._heap[0][0] - self._clock.monotonic()
+            self._sleeps = True
             async with anyio.create_task_group() as group:
-                group.start_soon(self._sleep, wait, group.cancel_scope)
+                group.start_soon(self._sleep, wait, self._changed)
                 await self._changed.wait()
-                group.cancel_scope.cancel()
+                if self._sleeps:  # or else it costs the text of a reason
+                    group.cancel_scope.cancel()
 
-    async def _sleep(self, seconds: float, scope: anyio.CancelScope) -> None:
+    async def _sleep(self, seconds: float, woken: anyio.Event) -> None:
         await self._clock.sleep(seconds)
-        scope.cancel()
+        self._sleeps = False
+        woken.set()
 
     def _call_due(self) -> None:
         now = self._clock.monotonic() + EARLY_SECONDS_MAX
