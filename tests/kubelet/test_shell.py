@@ -71,9 +71,11 @@ async def test_beats_that_are_near_each_other_come_together() -> None:
     timers = Timers(clock)
 
     def begin(name: str, first: float) -> None:
-        timers.every(
-            10, lambda: called.append((name, round(clock.monotonic() - 0.123, 3))) is None, first=first
-        )
+        def beat() -> bool:
+            called.append((name, round(clock.monotonic() - 0.123, 3)))
+            return True
+
+        timers.every(10, beat, first=first)
 
     async with anyio.create_task_group() as group:
         group.start_soon(timers.run)
