@@ -5,6 +5,7 @@ One watch on pods and one on nodes serve all nodes; what they bring is sorted by
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,7 +56,8 @@ if TYPE_CHECKING:
 _CLOUD_CLIENT = "kubelets"
 WORKERS_MAX = 64
 REGISTRATIONS_MAX = 8
-BEATS_MAX = 8
+BEATS_MAX = 64
+"""Beats that are under way at once: as many can share a message."""
 DISK_THREADS_MAX = 4
 MEASURE_SECONDS = 2.0
 DISPATCH_RETRY_SECONDS = 1.0
@@ -145,7 +147,8 @@ class Kubelet:
         """The nodes whose pending resizes are to be retried, in order."""
         self._arrived = anyio.Event()
         self._dispatching = TimedWork(clock, DISPATCH_SECONDS_MAX, "sync Loop took longer than expected")
-        self._beats = anyio.CapacityLimiter(BEATS_MAX)
+        # Not anyio's limiter, which costs as much as the rest of a renewal does.
+        self._beats = asyncio.Semaphore(BEATS_MAX)
 
     async def start(self) -> None:
         """Register the nodes of the command line and begin to serve them."""
@@ -272,7 +275,8 @@ class Kubelet:
         """Renew the lease at once, and then do each beat at the node's own place in the interval."""
         beats = self.config.beats
         self._beat(agent, beats.lease_interval, "Renewing the lease", self.registrar.renew, now=True)
-        self._beat(agent, beats.status_frequency, "Writing the node's status", self.registrar.report)
+        what, needed = "Writing the node's status", self.registrar.needs_report
+        self._beat(agent, beats.status_frequency, what, self.registrar.report, needed=needed)
 
     def _beat(
         self,
@@ -281,6 +285,7 @@ class Kubelet:
         what: str,
         call: Callable[[Agent], Awaitable[object]],
         *,
+        needed: Callable[[Agent], bool] = lambda _: True,
         now: bool = False,
     ) -> None:
         async def beat() -> None:
@@ -289,7 +294,7 @@ class Kubelet:
                     await attempt(what, agent, call)
 
         def due() -> bool:
-            if not agent.stopped:
+            if not agent.stopped and needed(agent):
                 self.group.start_soon(beat)
             return not agent.stopped
 

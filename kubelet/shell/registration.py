@@ -1,7 +1,7 @@
 """A node's own object: creation, status and lease.
 
-All nodes of the process share one clockwork that spreads their beats over the interval: a hundred nodes make
-ten small writes a second, not a hundred at once. Source: kubelet 1.36, nodestatus and nodelease.
+All nodes of the process share one clockwork that spreads their beats over the slots of the interval: the
+renewals of a slot go to the API server in one message. Source: kubelet 1.36, nodestatus and nodelease.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class Registrar:
     node_of: Callable[[str], core.Node | None]
     _leases: dict[str, coordination.Lease] = field(default_factory=dict)
     _reported: dict[str, float] = field(default_factory=dict)
+    _settled: dict[str, core.Node] = field(default_factory=dict)
+    """Nodes as the watch showed them when their status was compared and needed no change."""
 
     async def register(self, agent: Agent) -> core.Node:
         """Create the node, or update an existing one."""
@@ -58,19 +60,27 @@ class Registrar:
             await self.client.patch(kinds.NODE, agent.name, "", {"metadata": {"labels": own}})
         return await self._write_status(agent, node)
 
+    def needs_report(self, agent: Agent) -> bool:
+        """Return whether the node's status is to be compared again: the object changed, or it is time."""
+        # The same object again is the same outcome: only heartbeats depend on the time.
+        return self._settled.get(agent.name) is not self.node_of(agent.name) or self._is_due(agent)
+
     async def report(self, agent: Agent) -> None:
         """Write the node's status when it differs from the desired one, and every few minutes anyway."""
         node = self.node_of(agent.name)
         if node is None:
             return
-        status = self._desired_status(agent, node)
-        now = self.clock.monotonic()
-        due = now - self._reported.get(agent.name, 0.0) >= self.beats.status_report_frequency
-        if not due and same_but_heartbeat(status, node.status):
+        if not self._is_due(agent) and same_but_heartbeat(self._desired_status(agent, node), node.status):
+            self._settled[agent.name] = node
             return
+        now = self.clock.monotonic()
         await NODE_STATUS_BEFORE.hit(node=agent.name)
         await self._write_status(agent, node)
         self._reported[agent.name] = now
+
+    def _is_due(self, agent: Agent) -> bool:
+        since = self.clock.monotonic() - self._reported.get(agent.name, 0.0)
+        return since >= self.beats.status_report_frequency
 
     def _desired_status(self, agent: Agent, node: core.Node) -> core.NodeStatus:
         status = copy_of(node.status)
@@ -119,6 +129,7 @@ class Registrar:
     def forget(self, agent: Agent) -> None:
         self._leases.pop(agent.name, None)
         self._reported.pop(agent.name, None)
+        self._settled.pop(agent.name, None)
 
 
 async def attempt(what: str, agent: Agent, call: Callable[[Agent], Awaitable[object]]) -> None:
