@@ -63,6 +63,7 @@ class UpOptions:
     scheduler_config: Path | None = None
     node_groups: Path | None = None
     records_history: bool = False
+    adopts_nodes: bool = False
     stopped: tuple[str, ...] = ()
     programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     etcd_servers: str = ""
@@ -191,7 +192,14 @@ def _processes(options: UpOptions) -> Iterator[tuple[Component, str, list[str]]]
             share = ["--nodes", str(count), "--first-node", str(first)]
             if "cloud" in options.components and index == 0:
                 share.append("--cloud")
+            if options.adopts_nodes:
+                share += adoption(index, options.kubelets)
             yield component, f"kubelet-{index}", share
+
+
+def adoption(index: int, kubelets: int) -> list[str]:
+    """Return the option with which a kubelet process runs its share of the nodes of `nominee import`."""
+    return ["--adopt", f"{index}/{kubelets}"]
 
 
 def _replicas(component: Component, own: list[str], count: int) -> Iterator[tuple[Component, str, list[str]]]:
