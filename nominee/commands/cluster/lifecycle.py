@@ -102,7 +102,7 @@ def _warn_of_skew(directory: Path, component: str, emulated_version: str) -> Non
         click.echo(f"warning: {problem}", err=True)
 
 
-def _ask(
+def ask(
     directory: Path,
     command: str,
     component: str,
@@ -183,7 +183,7 @@ def start(
     """
     arguments = _added(component, arguments, emulated_version, feature_gates)
     _warn_of_skew(directory, component, emulated_version)
-    _ask(directory, "start", component, timeout, arguments=arguments)
+    ask(directory, "start", component, timeout, arguments=arguments)
 
 
 @click.command()
@@ -193,7 +193,7 @@ def start(
 @_timeout
 def stop(component: str, directory: Path, kill: bool, timeout: float) -> None:
     """Stop a component until `nominee start`."""
-    _ask(directory, "stop", component, timeout, kill=kill)
+    ask(directory, "stop", component, timeout, kill=kill)
 
 
 @click.command()
@@ -219,7 +219,7 @@ def restart(
     """
     arguments = _added(component, arguments, emulated_version, feature_gates)
     _warn_of_skew(directory, component, emulated_version)
-    _ask(directory, "restart", component, timeout, kill=kill, arguments=arguments)
+    ask(directory, "restart", component, timeout, kill=kill, arguments=arguments)
 
 
 @click.command()
@@ -231,7 +231,7 @@ def pause(component: str, directory: Path, timeout: float) -> None:
 
     `nominee resume` continues it.
     """
-    _ask(directory, "pause", component, timeout)
+    ask(directory, "pause", component, timeout)
 
 
 @click.command()
@@ -240,4 +240,4 @@ def pause(component: str, directory: Path, timeout: float) -> None:
 @_timeout
 def resume(component: str, directory: Path, timeout: float) -> None:
     """Continue a paused component (SIGCONT)."""
-    _ask(directory, "resume", component, timeout)
+    ask(directory, "resume", component, timeout)

@@ -1,0 +1,55 @@
+"""Read the objects of another cluster from files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nominee.machinery.wire.files.manifests import manifest_documents
+from nominee.machinery.wire.values.scalars import DecodeError
+
+Document = Mapping[str, Any]
+"""An object as JSON."""
+
+
+class SourceError(Exception):
+    """A source cannot be read; the text names it."""
+
+
+def read_files(names: Iterable[str]) -> Sequence[Document]:
+    """Return the objects of some files, in order; `-` is stdin. An object that occurs twice counts once.
+
+    Raises:
+        SourceError: a file cannot be read, or has something else than objects.
+    """
+    found: dict[tuple[str, str, str, str], Document] = {}
+    for name in names:
+        try:
+            text = (sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()).decode("utf-8")
+            for _, document in manifest_documents(text):
+                found[identity(document)] = document
+        except OSError as error:
+            raise SourceError(f"{name}: {error.strerror}") from None
+        except (DecodeError, UnicodeDecodeError) as error:
+            raise SourceError(f"{name}: {error}") from None
+    return list(found.values())
+
+
+def identity(document: Document) -> tuple[str, str, str, str]:
+    """Return group, kind, namespace and name of a document; "" for what it lacks."""
+    metadata = metadata_of(document)
+    group, slash, _ = str(document.get("apiVersion", "")).partition("/")
+    return (
+        group if slash else "",
+        str(document.get("kind", "")),
+        str(metadata.get("namespace") or ""),
+        str(metadata.get("name") or ""),
+    )
+
+
+def metadata_of(document: Document) -> Document:
+    """Return a document's metadata; empty where it has none."""
+    metadata = document.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
