@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from nominee.localcluster import version_skew
 from nominee.localcluster.components import BY_NAME, Component
@@ -26,6 +27,8 @@ AUTHORIZATION_MODE = "Node,RBAC"
 _NEED_CONTROLLERS = ("TaintNodesByCondition", "ServiceAccount")
 """Admission plugins that need controllers: without them no pod could be created, or none could run."""
 _PROGRAM_STAGE = 1
+ACTING = frozenset({"autoscaler", "scheduler", "controllers", "kubelet"})
+"""The components that act on objects: none of them runs while another cluster's are imported."""
 RECORDER = "history"
 """The process of `nominee up --history`."""
 NODES_MAX = 20_000
@@ -64,6 +67,7 @@ class UpOptions:
     node_groups: Path | None = None
     records_history: bool = False
     adopts_nodes: bool = False
+    imports: tuple[Path, ...] = ()
     stopped: tuple[str, ...] = ()
     programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     etcd_servers: str = ""
@@ -123,12 +127,29 @@ def build(options: UpOptions) -> ClusterPlan:
         ready_seconds_max=options.ready_seconds_max,
         json_output=options.json_output,
         hint=directory_hint(options.directory),
+        **_import(options, processes),
     )
     _check_nodes(spec)
     secure = options.secure and bool({"apiserver", "etcd"}.intersection(options.components))
     return ClusterPlan(
         spec, (*warnings, *version_skew.problems(emulated), *_unread(options), *_lacks(options)), secure
     )
+
+
+def _import(options: UpOptions, processes: Sequence[ProcessSpec]) -> dict[str, tuple[Any, ...]]:
+    """Return the program of `nominee up --from`, and the processes that start after it, kubelets first.
+
+    Other controllers than the kubelets' would act on nodes that no kubelet runs yet.
+    """
+    if not options.imports:
+        return {}
+    if "apiserver" not in options.components:
+        raise OptionError("--from", "objects are imported into an API server; add it to --components")
+    own = [process for process in processes if process.starts_with_cluster]
+    kubelets = tuple(process.name for process in own if process.component == "kubelet")
+    others = tuple(process.name for process in own if process.component in ACTING - {"kubelet"})
+    command = (sys.executable, "-P", "-m", "nominee.cli", "import", "--dir", str(options.directory))
+    return {"first": (*command, *map(str, options.imports)), "later": (kubelets, others)}
 
 
 def _program(name: str, command: Sequence[str], directory: Path) -> ProcessSpec:

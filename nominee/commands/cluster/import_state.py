@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from nominee.localcluster.supervisor.directory import JsonObject
     from nominee.machinery.client.api_client import Client
 
-_HALTED = ("autoscaler", "scheduler", "controllers", "kubelet")
-"""The components that act on objects, in the order in which they stop; they start in reverse."""
+_STOP_ORDER = ("autoscaler", "scheduler", "controllers", "kubelet")
+"""Of the components that act on objects; they start in reverse."""
 _START_SECONDS_MAX = 300.0
 
 
@@ -138,12 +138,12 @@ def _halted(directory: Path) -> Iterator[None]:
     from nominee.localcluster.up_options.kept_options import KeptOptions
 
     running = StateDirectory(directory).live_run_files()
-    acting = [name for name, document in running.items() if document.get("component") in _HALTED]
+    acting = [name for name, document in running.items() if document.get("component") in _STOP_ORDER]
     if not acting:
         yield
         return
     components = ask_supervisor(directory, "status")["cluster"]["components"]
-    stopped = [each for name in _HALTED for each in components if _stops(each, name)]
+    stopped = [each for name in _STOP_ORDER for each in components if _stops(each, name)]
     try:
         for each in stopped:
             ask_supervisor(directory, "stop", component=each["name"])
@@ -159,5 +159,3 @@ def _halted(directory: Path) -> Iterator[None]:
 
 def _stops(process: JsonObject, component: str) -> bool:
     return process["component"] == component and process["state"] in ("ready", "starting", "backoff")
-
-

@@ -20,10 +20,34 @@ REPLICAS = 20
 
 
 def dump(nodes: int, pods: int, *, seed: int = 1) -> Document:
-    """Return a List with so many nodes, and so many pods besides those of the DaemonSet."""
+    """Return a List with so many nodes, and so many pods besides those of the DaemonSet.
+
+    The last pod waits for a resize to more than its node has free.
+    """
     made = _Dump(random.Random(seed), nodes)
     items = [*made.cluster(), *made.nodes(), *made.workloads(pods)]
+    _defer_resize(items[-1])
     return {"apiVersion": "v1", "kind": "List", "items": items, "metadata": {"resourceVersion": ""}}
+
+
+def _defer_resize(pod: Document) -> None:
+    pod["metadata"]["generation"] = 2
+    container = pod["spec"]["containers"][0]
+    resources = container["resources"]
+    pod["spec"]["containers"] = [
+        {**container, "resources": {**resources, "requests": {**resources["requests"], "cpu": "7500m"}}}
+    ]
+    pod["status"]["conditions"].append(
+        {
+            "type": "PodResizePending",
+            "status": "True",
+            "reason": "Deferred",
+            "message": "Node didn't have enough resource: cpu",
+            "lastProbeTime": None,
+            "lastTransitionTime": STARTED,
+            "observedGeneration": 2,
+        }
+    )
 
 
 class _Dump:
@@ -123,8 +147,8 @@ class _Dump:
             "ResourceQuota",
             "all",
             "shop",
-            spec={"hard": {"pods": "5"}},
-            status={"hard": {"pods": "5"}, "used": {"pods": "5"}},
+            spec={"hard": {"pods": "20000"}},
+            status={"hard": {"pods": "20000"}, "used": {"pods": "200"}},
         )
         yield self.made(
             "policy/v1",
