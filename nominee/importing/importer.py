@@ -70,15 +70,13 @@ class Importer:
     def _served(self, documents: Iterable[Document]) -> list[tuple[AnyKind, Document]]:
         found = []
         for document in documents:
+            if (name := str(document.get("kind"))) in LEFT_OUT:
+                self.report.left_out[name] += 1
+                continue
             try:
-                kind = kind_of(document)
+                found.append((kind_of(document), document))
             except NotServed as error:
                 self.report.refuse(document, str(error))
-                continue
-            if kind in LEFT_OUT:
-                self.report.left_out[kind.kind] += 1
-            else:
-                found.append((kind, document))
         return found
 
     async def _present(self, wanted: Iterable[AnyKind]) -> dict[tuple[str, str, str], str]:

@@ -14,7 +14,9 @@ from nominee.machinery.api.objects import ADOPTED
 from nominee.machinery.wire.codec import from_json
 from nominee.machinery.wire.values.scalars import DecodeError
 
-LEFT_OUT = frozenset({kinds.LEASE, kinds.EVENT, kinds.EVENTS_EVENT, kinds.IP_ADDRESS})
+LEFT_OUT = frozenset(
+    {"Lease", "Event", "IPAddress", "ComponentStatus", "NodeMetrics", "PodMetrics", "LeaseCandidate"}
+)
 """Kinds whose objects belong to the processes of their cluster: they are made again."""
 NO_VALUE = "e30="
 """`{}`, in place of each value of a Secret: it is valid also where a type wants JSON."""

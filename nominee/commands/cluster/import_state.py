@@ -26,6 +26,12 @@ _START_SECONDS_MAX = 300.0
 
 @click.command("import")
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True))
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Read the objects from a running cluster instead of files; nothing is written there.",
+)
+@click.option("--context", help="The context of the kubeconfig, if it is not the current one.")
 @directory_option
 @click.option("--strict", is_flag=True, help="Exit with status 1 if anything did not come.")
 @click.option(
@@ -36,18 +42,31 @@ _START_SECONDS_MAX = 300.0
 @click.option("--with-secrets", is_flag=True, help="Import the values of Secrets too, not their keys only.")
 @output_option("text", "json")
 def import_state(
-    files: tuple[str, ...], directory: Path, strict: bool, dry_run: bool, with_secrets: bool, output: str
+    files: tuple[str, ...],
+    kubeconfig: Path | None,
+    context: str | None,
+    directory: Path,
+    strict: bool,
+    dry_run: bool,
+    with_secrets: bool,
+    output: str,
 ) -> None:
     """Import the state of another cluster.
 
-    FILES have its objects, as `kubectl get ... -A -o json` (or yaml) prints them. Names, labels, annotations,
+    FILES have its objects, as `kubectl get ... -A -o json` (or yaml) prints them. JSON is read much faster
+    than YAML. The controllers need ControllerRevisions and ReplicaSets, too: without those of a DaemonSet,
+    StatefulSet or Deployment they replace its pods.
+
+    Names, labels, annotations,
     owners, creation times and statuses stay; uids and resourceVersions are new. The kubelets run the nodes
     from then on, and the pods on them go on running. What cannot come is listed at the end, with reasons.
 
     While the objects are written, the scheduler, the controllers, the autoscaler and the kubelets are
     stopped.
     """
-    documents = _read(files)
+    if bool(files) == bool(kubeconfig) or (context and not kubeconfig):
+        raise click.UsageError("give FILES (- is stdin), or --kubeconfig and possibly --context")
+    documents = _read(files) if kubeconfig is None else _read_live(kubeconfig, context)
     if dry_run:
         report = _dry_run(directory, documents, secrets=with_secrets)
     else:
@@ -71,8 +90,6 @@ def _read(files: tuple[str, ...]) -> Sequence[Document]:
     # 100 ms that --help and completion would pay.
     from nominee.importing.sources import SourceError, read_files
 
-    if not files:
-        raise click.UsageError("give FILES, or - for stdin")
     try:
         documents = read_files(files)
     except SourceError as error:
@@ -80,6 +97,25 @@ def _read(files: tuple[str, ...]) -> Sequence[Document]:
     if not documents:
         raise click.ClickException("no objects in the files")
     return documents
+
+
+def _read_live(kubeconfig: Path, context: str | None) -> Sequence[Document]:
+    """Return the objects of a running cluster; print which kinds it does not list.
+
+    Raises:
+        click.ClickException: it cannot be read.
+    """
+    # 300 ms that --help and completion would pay.
+    from nominee.importing.live import read_live
+    from nominee.importing.sources import SourceError
+
+    try:
+        state = read_live(kubeconfig, context)
+    except SourceError as error:
+        raise click.ClickException(str(error)) from None
+    for kind, problem in state.problems.items():
+        click.echo(f"warning: {kind} is not listed: {problem}", err=True)
+    return state.objects
 
 
 def _import(directory: Path, documents: Sequence[Document], *, secrets: bool) -> Report:

@@ -168,6 +168,18 @@ def test_a_dry_run_reports_and_changes_nothing(running: RunningCluster, tmp_path
     assert "dry" not in {each["metadata"]["name"] for each in objects(running, "namespaces")}
 
 
+def test_a_running_cluster_is_read_through_its_kubeconfig(running: RunningCluster) -> None:
+    """The second cluster is that of the dry run."""
+    words = ["import", "--kubeconfig", str(running.kubeconfig), "--dry-run", "-o", "json"]
+    report = json.loads(command(running, *words))
+    assert [(row["kind"], row["reason"], len(row["objects"])) for row in report["refused"]] == []
+    assert report["changed"] == []
+    expected = {"Node": NODES, "Pod": NODES + PODS, "ReplicaSet": 10, "DaemonSet": 1, "Secret": 1}
+    assert {kind: report["imported"][kind] for kind in expected} == expected
+    assert report["present"]["ClusterRole"] > 20
+    assert "Lease" not in report["imported"]
+
+
 def test_an_upgraded_kubelet_changes_the_version_and_a_drain_moves_pods(running: RunningCluster) -> None:
     command(running, "restart", "kubelet", "--emulated-version", "1.37")
     nodes = objects(running, "nodes")
