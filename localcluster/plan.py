@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from nominee.localcluster import version_skew
 from nominee.localcluster.components import BY_NAME, Component
@@ -127,8 +126,9 @@ def build(options: UpOptions) -> ClusterPlan:
         ready_seconds_max=options.ready_seconds_max,
         json_output=options.json_output,
         hint=directory_hint(options.directory),
-        **_import(options, processes),
     )
+    if options.imports:
+        spec = _with_import(spec, options)
     _check_nodes(spec)
     secure = options.secure and bool({"apiserver", "etcd"}.intersection(options.components))
     return ClusterPlan(
@@ -136,20 +136,18 @@ def build(options: UpOptions) -> ClusterPlan:
     )
 
 
-def _import(options: UpOptions, processes: Sequence[ProcessSpec]) -> dict[str, tuple[Any, ...]]:
-    """Return the program of `nominee up --from`, and the processes that start after it, kubelets first.
+def _with_import(spec: ClusterSpec, options: UpOptions) -> ClusterSpec:
+    """Add the program of `nominee up --from`; components that act on objects start after it, kubelets first.
 
     Other controllers than the kubelets' would act on nodes that no kubelet runs yet.
     """
-    if not options.imports:
-        return {}
     if "apiserver" not in options.components:
         raise OptionError("--from", "objects are imported into an API server; add it to --components")
-    own = [process for process in processes if process.starts_with_cluster]
+    own = [process for process in spec.processes if process.starts_with_cluster]
     kubelets = tuple(process.name for process in own if process.component == "kubelet")
     others = tuple(process.name for process in own if process.component in ACTING - {"kubelet"})
     command = (sys.executable, "-P", "-m", "nominee.cli", "import", "--dir", str(options.directory))
-    return {"first": (*command, *map(str, options.imports)), "later": (kubelets, others)}
+    return replace(spec, first=(*command, *map(str, options.imports)), later=(kubelets, others))
 
 
 def _program(name: str, command: Sequence[str], directory: Path) -> ProcessSpec:

@@ -38,7 +38,7 @@ def adopt(pod: core.Pod) -> PodSandbox | None:
 
 
 def allocations(pod: core.Pod, desired: PodResources) -> PodResources:
-    """Return what the pod's status says is allocated to it, in the form of the resources that it desires.
+    """Return the pod's allocation by its status, in the form of the resources that it desires.
 
     A status has allocated requests, and limits in force. Where the requests are those of the spec, so are
     the limits; where the resize has not been allocated yet, the limits in force are the allocated ones.

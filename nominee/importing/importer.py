@@ -44,7 +44,7 @@ class Importer:
     _done: int = 0
 
     async def run(self, documents: Sequence[Document]) -> Report:
-        """Write all objects; what the server refuses is in the report.
+        """Write all objects; those that the server refuses are in the report.
 
         Raises:
             StatusError: the server cannot be reached.
@@ -61,7 +61,7 @@ class Importer:
             if old := metadata_of(document).get("uid"):
                 self._uids[old] = own or self._new_uid()
         made = order.lacking(coming, present)
-        self.report.made = [" ".join(filter(None, identity(each)[1:])) for each in made]
+        self.report.additions = [" ".join(filter(None, identity(each)[1:])) for each in made]
         known = set(self._uids)
         self._lost = {uid for each in coming for uid in order.owner_uids(each) if uid not in known}
         await self._write(order.waves([*coming, *made]))
@@ -132,10 +132,10 @@ class Importer:
                 raise
             self._refused(document, error.message)
         else:
-            self.report.imported[str(document.get("kind"))] += 1
+            self.report.counts[str(document.get("kind"))] += 1
             if gone:
                 kinds_of_owners = _owner_kinds(document, gone)
-                self.report.change(document, f"its owner does not come: {kinds_of_owners}")
+                self.report.lose_part(document, f"its owner does not come: {kinds_of_owners}")
         self._done += 1
 
     async def _create_service(self, document: Document, service: core.Service) -> None:
@@ -149,7 +149,7 @@ class Importer:
             other.spec.ClearField("clusterIP")
             other.spec.ClearField("clusterIPs")
             await self._send(other)
-            self.report.change(document, "has another cluster IP: its own is not in this cluster's ranges")
+            self.report.lose_part(document, "has another cluster IP: its own is not in this cluster's ranges")
 
     async def _send(self, obj: Message) -> None:
         async def create() -> None:

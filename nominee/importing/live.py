@@ -5,10 +5,10 @@ lightkube reads the kubeconfig and authenticates: certificates, tokens, exec plu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nominee.importing.preparation import LEFT_OUT
 from nominee.importing.sources import Document, SourceError
@@ -86,7 +86,7 @@ def _resources(http: httpx2.Client) -> Iterator[tuple[str, str, str]]:
         yield from found.values()
 
 
-def _versions(group: Mapping[str, Any]) -> Sequence[str]:
+def _versions(group: Document) -> Sequence[str]:
     """Return the group's versions: those with kinds that Nominee has, or else the preferred one."""
     served = [version["groupVersion"] for version in group["versions"]]
     known = {kind.api_version for kind in kinds.KINDS}
@@ -112,5 +112,6 @@ def _list(http: httpx2.Client, path: str) -> list[Document] | str:
         parameters = {"limit": str(_PAGE), "continue": token}
 
 
-def _get(http: httpx2.Client, path: str) -> Any:
-    return http.get(path).raise_for_status().json()
+def _get(http: httpx2.Client, path: str) -> Document:
+    document: Document = http.get(path).raise_for_status().json()
+    return document

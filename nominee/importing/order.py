@@ -1,4 +1,4 @@
-"""The order of an import: what an object refers to comes before it. Pure."""
+"""The order of an import: an object comes after those that it refers to. Pure."""
 
 from __future__ import annotations
 

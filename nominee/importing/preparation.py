@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Any
 
 from google.protobuf.message import Message
 
@@ -49,7 +48,7 @@ def prepare(document: Document, uids: Mapping[str, str], lost: Container[str], *
         NotServed: a value does not fit its field.
     """
     kind = kind_of(document)
-    new: dict[str, Any] = dict(_remapped(document, uids))
+    new = {key: _remapped(each, uids) for key, each in document.items()}
     metadata = new["metadata"] = dict(metadata_of(new))
     for name in ("resourceVersion", "selfLink"):
         metadata.pop(name, None)
@@ -60,7 +59,7 @@ def prepare(document: Document, uids: Mapping[str, str], lost: Container[str], *
         annotations[ADOPTED] = ""
     if kind is kinds.SECRET and not secrets:
         annotations.pop(_LAST_APPLIED, None)
-        new["data"] = dict.fromkeys(new.get("data") or (), NO_VALUE)
+        new["data"] = dict.fromkeys(document.get("data") or (), NO_VALUE)
         new.pop("stringData", None)
     try:
         message: Message = from_json(kind.message, new)
@@ -69,7 +68,7 @@ def prepare(document: Document, uids: Mapping[str, str], lost: Container[str], *
     return message
 
 
-def _remapped(value: Any, uids: Mapping[str, str]) -> Any:
+def _remapped(value: object, uids: Mapping[str, str]) -> object:
     """Return a JSON value in which each text that is an old uid is the new one.
 
     Uids are in many places: owners, a volume's claim, targets of endpoints, a Job's selector and labels.

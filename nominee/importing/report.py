@@ -6,7 +6,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from nominee.importing.sources import Document, identity
 
@@ -16,22 +15,22 @@ _NAMES_MAX = 8
 
 @dataclass(slots=True)
 class Report:
-    """What has become of each object; `refused` and `changed` by kind and reason, with the objects' names."""
+    """The fates of all objects; `refusals` and `losses` have names of objects by kind and reason."""
 
-    imported: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
     present: Counter[str] = field(default_factory=Counter)
-    """They exist already, and stay as they are."""
+    """Objects that exist already, and stay as they are."""
     left_out: Counter[str] = field(default_factory=Counter)
-    made: list[str] = field(default_factory=list)
-    refused: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
-    changed: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
-    """They came, without a part of them."""
+    additions: list[str] = field(default_factory=list)
+    refusals: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+    losses: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+    """Objects that came without a part of them."""
 
     def refuse(self, document: Document, message: str) -> None:
-        self._add(self.refused, document, message)
+        self._add(self.refusals, document, message)
 
-    def change(self, document: Document, message: str) -> None:
-        self._add(self.changed, document, message)
+    def lose_part(self, document: Document, message: str) -> None:
+        self._add(self.losses, document, message)
 
     def _add(self, groups: dict[tuple[str, str], list[str]], document: Document, message: str) -> None:
         _, kind, namespace, name = identity(document)
@@ -40,29 +39,29 @@ class Report:
     @property
     def is_complete(self) -> bool:
         """Return whether all came as they were."""
-        return not self.refused and not self.changed
+        return not self.refusals and not self.losses
 
     def lines(self) -> Iterator[str]:
-        """Yield the report, what could not come at the end."""
-        yield f"{sum(self.imported.values())} objects imported: {_counts(self.imported)}"
-        if self.made:
-            yield f"made, since the objects need them: {', '.join(self.made)}"
+        """Yield the report; the objects that did not come are at its end."""
+        yield f"{sum(self.counts.values())} objects imported: {_counts(self.counts)}"
+        if self.additions:
+            yield f"made, since the objects need them: {', '.join(self.additions)}"
         if self.present:
             yield f"exist already, and stay as they are: {_counts(self.present)}"
         if self.left_out:
             yield f"left out, since processes make them again: {_counts(self.left_out)}"
-        yield from _group_lines("came without a part", self.changed)
-        yield from _group_lines("did not come", self.refused)
+        yield from _group_lines("came without a part", self.losses)
+        yield from _group_lines("did not come", self.refusals)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the whole report, with all names."""
         return {
-            "imported": dict(self.imported),
+            "imported": dict(self.counts),
             "present": dict(self.present),
             "leftOut": dict(self.left_out),
-            "made": self.made,
-            "changed": _group_rows(self.changed),
-            "refused": _group_rows(self.refused),
+            "made": self.additions,
+            "changed": _group_rows(self.losses),
+            "refused": _group_rows(self.refusals),
         }
 
 
@@ -87,7 +86,7 @@ def _group_lines(title: str, groups: dict[tuple[str, str], list[str]]) -> Iterat
         yield f"    {', '.join(sorted(names)[:_NAMES_MAX])}{more}"
 
 
-def _group_rows(groups: dict[tuple[str, str], list[str]]) -> list[dict[str, Any]]:
+def _group_rows(groups: dict[tuple[str, str], list[str]]) -> list[dict[str, object]]:
     return [
         {"kind": kind, "reason": text, "objects": sorted(names)}
         for (kind, text), names in sorted(groups.items())

@@ -7,15 +7,15 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from nominee.explain.files import Manifest
 from nominee.machinery.features.gates import NEWEST, OLDEST, Version
 from nominee.machinery.wire.files.manifests import manifest_documents
 from nominee.machinery.wire.values.scalars import DecodeError
 
-_KUBELET_VERSION = re.compile(rb"""kubeletVersion["']?: *["']?v1\.([0-9]+)""")
-Document = Mapping[str, Any]
+Document = Manifest
 """An object as JSON."""
+_KUBELET_VERSION = re.compile(rb"""kubeletVersion["']?: *["']?v1\.([0-9]+)""")
 
 
 class SourceError(Exception):
@@ -42,7 +42,7 @@ def read_files(names: Iterable[str]) -> Sequence[Document]:
 
 
 def kubelet_version(files: Iterable[Path]) -> str | None:
-    """Return the emulated version that fits most nodes of some files, None where it is none of Nominee's.
+    """Return the emulated version that fits most nodes of some files, None where Nominee has no such version.
 
     The files are searched, not read as YAML: that takes a second for each megabyte.
 
@@ -62,7 +62,7 @@ def kubelet_version(files: Iterable[Path]) -> str | None:
 
 
 def identity(document: Document) -> tuple[str, str, str, str]:
-    """Return group, kind, namespace and name of a document; "" for what it lacks."""
+    """Return group, kind, namespace and name of a document; "" where it lacks one."""
     metadata = metadata_of(document)
     group, slash, _ = str(document.get("apiVersion", "")).partition("/")
     return (

@@ -7,12 +7,11 @@ Kubernetes has no such write; docs/design/027-import.md says why there is one he
 
 from __future__ import annotations
 
-from typing import Any
-
-from nominee.apiserver.kinds.strategy import Environment, Strategy
+from nominee.apiserver.kinds.strategy import Environment, M, Strategy, keep
 from nominee.apiserver.objects.user import MASTERS
 from nominee.apiserver.registry import rules
 from nominee.machinery.api import errors
+from nominee.machinery.api.objects import copy_of, metadata_of
 from nominee.machinery.api.pb import meta
 
 _ANY_REVISION = "1"
@@ -28,23 +27,21 @@ def fill_metadata(new: meta.ObjectMeta, uid: str, env: Environment) -> None:
     new.MergeFrom(given)
 
 
-def before_create(strategy: Strategy[Any], new: Any, env: Environment) -> None:
+def before_create(strategy: Strategy[M], new: M, env: Environment) -> None:
     """Prepare and validate an imported object in place.
 
     Raises: StatusError 403 for a user that is not in system:masters, 422.
     """
+    metadata, given = metadata_of(new), copy_of(new)
     if MASTERS not in env.user.groups:
-        raise errors.forbidden(strategy.kind, new.metadata.name, f"only {MASTERS} may import objects")
-    given = strategy.kind.message()
-    given.CopyFrom(new)
+        raise errors.forbidden(strategy.kind, metadata.name, f"only {MASTERS} may import objects")
     rules.before_create(strategy, new, env)
-    new.metadata.generation = given.metadata.generation or new.metadata.generation
+    metadata.generation = metadata_of(given).generation or metadata.generation
     endpoint = strategy.subresources.get("status")
     if endpoint is None or not given.HasField("status"):
         return
-    new.metadata.resourceVersion = _ANY_REVISION
-    created = strategy.kind.message()
-    created.CopyFrom(new)
-    new.status.CopyFrom(given.status)
+    metadata.resourceVersion = _ANY_REVISION
+    created = copy_of(new)
+    keep(new, given, "status")
     rules.before_update(endpoint, new, created, env)
-    new.metadata.ClearField("resourceVersion")
+    metadata.ClearField("resourceVersion")

@@ -162,7 +162,7 @@ def _server_options(directory: Path) -> list[str]:
 
 @contextmanager
 def _halted(directory: Path) -> Iterator[None]:
-    """Stop what acts on objects until the block ends; then the kubelets also adopt nodes.
+    """Stop the components that act on objects until the block ends; then the kubelets also adopt nodes.
 
     Raises:
         click.ClickException: such a process runs without a supervisor.

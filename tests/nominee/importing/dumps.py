@@ -11,10 +11,8 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-Document = dict[str, Any]
-CREATED = "2025-03-01T08:00:00Z"
-STARTED = "2025-03-02T09:00:00Z"
-VERSION = "v1.36.2-eks-1234567"
+from tests.nominee.importing.dump_parts import CREATED, STARTED, Document, node_parts, template_of
+
 REPLICAS = 20
 """Of each Deployment."""
 
@@ -174,7 +172,7 @@ class _Dump:
 
     def nodes(self) -> Iterator[Document]:
         for index, name in enumerate(self.node_names):
-            yield _node(self, name, index)
+            yield self.made("v1", "Node", name, **node_parts(name, index))
 
     # Workloads.
 
@@ -189,7 +187,7 @@ class _Dump:
 
     def _deployment(self, name: str, replicas: int) -> Iterator[Document]:
         digits = f"{self.rng.randrange(10**9):09d}"
-        template = _template({"app": name}, cpu="100m", memory="128Mi", account="web", priority="gold")
+        template = template_of({"app": name}, cpu="100m", memory="128Mi", account="web", priority="gold")
         counts = {"replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas}
         deployment = self.made(
             "apps/v1",
@@ -226,7 +224,7 @@ class _Dump:
             yield self._pod(f"{name}-{digits}-{number:05d}", "shop", replica_set, labels, template["spec"])
 
     def _daemons(self) -> Iterator[Document]:
-        template = _template({"app": "agent"}, cpu="50m", memory="64Mi")
+        template = template_of({"app": "agent"}, cpu="50m", memory="64Mi")
         count = len(self.node_names)
         daemon_set = self.made(
             "apps/v1",
@@ -270,7 +268,7 @@ class _Dump:
             )
 
     def _stateful(self) -> Iterator[Document]:
-        template = _template({"app": "db"}, cpu="500m", memory="1Gi")
+        template = template_of({"app": "db"}, cpu="500m", memory="1Gi")
         stateful_set = self.made(
             "apps/v1",
             "StatefulSet",
@@ -306,44 +304,7 @@ class _Dump:
             data={"spec": {"template": {"$patch": "replace", **template}}},
         )
         for number in range(2):
-            claim = self.made(
-                "v1",
-                "PersistentVolumeClaim",
-                f"data-db-{number}",
-                "shop",
-                spec={
-                    "accessModes": ["ReadWriteOnce"],
-                    "resources": {"requests": {"storage": "10Gi"}},
-                    "storageClassName": "gp3",
-                    "volumeMode": "Filesystem",
-                    "volumeName": f"pvc-{number}",
-                },
-                status={"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "10Gi"}},
-            )
-            claim["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
-            claim["metadata"]["finalizers"] = ["kubernetes.io/pvc-protection"]
-            yield claim
-            yield self.made(
-                "v1",
-                "PersistentVolume",
-                f"pvc-{number}",
-                spec={
-                    "accessModes": ["ReadWriteOnce"],
-                    "capacity": {"storage": "10Gi"},
-                    "storageClassName": "gp3",
-                    "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": f"vol-{number}"},
-                    "volumeMode": "Filesystem",
-                    "persistentVolumeReclaimPolicy": "Delete",
-                    "claimRef": {
-                        "apiVersion": "v1",
-                        "kind": "PersistentVolumeClaim",
-                        "namespace": "shop",
-                        "name": f"data-db-{number}",
-                        "uid": claim["metadata"]["uid"],
-                    },
-                },
-                status={"phase": "Bound"},
-            )
+            yield from self._volume(number)
             labels = {
                 "app": "db",
                 "controller-revision-hash": "db-5c8d",
@@ -358,6 +319,46 @@ class _Dump:
             }
             yield self._pod(f"db-{number}", "shop", stateful_set, labels, spec)
 
+    def _volume(self, number: int) -> Iterator[Document]:
+        claim = self.made(
+            "v1",
+            "PersistentVolumeClaim",
+            f"data-db-{number}",
+            "shop",
+            spec={
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "10Gi"}},
+                "storageClassName": "gp3",
+                "volumeMode": "Filesystem",
+                "volumeName": f"pvc-{number}",
+            },
+            status={"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "10Gi"}},
+        )
+        claim["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+        claim["metadata"]["finalizers"] = ["kubernetes.io/pvc-protection"]
+        yield claim
+        yield self.made(
+            "v1",
+            "PersistentVolume",
+            f"pvc-{number}",
+            spec={
+                "accessModes": ["ReadWriteOnce"],
+                "capacity": {"storage": "10Gi"},
+                "storageClassName": "gp3",
+                "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": f"vol-{number}"},
+                "volumeMode": "Filesystem",
+                "persistentVolumeReclaimPolicy": "Delete",
+                "claimRef": {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolumeClaim",
+                    "namespace": "shop",
+                    "name": f"data-db-{number}",
+                    "uid": claim["metadata"]["uid"],
+                },
+            },
+            status={"phase": "Bound"},
+        )
+
     def _job(self) -> Iterator[Document]:
         job = self.made("batch/v1", "Job", "load", "shop")
         uid = job["metadata"]["uid"]
@@ -367,7 +368,7 @@ class _Dump:
             "controller-uid": uid,
             "job-name": "load",
         }
-        template = _template(labels, cpu="100m", memory="64Mi")
+        template = template_of(labels, cpu="100m", memory="64Mi")
         template["spec"]["restartPolicy"] = "Never"
         job["spec"] = {
             "parallelism": 1,
@@ -445,99 +446,3 @@ class _Dump:
             ],
         }
         return pod
-
-
-def _template(
-    labels: Mapping[str, str], *, cpu: str, memory: str, account: str = "default", priority: str = ""
-) -> Document:
-    container = {
-        "name": "main",
-        "image": "registry.k8s.io/pause:3.10",
-        "imagePullPolicy": "IfNotPresent",
-        "resources": {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}},
-        "env": [{"name": f"SETTING_{index}", "value": "some value"} for index in range(6)],
-        "terminationMessagePath": "/dev/termination-log",
-        "terminationMessagePolicy": "File",
-    }
-    spec: Document = {
-        "containers": [container],
-        "dnsPolicy": "ClusterFirst",
-        "restartPolicy": "Always",
-        "schedulerName": "default-scheduler",
-        "securityContext": {},
-        "serviceAccount": account,
-        "serviceAccountName": account,
-        "terminationGracePeriodSeconds": 30,
-    }
-    if priority:
-        spec["priorityClassName"] = priority
-    return {"metadata": {"labels": dict(labels)}, "spec": spec}
-
-
-def _node(made: _Dump, name: str, index: int) -> Document:
-    zone = f"eu-central-1{'abc'[index % 3]}"
-    node = made.made(
-        "v1",
-        "Node",
-        name,
-        labels={
-            "kubernetes.io/hostname": name,
-            "kubernetes.io/os": "linux",
-            "kubernetes.io/arch": "amd64",
-            "topology.kubernetes.io/zone": zone,
-            "topology.kubernetes.io/region": "eu-central-1",
-            "node.kubernetes.io/instance-type": "m7i.2xlarge",
-            "pool": "spot" if index % 10 == 9 else "on-demand",
-        },
-        spec={
-            "providerID": f"aws:///{zone}/i-{index:017x}",
-            "podCIDR": f"10.244.{index % 256}.0/24",
-            "podCIDRs": [f"10.244.{index % 256}.0/24"],
-        },
-        status={
-            "capacity": {"cpu": "8", "memory": "32386544Ki", "pods": "58", "ephemeral-storage": "83873772Ki"},
-            "allocatable": {
-                "cpu": "7910m",
-                "memory": "31297008Ki",
-                "pods": "58",
-                "ephemeral-storage": "76224326324",
-            },
-            "addresses": [
-                {"type": "InternalIP", "address": f"10.0.{index // 256}.{index % 256}"},
-                {"type": "Hostname", "address": name},
-            ],
-            "conditions": [
-                {
-                    "type": type_,
-                    "status": status,
-                    "reason": reason,
-                    "message": "",
-                    "lastHeartbeatTime": STARTED,
-                    "lastTransitionTime": CREATED,
-                }
-                for type_, status, reason in (
-                    ("MemoryPressure", "False", "KubeletHasSufficientMemory"),
-                    ("DiskPressure", "False", "KubeletHasNoDiskPressure"),
-                    ("PIDPressure", "False", "KubeletHasSufficientPID"),
-                    ("Ready", "True", "KubeletReady"),
-                )
-            ],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-            "nodeInfo": {
-                "kubeletVersion": VERSION,
-                "osImage": "Bottlerocket OS 1.40",
-                "kernelVersion": "6.12.20",
-                "operatingSystem": "linux",
-                "architecture": "amd64",
-                "containerRuntimeVersion": "containerd://2.0.5",
-                "machineID": "0" * 32,
-                "systemUUID": "0",
-                "bootID": "0",
-                "kubeProxyVersion": "",
-            },
-            "images": [{"names": ["registry.k8s.io/pause:3.10"], "sizeBytes": 320368}],
-        },
-    )
-    if index % 10 == 9:
-        node["spec"]["taints"] = [{"key": "spot", "value": "true", "effect": "PreferNoSchedule"}]
-    return node

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from nominee.command_group import nominee
 from nominee.localcluster.cluster import RunningCluster
 from nominee.localcluster.own_cluster import cluster
-from tests.nominee.importing.dumps import CREATED, STARTED, VERSION, dump
+from tests.nominee.importing.dump_parts import CREATED, STARTED, VERSION
+from tests.nominee.importing.dumps import dump
 from tests.support.eventually import eventually_sync
 
 pytestmark = pytest.mark.processes

@@ -179,7 +179,7 @@ def test_refusals_are_grouped_by_kind_and_reason() -> None:
         "  10 Pod: forbidden: no PriorityClass with name gold was found",
         "    x/web-0, x/web-1, x/web-2, x/web-3, x/web-4, x/web-5, x/web-6, x/web-7, and 2 more",
     ]
-    assert len(report.to_json()["refused"][1]["objects"]) == 10
+    assert max(map(len, report.refusals.values())) == 10
     assert not report.is_complete
 
 
