@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "create": ("nominee.commands.objects.manifests", "create"),
     "delete": ("nominee.commands.objects.manifests", "delete"),
     "patch": ("nominee.commands.objects.manifests", "patch"),
+    "import": ("nominee.commands.cluster.import_state", "import_state"),
     "kubeconfig": ("nominee.commands.cluster.kubeconfig", "kubeconfig"),
     "queue": ("nominee.commands.objects.queue", "queue"),
     "explain": ("nominee.commands.objects.explain", "explain"),

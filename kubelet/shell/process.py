@@ -6,7 +6,7 @@ One watch on pods and one on nodes serve all nodes; what they bring is sorted by
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ import anyio.abc
 
 from nominee.kubelet.addresses import CLOUD_NUMBERS, CLOUD_NUMBERS_FROM
 from nominee.kubelet.features import ResizePreemptionFlavour, features, status_features
+from nominee.kubelet.node.adopted_node import AdoptedShare
 from nominee.kubelet.node.node_object import Identity, NodeFacts
 from nominee.kubelet.node.state import NodeSettings, NodeState
 from nominee.kubelet.node.summary import memory_in_use, summary
@@ -80,6 +81,8 @@ class KubeletConfig:
     cloud_address: str = ""
     cloud: bool = False
     """Find the cloud's address in D/run/cloud.json."""
+    adopts: AdoptedShare | None = None
+    """The nodes of another cluster that this process runs."""
 
     def identities(self) -> list[Identity]:
         numbers = range(self.first_node, self.first_node + self.nodes)
@@ -169,7 +172,7 @@ class Kubelet:
         await self.pods.wait_synced()
         await self.node_objects.wait_synced()
         self.process.step = "register nodes"
-        await self._register_all(self.config.identities())
+        await self._register_all([*self.config.identities(), *self._adopted()])
         group.start_soon(self._dispatch)
         self._measure()
         if self.config.cloud or self.config.cloud_address:
@@ -210,6 +213,11 @@ class Kubelet:
             for agent in restored:
                 group.start_soon(one, agent)
 
+    def _adopted(self) -> Iterable[Identity]:
+        """Return the nodes of another cluster that this process runs."""
+        share = self.config.adopts
+        return () if share is None else share.identities(self.node_objects.list())
+
     def _restored(self, identity: Identity) -> Agent:
         """Return a node with the checkpoint of an earlier process. Fatal for a corrupt checkpoint."""
         node_features = features(
@@ -231,6 +239,11 @@ class Kubelet:
             agent.node_changed(node)
         self.agents[agent.name] = agent
         agent.begin(self.pods.by_index("node", agent.name))
+        if agent.adopting:
+            # On disk before the mark: without it, the next process would adopt the pods again.
+            await agent.checkpointer.save()
+            await self.registrar.mark_adopted(agent)
+            agent.adopting = False
         self._start_beats(agent)
 
     def _settings(self, identity: Identity) -> NodeSettings:

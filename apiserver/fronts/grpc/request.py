@@ -175,6 +175,7 @@ class GrpcRequest(ApiRequest):
             force=options.force if options.HasField("force") else None,
             field_validation=validation,
             warn=True,
+            imported=options.imported,
             user_agent=agents[0][1].partition(" ")[0] if agents else "",
             origin=self.origin(),
         )
