@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from nominee.lab.history.object_history import command
 from nominee.lab.reports.records import Record
 from nominee.lab.scenario.result import Outcome, ScenarioResult
 from nominee.lab.skew.matrix.model import Answer, JsonObject, Row, holds, when_text
@@ -45,6 +46,7 @@ class CellResult:
             "directory": f"cells/{planned.id}",
             "simulated": planned.simulated,
             "reproduce": reproduce(planned),
+            "historyCommand": command(f"cells/{planned.id}", self.result.objects),
         }
 
 
