@@ -59,7 +59,7 @@ def unreadable(directory: Path) -> Iterator[None]:
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a page with a time line of the objects to this file.",
+    help="Write a page with a time line of the objects to this file, and print none.",
 )
 @output_option("text", "json")
 def history(
@@ -135,6 +135,7 @@ def _show(
     output: str,
 ) -> None:
     from nominee.lab.history import object_history, process_logs
+    from nominee.lab.history.timeline.page import page
     from nominee.lab.history.verification.report import missing_lines
     from nominee.machinery.runtime.clock import rfc3339
 
@@ -145,6 +146,11 @@ def _show(
     found = object_history.entries(revisions, selection, log)
     if not any(isinstance(each, object_history.Entry) for each in found):
         raise click.ClickException("the history has no such object, or no write of it in this time")
+    if html is not None:
+        names = ", ".join(f"{each.kind.kind} {each.name}" for each in targets) or namespace or "all objects"
+        html.write_text(page(f"History of {names}", found, end), encoding="utf-8")
+        click.echo(f"{len(found)} entries are in {html}")
+        return
     if output == "json":
         echo_json({"entries": object_history.as_json(found)})
     else:
