@@ -138,8 +138,8 @@ from nominee.machinery.runtime.clock import SystemClock
     "--history/--no-history",
     "history",
     default=None,
-    help="Record the whole history of the objects in D/history.gz, for `nominee verify` and `nominee history`."
-    " API servers then log each write.",
+    help="Record the whole history of the objects in D/history.gz, for `nominee verify` and "
+    "`nominee history`. API servers then log each write.",
 )
 @click.option(
     "--remember/--no-remember",
