@@ -189,6 +189,8 @@ def _processes(options: UpOptions) -> Iterator[tuple[Component, str, list[str]]]
         if name == "etcd" and options.secure:
             own += ["--certificates", str(pki.etcd.path)]
         elif name == "apiserver":
+            if options.records_history:
+                own.append("--log-level=debug")  # `nominee history` reads there who made a write
             if options.etcd_servers:
                 own += ["--etcd-servers", options.etcd_servers]
             elif options.secure:

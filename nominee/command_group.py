@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fault": ("nominee.commands.faults.fault", "fault"),
     "clock": ("nominee.commands.faults.fault", "clock"),
     "verify": ("nominee.commands.measuring.verify", "verify"),
+    "history": ("nominee.commands.measuring.history", "history"),
     "vpa": ("nominee.commands.measuring.vpa", "vpa"),
     "scenario": ("nominee.commands.scenario.run", "scenario"),
     "chaos": ("nominee.commands.chaos.explore", "chaos"),

@@ -164,6 +164,8 @@ class Agent:
                     self.checkpointer.mark_changed()
             case instructions.RecordEvent(pod, type_, reason, message):
                 self.env.recorder.event(pod, type_, reason, action=reason, note=message, instance=self.name)
+                if reason.startswith("Resize"):
+                    logs.get().info(reason, pod=key_of(pod), node=self.name, message=message)
             case instructions.RecordContainerEvents(container_events):
                 for one in container_events:
                     self.env.container_recorder.event(

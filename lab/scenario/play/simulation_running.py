@@ -70,9 +70,10 @@ class _Tally:
         """Return the result of the scenario: that of the first failure, if there is one."""
         if self.skipped is not None:
             return SeedsResult(self.skipped)
+        held = f"{self.count - self.failed} of {self.count} seeds held"
         if self.first is not None:
-            share = f"seed {self.seed} ({self.failed} of {self.count} seeds failed)"
-            return SeedsResult(replace(self.first, reason=f"{share}: {self.first.reason}"), self.seed)
+            reason = f"seed {self.seed}: {self.first.reason}"
+            return SeedsResult(replace(self.first, reason=reason, seeds=held), self.seed)
         if self.count < len(settings.seeds):
             reason = f"{self.count} of {len(settings.seeds)} seeds were run: {problem}"
             return SeedsResult(ended(self.scenario, Outcome.ERROR, reason))
@@ -82,7 +83,9 @@ class _Tally:
             for seed in sorted(self.measurements)
             for each in self.measurements[seed]
         ]
-        whole = replace(passed, checks=self.checks, seconds=self.seconds, measurements=tuple(measured))
+        whole = replace(
+            passed, checks=self.checks, seconds=self.seconds, measurements=tuple(measured), seeds=held
+        )
         return SeedsResult(whole)
 
 

@@ -136,7 +136,8 @@ def _failures(document: JsonObject) -> Iterator[str]:
     yield from ("## What failed", "")
     for cell in found:
         reason = as_text(cell["reason"]).rstrip(".")
-        yield f"- {as_text(cell['name'])}: {reason}. Reproduce: `{cell['reproduce']}`"
+        commands = f"Reproduce: `{cell['reproduce']}`; history: `{cell['historyCommand']}`"
+        yield f"- {as_text(cell['name'])}: {reason}. {commands}"
     yield ""
 
 

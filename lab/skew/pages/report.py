@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from nominee.lab.history.object_history import command
 from nominee.lab.reports.records import Record
 from nominee.lab.scenario.format.replacing import words_of
 from nominee.lab.scenario.result import Outcome, ScenarioResult
@@ -48,6 +49,7 @@ class CellResult:
             "simulated": planned.simulated,
             "programs": {name: shlex.join(command) for name, command in cell.programs.items()},
             "reproduce": reproduce(planned),
+            "historyCommand": command(f"cells/{planned.id}", self.result.objects),
         }
 
 

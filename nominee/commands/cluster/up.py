@@ -139,7 +139,8 @@ from nominee.machinery.runtime.clock import SystemClock
     "--history/--no-history",
     "history",
     default=None,
-    help="Record the whole history of the objects in D/history.gz, for `nominee verify`.",
+    help="Record the whole history of the objects in D/history.gz, for `nominee verify` and "
+    "`nominee history`. API servers then log each write.",
 )
 @click.option(
     "--from",
