@@ -1,0 +1,61 @@
+"""Clusters, scheduling cycles and simulations for tests of other projects (docs/testing.md).
+
+    from nominee.testing import Cluster, pod
+
+    with Cluster(nodes=3) as cluster:
+        cluster.apply("pods.yaml")
+        cluster.wait(pod("a"), "status.phase == 'Running'")
+
+Names are imported when they are first used. Start reading at `cluster.py`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nominee.localcluster.cluster import ClusterError
+    from nominee.localcluster.own_cluster import ClusterStartError
+    from nominee.machinery.api.errors import StatusError
+    from nominee.testing.async_cluster import AsyncCluster
+    from nominee.testing.cluster import BrokenInvariantsError, Cluster
+    from nominee.testing.history import ObjectRevision
+    from nominee.testing.references import Reference, node, pod, ref
+
+_MODULES = {
+    "AsyncCluster": "nominee.testing.async_cluster",
+    "BrokenInvariantsError": "nominee.testing.cluster",
+    "Cluster": "nominee.testing.cluster",
+    "ClusterError": "nominee.localcluster.cluster",
+    "ClusterStartError": "nominee.localcluster.own_cluster",
+    "ObjectRevision": "nominee.testing.history",
+    "Reference": "nominee.testing.references",
+    "StatusError": "nominee.machinery.api.errors",
+    "node": "nominee.testing.references",
+    "pod": "nominee.testing.references",
+    "ref": "nominee.testing.references",
+}
+
+__all__ = [
+    "AsyncCluster",
+    "BrokenInvariantsError",
+    "Cluster",
+    "ClusterError",
+    "ClusterStartError",
+    "ObjectRevision",
+    "Reference",
+    "StatusError",
+    "node",
+    "pod",
+    "ref",
+]
+
+
+if not TYPE_CHECKING:  # a type checker would take any name for one of the package
+
+    def __getattr__(name: str) -> object:
+        """Import a name of this package."""
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_MODULES[name]), name)
