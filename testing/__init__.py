@@ -6,7 +6,8 @@
         cluster.apply("pods.yaml")
         cluster.wait(pod("a"), "status.phase == 'Running'")
 
-Names are imported when they are first used. Start reading at `cluster.py`.
+Names are imported when they are first used: the pytest plugin (`plugin.py`) is in this package, and a run of
+tests that does not use it must not pay for it. Start reading at `cluster.py`.
 """
 
 from __future__ import annotations

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
 
 import anyio
 import anyio.to_thread
 
-from nominee.testing.cluster import Cluster
-from nominee.testing.rest import Document
-from nominee.testing.up_words import PluginClass
+from nominee.testing.cluster import Cluster, ClusterOptions
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,28 +42,8 @@ class AsyncCluster:
     is made of `kubeconfig`.
     """
 
-    def __init__(
-        self,
-        nodes: int = 3,
-        *,
-        emulated_version: str | Mapping[str, str] = "",
-        feature_gates: Mapping[str, Mapping[str, bool]] | None = None,
-        scheduler_config: Path | str | Document | None = None,
-        plugins: Sequence[str | PluginClass] = (),
-        options: Sequence[str] = (),
-        directory: Path | str | None = None,
-        namespace: str = "default",
-    ) -> None:
-        self.cluster = Cluster(
-            nodes,
-            emulated_version=emulated_version,
-            feature_gates=feature_gates,
-            scheduler_config=scheduler_config,
-            plugins=plugins,
-            options=options,
-            directory=directory,
-            namespace=namespace,
-        )
+    def __init__(self, **options: Unpack[ClusterOptions]) -> None:
+        self.cluster = Cluster(**options)
         # The kernel ends a process with the thread that started it; an idle worker thread ends.
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nominee-cluster")
 

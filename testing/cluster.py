@@ -18,10 +18,10 @@ from http import HTTPStatus
 from math import ceil
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypedDict
 
 from nominee.localcluster import own_cluster
-from nominee.localcluster.cluster import ClusterError, RunningCluster
+from nominee.localcluster.cluster import ClusterError, ProcessState, RunningCluster
 from nominee.localcluster.supervisor.clock import monotonic, wait_until
 from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.machinery.api import kinds
@@ -46,6 +46,22 @@ _RETRY_SECONDS: Final = 0.1
 _BROKEN: Final = 1
 """The exit status of `nominee verify` if an invariant is violated."""
 FIELD_MANAGER: Final = "nominee-testing"
+
+
+class ClusterOptions(TypedDict, total=False):
+    """The keyword arguments of `Cluster`."""
+
+    nodes: int
+    emulated_version: str | Mapping[str, str]
+    feature_gates: Mapping[str, Mapping[str, bool]] | None
+    scheduler_config: Path | str | Document | None
+    plugins: Sequence[str | PluginClass]
+    options: Sequence[str]
+    directory: Path | str | None
+    namespace: str
+    detach: bool
+
+
 Objects = str | Path | Document | Sequence[Document]
 """Manifests: a file, or a text with several lines or in JSON; or objects."""
 
@@ -207,7 +223,7 @@ class Cluster:
 
     def _await_service_account(self) -> None:
         """Wait until pods may be created in the namespace: controllers make its service account."""
-        if any(each.component == "controllers" and each.pid for each in self._processes.processes()):
+        if any(each.component == "controllers" and each.pid for each in self.processes()):
             account = ref("ServiceAccount", "default")
             self.wait(account, {"exists": True}, timeout=_NAMESPACE_SECONDS_MAX)
 
@@ -352,6 +368,10 @@ class Cluster:
             yield None if event["type"] == "DELETED" else event["object"]
 
     # Processes
+
+    def processes(self) -> Sequence[ProcessState]:
+        """Return the state of every process."""
+        return self._processes.processes()
 
     def start(self, component: str, *options: str) -> None:
         """Start a component that is down, with more options; return when it is ready."""

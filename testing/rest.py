@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from nominee.machinery.api.pb import meta
 from nominee.machinery.wire import codec
 from nominee.machinery.wire.values.scalars import Json
 
-REQUEST_SECONDS_MAX: Final = 60.0
+REQUEST_SECONDS_MAX: Final = 30.0
 PLAIN: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"
 PATCHES: Final = {
@@ -98,6 +99,7 @@ class RestApi:
             context = self._context() if is_secure else ssl.create_default_context()
             # Not by a proxy: the API server is on this machine.
             self._client = httpx2.Client(verify=context, timeout=REQUEST_SECONDS_MAX, trust_env=False)
+            weakref.finalize(self, self._client.close)
         try:
             yield self._client, f"{'https' if is_secure else 'http'}://{server['rest']}"
         except httpx2.TransportError as error:
