@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nominee.machinery.api.errors import StatusError
     from nominee.testing.async_cluster import AsyncCluster
     from nominee.testing.cluster import BrokenInvariantsError, Cluster
+    from nominee.testing.harness import CycleResult, PluginHarness
     from nominee.testing.history import ObjectRevision
     from nominee.testing.references import Reference, node, pod, ref
 
@@ -28,9 +29,11 @@ _MODULES = {
     "AsyncCluster": "nominee.testing.async_cluster",
     "BrokenInvariantsError": "nominee.testing.cluster",
     "Cluster": "nominee.testing.cluster",
+    "CycleResult": "nominee.testing.harness",
     "ClusterError": "nominee.localcluster.cluster",
     "ClusterStartError": "nominee.localcluster.own_cluster",
     "ObjectRevision": "nominee.testing.history",
+    "PluginHarness": "nominee.testing.harness",
     "Reference": "nominee.testing.references",
     "StatusError": "nominee.machinery.api.errors",
     "node": "nominee.testing.references",
@@ -44,7 +47,9 @@ __all__ = [
     "Cluster",
     "ClusterError",
     "ClusterStartError",
+    "CycleResult",
     "ObjectRevision",
+    "PluginHarness",
     "Reference",
     "StatusError",
     "node",

@@ -1,8 +1,8 @@
-"""The pytest plugin: fixtures with clusters, and what a cluster shows in the report of a failed test.
+"""The pytest plugin: fixtures with clusters, whose logs are in the report of a failed test.
 
 `nominee_cluster` is a cluster of the session with a namespace of the test's own. A project overrides
-`nominee_cluster_options`; `nominee_cluster_factory` starts other clusters. With pytest-xdist each worker has its
-own. The first fixture imports modules of Nominee: a run without one pays nothing.
+`nominee_cluster_options`; `nominee_cluster_factory` starts other clusters. With pytest-xdist each worker has
+its own. The first fixture imports modules of Nominee: a run without one pays nothing.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _NOT_SHOWN: Final = ("Event", "Lease")
 
 
 def sections(cluster: Cluster, began: Moment | None) -> list[tuple[str, str]]:
-    """Return titles and texts: what happened in a cluster, and in its namespace, since a test began."""
+    """Return titles and texts: the logs since a test began, and events and history of the namespace."""
     found = [
         (f"nominee: log of {state.name} ({state.state}, restarts {state.restarts})", text)
         for state in _processes(cluster)
@@ -46,7 +46,7 @@ def _processes(cluster: Cluster) -> Sequence[ProcessState]:
 
 
 def _text(read: Callable[[], str]) -> str:
-    """Return a text, or why there is none: a failed test may have broken its cluster."""
+    """Return a text, or why it cannot be read: a failed test may have broken its cluster."""
     try:
         return read() or "none"
     except (ClusterError, StatusError) as error:
