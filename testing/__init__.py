@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from nominee.localcluster.cluster import ClusterError
     from nominee.localcluster.own_cluster import ClusterStartError
     from nominee.machinery.api.errors import StatusError
+    from nominee.simulation.simulation import Simulation
     from nominee.testing.async_cluster import AsyncCluster
     from nominee.testing.cluster import BrokenInvariantsError, Cluster
     from nominee.testing.harness import CycleResult, PluginHarness
     from nominee.testing.history import ObjectRevision
     from nominee.testing.references import Reference, node, pod, ref
+    from nominee.testing.simulations import BrokenSeed, SimulationResult, simulate
 
 _MODULES = {
     "AsyncCluster": "nominee.testing.async_cluster",
@@ -36,6 +38,10 @@ _MODULES = {
     "PluginHarness": "nominee.testing.harness",
     "Reference": "nominee.testing.references",
     "StatusError": "nominee.machinery.api.errors",
+    "Simulation": "nominee.simulation.simulation",
+    "SimulationResult": "nominee.testing.simulations",
+    "BrokenSeed": "nominee.testing.simulations",
+    "simulate": "nominee.testing.simulations",
     "node": "nominee.testing.references",
     "pod": "nominee.testing.references",
     "ref": "nominee.testing.references",
@@ -44,6 +50,7 @@ _MODULES = {
 __all__ = [
     "AsyncCluster",
     "BrokenInvariantsError",
+    "BrokenSeed",
     "Cluster",
     "ClusterError",
     "ClusterStartError",
@@ -51,10 +58,13 @@ __all__ = [
     "ObjectRevision",
     "PluginHarness",
     "Reference",
+    "Simulation",
+    "SimulationResult",
     "StatusError",
     "node",
     "pod",
     "ref",
+    "simulate",
 ]
 
 
