@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from nominee.localcluster.etcd import links as etcd_links
 from nominee.localcluster.supervisor.commands.client import NotRunningError, RefusedError, call
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory
 from nominee.machinery.process.serving_port.serving_client import HttpAnswer, HttpError, ServingPort, request
@@ -154,7 +155,16 @@ class RunningCluster:
     def set_fault(
         self, component: str, action: str, *, to: str = "*", method: str = "*", kind: str = "*"
     ) -> None:
-        """Set a fault of the calls of running processes (docs/faults.md); the action `off` removes faults."""
+        """Set a fault of the calls of running processes (docs/faults.md); the action `off` removes faults.
+
+        Of etcd and its members the links between them are cut, or healed.
+        """
+        if component.startswith("etcd"):
+            try:
+                etcd_links.put(self.directory, component, to, action)
+            except etcd_links.LinkError as error:
+                raise ClusterError(str(error)) from None
+            return
         body = json.dumps({"to": to, "method": method, "kind": kind, "action": action})
         for process in self._names(component):
             self._request(process, "/faults", method="PUT", body=body)

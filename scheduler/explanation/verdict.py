@@ -93,8 +93,15 @@ class _Cycle:
         return [node.name for node in self.snapshot.nodes]
 
 
-def explain(framework: Framework, snapshot: Snapshot, pod: PodInfo, *, is_live: bool = False) -> Verdict:
-    """Return the verdict.
+def explain(
+    framework: Framework,
+    snapshot: Snapshot,
+    pod: PodInfo,
+    *,
+    is_live: bool = False,
+    state: CycleState | None = None,
+) -> Verdict:
+    """Return the verdict; the caller has the state of the cycle, if it gives one.
 
     With `is_live` nothing is changed: of PostFilter only in-tree plugins are called, for their decisions
     alone. Otherwise all of them run, so that a pod can be explained once only.
@@ -103,7 +110,7 @@ def explain(framework: Framework, snapshot: Snapshot, pod: PodInfo, *, is_live: 
         ExplainError: a plugin failed.
     """
     try:
-        return _explain(_Cycle(framework, snapshot, CycleState(), pod, is_live))
+        return _explain(_Cycle(framework, snapshot, state or CycleState(), pod, is_live))
     except ExplainError:
         raise
     except (AlgorithmError, FilterError) as error:

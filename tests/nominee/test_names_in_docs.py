@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 COMPONENTS = (
     *("apiserver", "autoscaler", "controllers", "kubelet", "lab", "localcluster", "machinery", "nominee"),
-    *("scheduler", "simulation"),
+    *("scheduler", "simulation", "testing"),
 )
 PACKAGES = [path for name in COMPONENTS for path in sorted((ROOT / name).rglob("__init__.py"))]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]

@@ -36,6 +36,7 @@ PACKAGES = (
     "scenarios",
     "localcluster",
     "lab",
+    "testing",
 )
 PROJECT = Path(__file__).parent / "user_project"
 GENERATED = ("k8s", "nominee_api", "clusterautoscaler", "gnostic", "nominee_cel")

@@ -29,7 +29,6 @@ from nominee.localcluster.cluster import (
     ProcessState,
     RunningCluster,
 )
-from nominee.localcluster.etcd import links as etcd_links
 from nominee.localcluster.supervisor.model.states import ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.client import api_client as client_module
@@ -187,12 +186,6 @@ class RealCluster:
         self, component: str, action: str, *, to: str = "*", method: str = "*", kind: str = "*"
     ) -> None:
         """Set a fault of the calls of a component, or of the links of an etcd member; or remove faults."""
-        if component.startswith("etcd"):
-            try:
-                await anyio.to_thread.run_sync(etcd_links.put, self._directory, component, to, action)
-            except etcd_links.LinkError as error:
-                raise ClusterError(str(error)) from None
-            return
         put = partial(self._processes.set_fault, component, action, to=to, method=method, kind=kind)
         await anyio.to_thread.run_sync(put)
 

@@ -19,6 +19,7 @@ from nominee.machinery.wire.values.scalars import Json
 
 _SEEDS_PER_JOB = 50
 """On other machines: a worker that dies loses so many at most."""
+_REASONS_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +32,15 @@ class SimulationSettings:
 
 @dataclass(frozen=True, slots=True)
 class SeedsResult:
-    """The result of a scenario over all seeds; `seed` is that of the first failure, None without one."""
+    """The result of a scenario over all seeds; `seed` is that of the first failure, None without one.
+
+    `reasons` has the seeds that failed, at most _REASONS_MAX of them, of `count` runs.
+    """
 
     result: ScenarioResult
     seed: int | None = None
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    count: int = 0
 
 
 @dataclass(slots=True)
@@ -49,6 +55,7 @@ class _Tally:
     measurements: dict[int, list[Json]] = field(default_factory=dict)
     seed: int = -1
     first: ScenarioResult | None = None
+    reasons: dict[int, str] = field(default_factory=dict)
     skipped: ScenarioResult | None = None
 
     def add(self, run: Mapping[str, Json]) -> None:
@@ -63,6 +70,8 @@ class _Tally:
             self.skipped = result
         elif outcome is not Outcome.PASSED:
             self.failed += 1
+            if result is not None and len(self.reasons) < _REASONS_MAX:
+                self.reasons[seed] = result.reason
             if self.first is None or seed < self.seed:
                 self.seed, self.first = seed, result
 
@@ -72,11 +81,11 @@ class _Tally:
             return SeedsResult(self.skipped)
         held = f"{self.count - self.failed} of {self.count} seeds held"
         if self.first is not None:
-            reason = f"seed {self.seed}: {self.first.reason}"
-            return SeedsResult(replace(self.first, reason=reason, seeds=held), self.seed)
+            first = replace(self.first, reason=f"seed {self.seed}: {self.first.reason}", seeds=held)
+            return SeedsResult(first, self.seed, dict(sorted(self.reasons.items())), self.count)
         if self.count < len(settings.seeds):
             reason = f"{self.count} of {len(settings.seeds)} seeds were run: {problem}"
-            return SeedsResult(ended(self.scenario, Outcome.ERROR, reason))
+            return SeedsResult(ended(self.scenario, Outcome.ERROR, reason), count=self.count)
         passed = ended(self.scenario, Outcome.PASSED, f"{self.count} seeds")
         measured = [
             Measurements(variant={"seed": seed, **each["variant"]}, values=each["values"])
@@ -86,7 +95,7 @@ class _Tally:
         whole = replace(
             passed, checks=self.checks, seconds=self.seconds, measurements=tuple(measured), seeds=held
         )
-        return SeedsResult(whole)
+        return SeedsResult(whole, count=self.count)
 
 
 def reproduce(scenario: Scenario, seed: int, settings: SimulationSettings) -> str:

@@ -15,10 +15,7 @@ from nominee.completion.candidates import completing, kind_names
 from nominee.machinery.patch.patch_type import PatchType
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
     from nominee.machinery.client.api_client import Client
-    from nominee.machinery.wire.files.manifests import Place
 
 _files = click.option(
     "-f",
@@ -48,58 +45,28 @@ def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) 
 
     With `strict` an unknown field is an error, as in kubectl: the server would drop it.
     """
-    # 70 ms that --help and completion would pay.
+    # 80 ms that --help and completion would pay.
     from nominee.machinery.api import kinds
-    from nominee.machinery.wire.files.manifest_lines import line_of
-    from nominee.machinery.wire.files.manifests import NoObjectError, manifest_documents
-    from nominee.machinery.wire.values.scalars import DecodeError
+    from nominee.machinery.api.objects import metadata_of
+    from nominee.machinery.wire.files.manifest_objects import ManifestError, read_objects
 
     found = []
     for file in files:
         try:
             text = (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8")
-            for place, document in manifest_documents(text):
-                obj: Any = _object(file, text, place, document, strict=strict)
-                if kinds.of(obj).namespaced and not obj.metadata.namespace:
-                    obj.metadata.namespace = namespace
-                found.append((obj, document))
+            found.extend(read_objects(text, file, strict=strict))
         except OSError as error:
             raise click.UsageError(f"-f {file}: {error.strerror}") from None
-        except NoObjectError as error:
-            raise click.ClickException(f"{file}:{line_of(text, error.place)}: {error.message}") from None
-        except (DecodeError, UnicodeDecodeError) as error:
+        except ManifestError as error:
+            raise click.ClickException(str(error)) from None
+        except UnicodeDecodeError as error:
             raise click.ClickException(f"{file}: {error}") from None
     if not found:
         raise click.UsageError("no objects: give manifests with -f FILE (or -f - for stdin)")
+    for obj, _ in found:
+        if kinds.of(obj).namespaced and not metadata_of(obj).namespace:
+            metadata_of(obj).namespace = namespace
     return found
-
-
-def _object(file: str, text: str, place: Place, document: Mapping[str, object], *, strict: bool) -> Message:
-    """Return the object of a manifest.
-
-    Raises:
-        click.ClickException: a value does not fit its field; names the file, the line, the object and the
-            field.
-    """
-    # 80 ms that --help and completion would pay.
-    from nominee.machinery.wire.files.manifest_lines import line_of
-    from nominee.machinery.wire.files.manifests import parse_object
-    from nominee.machinery.wire.values.scalars import DecodeError
-
-    try:
-        return parse_object(document, strict=strict)
-    except DecodeError as error:
-        where = f"{file}:{line_of(text, place, error.path)}"
-        raise click.ClickException(f"{where}: {_title(document)}: {error}") from None
-
-
-def _title(document: Mapping[str, object]) -> str:
-    """Return kind, namespace and name of a manifest, as far as it has them."""
-    metadata = document.get("metadata")
-    found = metadata if isinstance(metadata, Mapping) else {}
-    name = found.get("name") or found.get("generateName") or "without a name"
-    namespace = found.get("namespace")
-    return f"{document.get('kind') or 'object'} {f'{namespace}/' if namespace else ''}{name}"
 
 
 def _said(obj: Any, what: str) -> None:

@@ -41,11 +41,12 @@ from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.queue.backoff import Backoff
 from nominee.scheduler.queue.hints import HintMap, build_hint_map
 from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
+from nominee.scheduler.result_recorder import ResultRecorder
 from nominee.scheduler.shell.attempt import decision_log
 from nominee.scheduler.shell.attempt.attempt import AttemptHooks
 from nominee.scheduler.shell.attempt.attempt_log import AttemptLog
 from nominee.scheduler.shell.attempt.recorder import ProfileRecorder
-from nominee.scheduler.shell.attempt.simulator_annotations import ResultRecorder, ResultWriter
+from nominee.scheduler.shell.attempt.simulator_annotations import ResultWriter
 from nominee.scheduler.shell.attempt.waiting_pods import WaitingPods
 from nominee.scheduler.shell.calls.api_dispatcher import APIDispatcher
 from nominee.scheduler.shell.calls.perform import Performer

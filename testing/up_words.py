@@ -1,0 +1,65 @@
+"""The options of a cluster for tests as words of the command line of `nominee up`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nominee.machinery.wire.files.manifests import dump_yaml
+from nominee.machinery.wire.values.scalars import Json
+
+if TYPE_CHECKING:
+    from nominee.scheduler.framework.interface import Plugin
+
+Document = Mapping[str, Json]
+PluginClass = type["Plugin"]
+
+
+def words_of(
+    nodes: int,
+    versions: str | Mapping[str, str],
+    gates: Mapping[str, Mapping[str, bool]],
+    scheduler_config: Path | str | Document | None,
+    plugins: Sequence[str | PluginClass],
+    directory: Path,
+) -> list[str]:
+    """Return the words; a configuration that is no file yet is written into the directory."""
+    words = ["--nodes", str(nodes)]
+    for component, version in ({"": versions} if isinstance(versions, str) else versions).items():
+        if version:
+            words += ["--emulated-version", f"{component}={version}".removeprefix("=")]
+    for component, own in gates.items():
+        for gate, enabled in own.items():
+            words += ["--feature-gates", f"{component}={gate}={str(enabled).lower()}".removeprefix("=")]
+    for plugin in plugins:
+        words += ["--arg", f"scheduler=--plugin={path_of(plugin)}"]
+    if plugins and scheduler_config is None:
+        scheduler_config = configuration(map(_name, plugins))
+    if isinstance(scheduler_config, Mapping):
+        file = directory / "scheduler.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(dump_yaml(dict(scheduler_config)), encoding="utf-8")
+        scheduler_config = file
+    return words if scheduler_config is None else [*words, "--scheduler-config", str(scheduler_config)]
+
+
+def configuration(plugins: Iterable[str]) -> Document:
+    """Return a KubeSchedulerConfiguration that enables plugins, by name, at all of their extension points."""
+    enabled = [{"name": name} for name in plugins]
+    profile = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"enabled": enabled}}}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+
+
+def path_of(plugin: str | PluginClass) -> str:
+    """Return `module:Class`."""
+    return plugin if isinstance(plugin, str) else f"{plugin.__module__}:{plugin.__qualname__}"
+
+
+def _name(plugin: str | PluginClass) -> str:
+    """Return a plugin's name in profiles; of a text it is that of the class, as most plugins have it."""
+    return plugin.rpartition(":")[2] if isinstance(plugin, str) else plugin.name

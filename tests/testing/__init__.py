@@ -1,0 +1,1 @@
+"""Tests of `nominee.testing`, the package for tests of other projects."""
