@@ -1,52 +1,80 @@
-"""One command with one mutation, as a job in a process of its own."""
+"""Commands with one mutation, as a job in a process of its own.
+
+Simulations count their processor time, so that a busy machine does not shorten them.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import json
+import resource
 import runpy
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from nominee.lab.chaos import clusters, explorer
 from nominee.lab.jobs.job import Job, Write
 from nominee.machinery.runtime.clock import SystemClock
 from tests.mutations.launch import prepare
 from tests.mutations.standard.commands import Command
 
 SECONDS_BESIDE: Final = 300.0
-"""Beyond its own time a command may take so long: to start its clusters, and to come to rest."""
-TIMES_LONGER_MAX: Final = 3
-"""By so much simulated time may pass more slowly than the clock, on a busy machine."""
+"""Beyond its own time a command on real processes may take so long: to start them, and to come to rest."""
+TIMES_LONGER_MAX: Final = 4
+"""So many times its own time, in processor time, a simulated command may take: its last run does not end."""
+PROCESSOR_SECONDS_BESIDE: Final = 60
 OUTPUT: Final = "output.txt"
 _PROGRAM: Final = "nominee.cli"
 _ERROR_LENGTH_MAX: Final = 500
 
 
-def job_of(mutation: str, command: Command) -> Job:
-    """Return the job of a command with a mutation, or without one ("")."""
+class ProcessorClock(SystemClock):
+    """A clock that moves with the processor time of this process."""
+
+    def monotonic(self) -> float:
+        return time.process_time()
+
+
+def job_of(mutation: str, commands: Sequence[Command]) -> Job:
+    """Return the job of commands with a mutation, or without one (""); it ends with the first finding."""
+    are_simulated = all(each.is_simulated for each in commands)
+    labels = ", ".join(each.label for each in commands)
     return Job(
-        id=f"{mutation} {command.label}",
+        id=f"{mutation} {labels}",
         function="tests.mutations.standard.job:run",
-        arguments=(mutation, command.words),
-        noun=f"{command.label} with {mutation or 'no mutation'}",
-        seconds_max=TIMES_LONGER_MAX * command.seconds + SECONDS_BESIDE,
+        arguments=(mutation, [(each.label, each.words, each.seconds) for each in commands]),
+        noun=f"{labels} with {mutation or 'no mutation'}",
+        seconds_max=None if are_simulated else sum(each.seconds for each in commands) + SECONDS_BESIDE,
         output=OUTPUT,
         own_temporary_files=True,
     )
 
 
-def run(_directory: Path, write: Write, mutation: str, words: Sequence[str]) -> None:
-    """Run the command in this process, and write what it found."""
+def run(
+    _directory: Path, write: Write, mutation: str, commands: Sequence[tuple[str, Sequence[str], float]]
+) -> None:
+    """Run the commands in this process until one finds something, and write what each found."""
     if mutation:
-        prepare(mutation, _PROGRAM, words)
-    sys.argv = [_PROGRAM, *words]
-    printed, began = io.StringIO(), SystemClock().monotonic()
-    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-        runpy.run_module(_PROGRAM, run_name="__main__", alter_sys=True)
-    write({**read(printed.getvalue()), "seconds": round(SystemClock().monotonic() - began, 1)})
+        prepare(mutation, _PROGRAM, commands[0][1])
+    for label, words, seconds in commands:
+        clock: SystemClock = SystemClock()
+        if "--simulate" in words:
+            clock = ProcessorClock()
+            vars(explorer)["SystemClock"] = vars(clusters)["SystemClock"] = ProcessorClock
+            limit = int(clock.monotonic() + TIMES_LONGER_MAX * seconds) + PROCESSOR_SECONDS_BESIDE
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+        sys.argv = [_PROGRAM, *words]
+        printed, began = io.StringIO(), clock.monotonic()
+        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+            runpy.run_module(_PROGRAM, run_name="__main__", alter_sys=True)
+        found = read(printed.getvalue())
+        write({**found, "label": label, "seconds": round(clock.monotonic() - began, 1)})
+        if mutation and found.get("observation"):
+            return
 
 
 def read(output: str) -> dict[str, Any]:

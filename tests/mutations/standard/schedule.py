@@ -1,4 +1,4 @@
-"""What runs next: the cheapest command with all mutations, then the next one with the others. Pure."""
+"""What runs next: the simulated commands with each mutation, then those on real processes. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from tests.mutations.standard.results import UNMUTATED, Results
 
 def pending(
     mutations: Sequence[str], commands: Sequence[Command], results: Results
-) -> Iterator[tuple[str, Command]]:
-    """Yield what is to be run; `results` grow meanwhile.
+) -> Iterator[tuple[str, list[Command]]]:
+    """Yield what is to be run, the commands of one process together; `results` grow meanwhile.
 
-    A mutation that is found needs no other command. The program itself needs all of them.
+    A mutation that is found needs no other command. The program itself needs all of them. What follows a
+    command that ended its process is yielded once more.
     """
-    for command in commands:
+    simulated = [each for each in commands if each.is_simulated]
+    others = [[each] for each in commands if not each.is_simulated]
+    for group in [*([simulated] * len(simulated)), *others]:
         for mutation in mutations:
             is_over = mutation != UNMUTATED and results.finding(mutation) is not None
-            if not is_over and not results.has(mutation, command.words):
-                yield mutation, command
+            due = [each for each in group if results.is_due(mutation, each.words)]
+            if due and not is_over:
+                yield mutation, due
