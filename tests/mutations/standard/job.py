@@ -19,7 +19,8 @@ from typing import Any, Final
 from nominee.lab.chaos import clusters, explorer
 from nominee.lab.jobs.job import Job, Write
 from nominee.machinery.runtime.clock import SystemClock
-from tests.mutations.launch import prepare
+from tests.mutations.launch import BY_NAME, prepare
+from tests.mutations.standard import reached
 from tests.mutations.standard.commands import Command
 
 SECONDS_BESIDE: Final = 300.0
@@ -60,6 +61,8 @@ def run(
     """Run the commands in this process until one finds something, and write what each found."""
     if mutation:
         prepare(mutation, _PROGRAM, commands[0][1])
+    elif "--simulate" in commands[0][1]:
+        reached.watch(BY_NAME.values())
     for label, words, seconds in commands:
         clock: SystemClock = SystemClock()
         if "--simulate" in words:
@@ -71,7 +74,7 @@ def run(
         printed, began = io.StringIO(), clock.monotonic()
         with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
             runpy.run_module(_PROGRAM, run_name="__main__", alter_sys=True)
-        found = read(printed.getvalue())
+        found = {**read(printed.getvalue()), "reached": reached.take()}
         write({**found, "label": label, "seconds": round(clock.monotonic() - began, 1)})
         if mutation and found.get("observation"):
             return

@@ -13,14 +13,19 @@ def pending(
 ) -> Iterator[tuple[str, list[Command]]]:
     """Yield what is to be run, the commands of one process together; `results` grow meanwhile.
 
-    A mutation that is found needs no other command. The program itself needs all of them. What follows a
-    command that ended its process is yielded once more.
+    A mutation that is found needs no other command, and none needs a command that does not execute what it
+    changes. The program itself needs all of them. What follows a command that ended its process is yielded
+    once more.
     """
     simulated = [each for each in commands if each.is_simulated]
     others = [[each] for each in commands if not each.is_simulated]
     for group in [*([simulated] * len(simulated)), *others]:
         for mutation in mutations:
             is_over = mutation != UNMUTATED and results.finding(mutation) is not None
-            due = [each for each in group if results.is_due(mutation, each.words)]
+            due = [
+                each
+                for each in group
+                if results.is_due(mutation, each.words) and results.may_reach(mutation, each.words)
+            ]
             if due and not is_over:
                 yield mutation, due
