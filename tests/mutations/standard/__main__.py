@@ -23,7 +23,7 @@ from nominee.machinery.wire.values.scalars import parse_seconds
 from tests.mutations.catalogue import MUTATIONS
 from tests.mutations.launch import BY_NAME, ROOT
 from tests.mutations.standard.commands import Command, standard_commands
-from tests.mutations.standard.job import OUTPUT, job_of
+from tests.mutations.standard.job import OUTPUT, Task, job_of
 from tests.mutations.standard.results import UNMUTATED, Result, Results
 from tests.mutations.standard.schedule import pending
 from tests.mutations.standard.table import Chosen, lines, problems
@@ -71,7 +71,7 @@ def _chosen(only: list[str]) -> Chosen:
 
 def _run(chosen: Chosen, commands: tuple[Command, ...], results: Results, width: int) -> None:
     """Run the commands, and save each result as it comes."""
-    started: dict[str, tuple[str, list[Command]]] = {}
+    started: dict[str, tuple[str, list[Task]]] = {}
 
     def jobs() -> Iterator[Job]:
         for mutation, due in pending(chosen.names, commands, results):
@@ -93,13 +93,13 @@ def _run(chosen: Chosen, commands: tuple[Command, ...], results: Results, width:
         for report in reports:
             if isinstance(report, Line):
                 mutation, due = started[report.job.id]
-                add(mutation, due.pop(0), report.value)
+                add(mutation, due.pop(0).command, report.value)
             elif isinstance(report, Ended):
                 mutation, due = started[report.job.id]
                 is_over = results.finding(mutation) is not None and mutation != UNMUTATED
                 if due and not is_over:
                     error = f"{report.problem}: {_tail(report.directory)}"
-                    add(mutation, due[0], {"error": error, "seconds": round(report.seconds, 1)})
+                    add(mutation, due[0].command, {"error": error, "seconds": round(report.seconds, 1)})
 
 
 def _progress(result: Result) -> str:

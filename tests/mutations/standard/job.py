@@ -13,10 +13,12 @@ import runpy
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from nominee.lab.chaos import clusters, explorer
+from nominee.lab.chaos.worker import simulated
 from nominee.lab.jobs.job import Job, Write
 from nominee.machinery.runtime.clock import SystemClock
 from tests.mutations.launch import BY_NAME, prepare
@@ -40,14 +42,23 @@ class ProcessorClock(SystemClock):
         return time.process_time()
 
 
-def job_of(mutation: str, commands: Sequence[Command]) -> Job:
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A command, and the cases that it runs with a mutation, all of them if there are none."""
+
+    command: Command
+    cases: tuple[str, ...] = ()
+
+
+def job_of(mutation: str, tasks: Sequence[Task]) -> Job:
     """Return the job of commands with a mutation, or without one (""); it ends with the first finding."""
+    commands = [each.command for each in tasks]
     are_simulated = all(each.is_simulated for each in commands)
     labels = ", ".join(each.label for each in commands)
     return Job(
         id=f"{mutation} {labels}",
         function="tests.mutations.standard.job:run",
-        arguments=(mutation, [(each.label, each.words, each.seconds) for each in commands]),
+        arguments=(mutation, tuple(tasks)),
         noun=f"{labels} with {mutation or 'no mutation'}",
         seconds_max=None if are_simulated else sum(each.seconds for each in commands) + SECONDS_BESIDE,
         output=OUTPUT,
@@ -55,29 +66,63 @@ def job_of(mutation: str, commands: Sequence[Command]) -> Job:
     )
 
 
-def run(
-    _directory: Path, write: Write, mutation: str, commands: Sequence[tuple[str, Sequence[str], float]]
-) -> None:
+def run(_directory: Path, write: Write, mutation: str, tasks: Sequence[Task]) -> None:
     """Run the commands in this process until one finds something, and write what each found."""
     if mutation:
-        prepare(mutation, _PROGRAM, commands[0][1])
-    elif "--simulate" in commands[0][1]:
+        prepare(mutation, _PROGRAM, tasks[0].command.words)
+    elif tasks[0].command.is_simulated:
         reached.watch(BY_NAME.values())
-    for label, words, seconds in commands:
-        clock: SystemClock = SystemClock()
-        if "--simulate" in words:
-            clock = ProcessorClock()
-            vars(explorer)["SystemClock"] = vars(clusters)["SystemClock"] = ProcessorClock
-            limit = int(clock.monotonic() + TIMES_LONGER_MAX * seconds) + PROCESSOR_SECONDS_BESIDE
-            resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
-        sys.argv = [_PROGRAM, *words]
-        printed, began = io.StringIO(), clock.monotonic()
-        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-            runpy.run_module(_PROGRAM, run_name="__main__", alter_sys=True)
-        found = {**read(printed.getvalue()), "reached": reached.take()}
-        write({**found, "label": label, "seconds": round(clock.monotonic() - began, 1)})
+    cases = _recorded() if not mutation else {}
+    for task in tasks:
+        clock = _clock(task.command)
+        began, runs, found = clock.monotonic(), 0, dict[str, Any]()
+        for words in [(*task.command.words, "--case", each) for each in task.cases] or [task.command.words]:
+            found = read(_output(words))
+            runs += found.get("runs", 0)
+            if found.get("observation") or found.get("error"):
+                break
+        for name in reached.take():
+            cases.setdefault(name, ["*"])
+        seconds = round(clock.monotonic() - began, 1)
+        label = task.command.label
+        write({**found, "runs": runs, "label": label, "seconds": seconds, "reached": dict(cases)})
+        cases.clear()
         if mutation and found.get("observation"):
             return
+
+
+def _clock(command: Command) -> SystemClock:
+    """Return the clock of a command; a simulated one gets a limit of processor time."""
+    if not command.is_simulated:
+        return SystemClock()
+    vars(explorer)["SystemClock"] = vars(clusters)["SystemClock"] = ProcessorClock
+    clock = ProcessorClock()
+    limit = int(clock.monotonic() + TIMES_LONGER_MAX * command.seconds) + PROCESSOR_SECONDS_BESIDE
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+    return clock
+
+
+def _recorded() -> dict[str, list[str]]:
+    """Record from now on which mutations each case of an exploration reaches; "" is the undisturbed run."""
+    cases: dict[str, list[str]] = {}
+
+    def recorded(scenario: Any, case: Any, *rest: Any, **options: Any) -> Any:
+        reached.take()
+        answer = simulated(scenario, case, *rest, **options)
+        for name in reached.take():
+            cases.setdefault(name, []).append(str(case))
+        return answer
+
+    vars(clusters)["simulated"] = recorded
+    return cases
+
+
+def _output(words: Sequence[str]) -> str:
+    sys.argv = [_PROGRAM, *words]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        runpy.run_module(_PROGRAM, run_name="__main__", alter_sys=True)
+    return printed.getvalue()
 
 
 def read(output: str) -> dict[str, Any]:

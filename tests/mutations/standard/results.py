@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +29,7 @@ class Result:
     error: str = ""
     runs: int = 0
     seconds: float = 0.0
-    reached: tuple[str, ...] = ()
+    reached: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def is_found(self) -> bool:
@@ -71,10 +71,12 @@ class Results:
         """Report whether the command is to be run: never carried out, and not tried by this process."""
         return (mutation, words) not in self._tried and not self.has(mutation, words)
 
-    def may_reach(self, mutation: str, words: tuple[str, ...]) -> bool:
-        """Report whether a command may execute what a mutation changes; so it is where nothing is known."""
-        known = [each for each in self.of(UNMUTATED) if each.words == words and each.reached]
-        return mutation == UNMUTATED or not known or any(mutation in each.reached for each in known)
+    def reaching(self, mutation: str, words: tuple[str, ...]) -> Sequence[str]:
+        """Return the cases of a command that a mutation may change, "*" where that is not known."""
+        for each in self.of(UNMUTATED):
+            if mutation != UNMUTATED and each.words == words and each.reached:
+                return each.reached.get(mutation, ())
+        return ("*",)
 
     def unfinished(self, mutation: str) -> list[Result]:
         """Return the results of commands that could not be carried out, and were not since."""
@@ -97,4 +99,4 @@ def _read(file: Path) -> Iterable[Result]:
             row = json.loads(line)
         except ValueError:
             continue  # the last line of a run that was killed
-        yield Result(**{**row, "words": tuple(row["words"]), "reached": tuple(row["reached"])})
+        yield Result(**{**row, "words": tuple(row["words"])})

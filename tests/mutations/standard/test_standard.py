@@ -10,7 +10,7 @@ import pytest
 
 from tests.mutations.launch import ROOT
 from tests.mutations.standard.commands import Command, RecipeError, standard_commands
-from tests.mutations.standard.job import read
+from tests.mutations.standard.job import Task, read
 from tests.mutations.standard.results import UNMUTATED, Result, Results
 from tests.mutations.standard.schedule import pending
 from tests.mutations.standard.table import Chosen, lines, problems
@@ -86,9 +86,9 @@ def test_a_finding_ends_a_mutation_and_the_program_itself_gets_every_command(tmp
     results = Results(tmp_path / "r.jsonl", "c")
     ran = list[tuple[str, list[str]]]()
     for mutation, due in pending([UNMUTATED, "a", "b"], [FAST, SLOW, REAL], results):
-        ran.append((mutation, [each.label for each in due]))
-        for command in due:
-            results.add(result(mutation, command, observation="broken" if mutation == "a" else ""))
+        ran.append((mutation, [task.command.label for task in due]))
+        for task in due:
+            results.add(result(mutation, task.command, observation="broken" if mutation == "a" else ""))
     assert ran == [
         (UNMUTATED, ["fast", "slow"]),
         ("a", ["fast", "slow"]),
@@ -103,8 +103,8 @@ def test_what_follows_a_command_that_ended_its_process_is_run(tmp_path: Path) ->
     results = Results(tmp_path / "r.jsonl", "c")
     ran = list[list[str]]()
     for mutation, due in pending(["a"], [FAST, SLOW], results):
-        ran.append([each.label for each in due])
-        results.add(replace(result(mutation, due[0]), error="killed"))
+        ran.append([task.command.label for task in due])
+        results.add(replace(result(mutation, due[0].command), error="killed"))
     assert ran == [["fast", "slow"], ["slow"]]
 
 
@@ -128,7 +128,7 @@ def test_a_command_that_could_not_be_carried_out_is_run_again(tmp_path: Path) ->
     assert problems(chosen, results) == ["without a mutation fast cannot be run: no etcd"]
     assert list(pending([UNMUTATED], [FAST], results)) == [], "not again by the same process"
     results = Results(tmp_path / "r.jsonl", "c")
-    assert next(pending([UNMUTATED], [FAST], results)) == (UNMUTATED, [FAST])
+    assert next(pending([UNMUTATED], [FAST], results)) == (UNMUTATED, [Task(FAST)])
     results.add(result(UNMUTATED))
     assert problems(chosen, results) == []
     assert list(pending([UNMUTATED], [FAST], results)) == []
