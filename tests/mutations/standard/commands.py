@@ -16,13 +16,14 @@ REAL_SECONDS: Final = 60.0
 """What a command on real processes takes beside its time: they start, come to rest, and are stopped."""
 SIMULATED_SECONDS_PER_SECOND: Final = 3.0
 """About so long a time of a random run is simulated in a second of processor time."""
-_RECIPE = re.compile(r"^chaos:.*\n((?:\t.*\n)*)", re.MULTILINE)
+_RECIPE = re.compile(r"^chaos[-\w]*:.*\n((?:\t.*\n)*)", re.MULTILINE)
+_VARIABLE = re.compile(r"^(\w+) := (.*)$", re.MULTILINE)
 _PROGRAM = "nominee chaos "
 _TIMES: Final = ("--budget", "--duration")
 
 
 class RecipeError(ValueError):
-    """The recipe of `make chaos` is not as it is expected; the text says how."""
+    """A recipe of `make chaos` is not as it is expected; the text says how."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,15 +72,17 @@ def standard_commands(makefile: str) -> tuple[Command, ...]:
     Raises:
         RecipeError: there is no command, or one has no limit of time.
     """
-    recipe = _RECIPE.search(makefile.replace("\\\n", " "))
-    lines = recipe[1].splitlines() if recipe else ()
+    text = makefile.replace("\\\n", " ")
+    for name, value in _VARIABLE.findall(text):
+        text = text.replace(f"$({name})", value)
+    lines = [line for recipe in _RECIPE.finditer(text) for line in recipe[1].splitlines()]
     commands: list[Command] = []
     for line in lines:
         _, program, rest = line.partition(_PROGRAM)
         if program:
             commands.append(_command(shlex.split(rest), commands))
     if not commands:
-        raise RecipeError(f"the recipe of `make chaos` has no line with `{_PROGRAM.strip()}`")
+        raise RecipeError(f"the recipes of `make chaos` have no line with `{_PROGRAM.strip()}`")
     return tuple(sorted(commands, key=lambda each: each.cost_seconds))
 
 

@@ -130,6 +130,11 @@ def _mark(name: str, one: ast.stmt, other: ast.stmt | None) -> str:
         if isinstance(one, ast.Assign) and isinstance(other, ast.Assign):
             same = list(map(ast.dump, one.targets)) == list(map(ast.dump, other.targets))
         old, new, as_truth = one.value or ast.Constant(0), other.value or ast.Constant(0), False
+    elif isinstance(one, ast.For) and isinstance(other, ast.For):
+        same = list(map(ast.dump, one.body)) == list(map(ast.dump, other.body))
+        old, new, as_truth = one.iter, other.iter, False
+    elif isinstance(other, ast.If) and ast.dump(one) in map(ast.dump, other.body):
+        same, old, new, as_truth = True, ast.Constant(True), other.test, True
     else:
         return f"{_HERE}.mark({name!r})"
     old, new = copy.deepcopy(old), copy.deepcopy(new)
