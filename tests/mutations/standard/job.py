@@ -44,7 +44,7 @@ class ProcessorClock(SystemClock):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A command, and the cases that it runs with a mutation, all of them if there are none."""
+    """A command, and the cases that it runs with a mutation, or all of them without any."""
 
     command: Command
     cases: tuple[str, ...] = ()
