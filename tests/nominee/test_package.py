@@ -169,9 +169,9 @@ class Installed:
         return self("nominee", *words, "--dir", self.directory)
 
 
-@pytest.fixture
-def installed(tmp_path: Path, built: Built) -> Iterator[Installed]:
-    made = Installed(tmp_path, built.wheel)
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory, built: Built) -> Iterator[Installed]:
+    made = Installed(tmp_path_factory.mktemp("installed"), built.wheel)
     yield made
     made.nominee("down", "--kill")
 
@@ -214,7 +214,10 @@ def test_an_installed_package_runs_a_cluster(installed: Installed) -> None:
     shutil.copytree(PROJECT, installed.folder, dirs_exist_ok=True)
     assert installed("python", "check.py", installed.home / "check").splitlines() == ["node-0 node-0"]
 
-    # The compiler of the wheel is the one of the oldest runtime, so that the whole range works.
+
+@pytest.mark.slow
+def test_it_runs_with_the_oldest_dependencies_that_it_allows(installed: Installed) -> None:
+    """The compiler of the wheel is the one of the oldest runtime, so that the whole range works."""
     installed.install(*oldest_dependencies())
     generated = [f"nominee.pb.{package}" for package in GENERATED]
     imported = installed("python", "-P", "-c", IMPORT_GENERATED, *generated).split()

@@ -24,6 +24,13 @@ import pytest
 PROCESSES: Final = "processes"
 ETCD: Final = "etcd"
 _MODULES: Final = (subprocess, multiprocessing)
+_LONGEST: Final = (
+    "nominee/test_package.py",
+    "localcluster/test_cluster.py",
+    "autoscaler/e2e/test_autoscaler.py",
+    "nominee/test_terminal.py",
+)
+"""The files that take longest, which begin first. A file's tests stay in one process."""
 _UP: Final = re.compile(r" ?up( -|$)")
 
 
@@ -100,7 +107,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Add the markers."""
+    """Add the markers; let files with processes begin first, so that none is alone at the end."""
     processes, etcd = Reach(_starts_processes), Reach(_starts_etcd)
     for item in items:
         functions = list(_functions(item)) if isinstance(item, pytest.Function) else []
@@ -109,6 +116,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # Without a process, "up" is another word: the direction of a scaling.
             if any(map(etcd.reaches, functions)):
                 item.add_marker(ETCD)
+    late = {item.path for item in items} - {item.path for item in items if item.get_closest_marker(PROCESSES)}
+    items.sort(key=lambda item: (not item.path.as_posix().endswith(_LONGEST), item.path in late))
 
 
 def _functions(item: pytest.Function) -> Iterator[object]:
