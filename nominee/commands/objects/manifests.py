@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from nominee.machinery.client.api_client import Client
     from nominee.machinery.wire.files.manifests import Place
 
+T = TypeVar("T")
+SERVICE_UNAVAILABLE: Final = 503
+"""The server is not there: an error about no object."""
 _files = click.option(
     "-f",
     "--filename",
@@ -43,8 +47,38 @@ _validate = click.option(
 )
 
 
-def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) -> list[tuple[Any, Any]]:
-    """Return the objects of manifests with the JSON of each, with a namespace if the kind needs one.
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    """An object of a file, with its JSON and its place there."""
+
+    obj: Any
+    document: Mapping[str, Any]
+    file: str
+    text: str
+    place: Place
+
+    async def send(self, call: Awaitable[T]) -> T:
+        """Make a call about the object; its error names the file, the line and the object.
+
+        Raises:
+            StatusError: as the call.
+        """
+        # 80 ms that --help and completion would pay.
+        from nominee.machinery.api.errors import StatusError
+        from nominee.machinery.wire.files.manifest_lines import line_of
+
+        try:
+            return await call
+        except StatusError as error:
+            if error.code != SERVICE_UNAVAILABLE:
+                path = error.causes[0].field if error.causes else ""
+                where = f"{self.file}:{line_of(self.text, self.place, path)}"
+                error.message = f"{where}: {_title(self.document)}: {error.message}"
+            raise
+
+
+def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) -> list[_Manifest]:
+    """Return the objects of manifests, with a namespace if the kind needs one.
 
     With `strict` an unknown field is an error, as in kubectl: the server would drop it.
     """
@@ -62,7 +96,7 @@ def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) 
                 obj: Any = _object(file, text, place, document, strict=strict)
                 if kinds.of(obj).namespaced and not obj.metadata.namespace:
                     obj.metadata.namespace = namespace
-                found.append((obj, document))
+                found.append(_Manifest(obj, document, file, text, place))
         except OSError as error:
             raise click.UsageError(f"-f {file}: {error.strerror}") from None
         except NoObjectError as error:
@@ -125,8 +159,8 @@ def create(directory: Path, files: tuple[str, ...], namespace: str, dry_run: boo
     documents = _documents(files, namespace, strict=validate == "strict")
 
     async def work(client: Client) -> None:
-        async def make(document: tuple[Any, Any]) -> None:
-            _said(await client.create(document[0], dry_run=dry_run), "created")
+        async def make(manifest: _Manifest) -> None:
+            _said(await manifest.send(client.create(manifest.obj, dry_run=dry_run)), "created")
 
         await each(documents, make)
 
@@ -151,7 +185,10 @@ def apply(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool
     documents = _documents(files, namespace, strict=validate == "strict")
 
     async def work(client: Client) -> None:
-        await each(documents, lambda document: _apply(client, *document, dry_run=dry_run))
+        await each(
+            documents,
+            lambda each: each.send(_apply(client, each.obj, each.document, dry_run=dry_run)),
+        )
 
     converse(directory, work)
 
@@ -216,8 +253,8 @@ def delete(
     wanted: list[tuple[Any, str, str]] = []
     if kind is None:
         wanted += [
-            (kinds.of(obj), obj.metadata.namespace, obj.metadata.name)
-            for obj, _ in _documents(files, namespace)
+            (kinds.of(manifest.obj), manifest.obj.metadata.namespace, manifest.obj.metadata.name)
+            for manifest in _documents(files, namespace)
         ]
     else:
         kind, _, after = kind.partition("/")
