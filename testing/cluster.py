@@ -465,7 +465,7 @@ def _documents(objects: Objects) -> list[Document]:
         text, file = Path(objects).read_text(encoding="utf-8"), str(objects)
     else:
         return list(objects)
-    return [document for _, document in read_objects(text, file, strict=True)]
+    return [manifest.document for manifest in read_objects(text, file, strict=True)]
 
 
 def _unmet(reference: Reference, namespace: str, condition: Condition, observed: str, seconds: float) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from nominee.kubelet.resources.pod_resources import PodResources
 from nominee.kubelet.resources.requirements import Requirements, ResourceList
 from nominee.kubelet.runtime import crash_loop
-from nominee.kubelet.runtime.sandbox import Container, PodSandbox, inherit
+from nominee.kubelet.runtime.sandbox import Container, PodSandbox, container_id, inherit
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import is_sidecar
 from nominee.machinery.runtime import clock
@@ -70,7 +70,7 @@ def _containers(pod: core.Pod) -> Iterator[Container]:
         *((one, True) for one in pod.spec.initContainers),
         *((one, False) for one in pod.spec.containers),
     ):
-        yield _container(spec, rows.get(spec.name, core.ContainerStatus()), init)
+        yield _container(pod.metadata.uid, spec, rows.get(spec.name, core.ContainerStatus()), init)
 
 
 def _ephemeral(pod: core.Pod) -> Iterator[Container]:
@@ -78,10 +78,10 @@ def _ephemeral(pod: core.Pod) -> Iterator[Container]:
     for spec in pod.spec.ephemeralContainers:
         name = spec.ephemeralContainerCommon.name
         if name in rows:
-            yield _container(core.Container(name=name), rows[name], False)
+            yield _container(pod.metadata.uid, core.Container(name=name), rows[name], False)
 
 
-def _container(spec: core.Container, row: core.ContainerStatus, init: bool) -> Container:
+def _container(uid: str, spec: core.Container, row: core.ContainerStatus, init: bool) -> Container:
     ended = row.state.terminated
     running = row.state.HasField("running")
     exited = row.state.HasField("terminated")
@@ -92,7 +92,7 @@ def _container(spec: core.Container, row: core.ContainerStatus, init: bool) -> C
         init=init,
         sidecar=init and is_sidecar(spec),
         state="running" if running else "exited" if exited else "waiting",
-        id=row.containerID,
+        id=row.containerID or (container_id(uid, spec.name, row.restartCount) if running or exited else ""),
         restarts=row.restartCount,
         started=clock.from_time(begun),
         finished=clock.from_time(ended.finishedAt) if exited else 0.0,

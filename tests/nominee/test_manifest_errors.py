@@ -1,13 +1,16 @@
-"""A mistake in a manifest is reported with the file, the line, the object and the field; no cluster runs."""
+"""A mistake in a manifest is reported with the file, the line, the object and the field."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+import anyio
 import pytest
 from click.testing import CliRunner
 
 from nominee.command_group import nominee
+from tests.support.cluster import Cluster
 
 _POD = """\
 apiVersion: v1
@@ -91,3 +94,20 @@ def test_file_line_object_and_field_are_named(verb: str, text: str, problem: str
     file.write_text(text, encoding="utf-8")
     answer = CliRunner().invoke(nominee, [verb, "-f", str(file), "--dir", str(tmp_path)])
     assert (answer.exit_code, answer.stderr) == (1, f"Error: {file}{problem}\n")
+
+
+async def test_what_the_server_refuses_is_named_too(cluster: Cluster, tmp_path: Path) -> None:
+    await cluster.start("etcd", "apiserver")
+    file = tmp_path / "pods.yaml"
+    other = _LABEL.replace("version: 1", "version: v")
+    wrong = _POD.replace("name: c,", "name: C,").replace("name: web\n", "name: wrong\n")
+    file.write_text(f"{_POD}---\n{other}---\n{wrong}")
+    for verb in ("create", "apply"):
+        words = [verb, "-f", str(file), "--dir", str(cluster.directory)]
+        result = await anyio.run_process([sys.executable, "-m", "nominee.cli", *words], check=False)
+        stderr = result.stderr.decode()
+        assert result.returncode == 1
+        assert result.stdout.decode() == f"pod/web {'created' if verb == 'create' else 'unchanged'}\n"
+        refusal = f'{file}:10: ConfigMap team/other: namespaces "team" not found'
+        assert f"Error from server (NotFound): {refusal}" in stderr
+        assert f"{file}:26: Pod wrong: " in stderr

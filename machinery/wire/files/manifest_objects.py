@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from google.protobuf.message import Message
 
 from nominee.machinery.wire.files.manifest_lines import line_of
-from nominee.machinery.wire.files.manifests import NoObjectError, manifest_documents, parse_object
+from nominee.machinery.wire.files.manifests import NoObjectError, Place, manifest_documents, parse_object
 from nominee.machinery.wire.values.scalars import DecodeError, Json
 
 
@@ -15,8 +16,23 @@ class ManifestError(ValueError):
     """A file is not one of manifests; the message names the file, and the line, the object and the field."""
 
 
-def read_objects(text: str, file: str, *, strict: bool) -> list[tuple[Message, Mapping[str, Json]]]:
-    """Return the objects of a file's text, with the JSON of each.
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An object of a file, with its JSON and its place there."""
+
+    obj: Message
+    document: Mapping[str, Json]
+    file: str
+    text: str
+    place: Place
+
+    def where(self, path: str = "") -> str:
+        """Return `FILE:LINE: KIND NAMESPACE/NAME`, with the line of a field."""
+        return f"{self.file}:{line_of(self.text, self.place, path)}: {_title(self.document)}"
+
+
+def read_objects(text: str, file: str, *, strict: bool) -> list[Manifest]:
+    """Return the objects of a file's text.
 
     With `strict` an unknown field is an error, as in kubectl: the server would drop it.
 
@@ -27,10 +43,11 @@ def read_objects(text: str, file: str, *, strict: bool) -> list[tuple[Message, M
     try:
         for place, document in manifest_documents(text):
             try:
-                found.append((parse_object(document, strict=strict), document))
+                obj = parse_object(document, strict=strict)
             except DecodeError as error:
                 where = f"{file}:{line_of(text, place, error.path)}"
                 raise ManifestError(f"{where}: {_title(document)}: {error}") from None
+            found.append(Manifest(obj, document, file, text, place))
     except NoObjectError as error:
         raise ManifestError(f"{file}:{line_of(text, error.place)}: {error.message}") from None
     except DecodeError as error:

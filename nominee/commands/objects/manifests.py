@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -16,7 +16,11 @@ from nominee.machinery.patch.patch_type import PatchType
 
 if TYPE_CHECKING:
     from nominee.machinery.client.api_client import Client
+    from nominee.machinery.wire.files.manifest_objects import Manifest
 
+T = TypeVar("T")
+SERVICE_UNAVAILABLE: Final = 503
+"""The server is not there: an error about no object."""
 _files = click.option(
     "-f",
     "--filename",
@@ -40,8 +44,26 @@ _validate = click.option(
 )
 
 
-def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) -> list[tuple[Any, Any]]:
-    """Return the objects of manifests with the JSON of each, with a namespace if the kind needs one.
+async def _send(manifest: Manifest, call: Awaitable[T]) -> T:
+    """Make a call about an object; its error names the file, the line and the object.
+
+    Raises:
+        StatusError: as the call.
+    """
+    # 80 ms that --help and completion would pay.
+    from nominee.machinery.api.errors import StatusError
+
+    try:
+        return await call
+    except StatusError as error:
+        if error.code != SERVICE_UNAVAILABLE:
+            path = error.causes[0].field if error.causes else ""
+            error.message = f"{manifest.where(path)}: {error.message}"
+        raise
+
+
+def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) -> list[Manifest]:
+    """Return the objects of manifests, with a namespace if the kind needs one.
 
     With `strict` an unknown field is an error, as in kubectl: the server would drop it.
     """
@@ -50,7 +72,7 @@ def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) 
     from nominee.machinery.api.objects import metadata_of
     from nominee.machinery.wire.files.manifest_objects import ManifestError, read_objects
 
-    found = []
+    found: list[Manifest] = []
     for file in files:
         try:
             text = (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8")
@@ -63,9 +85,10 @@ def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) 
             raise click.ClickException(f"{file}: {error}") from None
     if not found:
         raise click.UsageError("no objects: give manifests with -f FILE (or -f - for stdin)")
-    for obj, _ in found:
-        if kinds.of(obj).namespaced and not metadata_of(obj).namespace:
-            metadata_of(obj).namespace = namespace
+    for manifest in found:
+        metadata = metadata_of(manifest.obj)
+        if kinds.of(manifest.obj).namespaced and not metadata.namespace:
+            metadata.namespace = namespace
     return found
 
 
@@ -92,8 +115,8 @@ def create(directory: Path, files: tuple[str, ...], namespace: str, dry_run: boo
     documents = _documents(files, namespace, strict=validate == "strict")
 
     async def work(client: Client) -> None:
-        async def make(document: tuple[Any, Any]) -> None:
-            _said(await client.create(document[0], dry_run=dry_run), "created")
+        async def make(manifest: Manifest) -> None:
+            _said(await _send(manifest, client.create(manifest.obj, dry_run=dry_run)), "created")
 
         await each(documents, make)
 
@@ -118,7 +141,12 @@ def apply(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool
     documents = _documents(files, namespace, strict=validate == "strict")
 
     async def work(client: Client) -> None:
-        await each(documents, lambda document: _apply(client, *document, dry_run=dry_run))
+        await each(
+            documents,
+            lambda manifest: _send(
+                manifest, _apply(client, manifest.obj, manifest.document, dry_run=dry_run)
+            ),
+        )
 
     converse(directory, work)
 
@@ -172,6 +200,7 @@ def delete(
     """
     # 150 ms that --help and completion would pay.
     from nominee.machinery.api import errors, kinds
+    from nominee.machinery.api.objects import metadata_of
     from nominee.session import converse, each, find_kind
 
     if bool(kind) == bool(files):
@@ -183,8 +212,9 @@ def delete(
     wanted: list[tuple[Any, str, str]] = []
     if kind is None:
         wanted += [
-            (kinds.of(obj), obj.metadata.namespace, obj.metadata.name)
-            for obj, _ in _documents(files, namespace)
+            (kinds.of(manifest.obj), metadata.namespace, metadata.name)
+            for manifest in _documents(files, namespace)
+            for metadata in (metadata_of(manifest.obj),)
         ]
     else:
         kind, _, after = kind.partition("/")

@@ -201,3 +201,37 @@ def test_an_upgraded_kubelet_changes_the_version_and_a_drain_moves_pods(running:
         return sum(pod["status"]["phase"] == "Running" and pod["spec"].get("nodeName") != name for pod in web)
 
     eventually_sync(elsewhere, lambda count: count == PODS - 3)
+
+
+def test_a_dump_written_by_hand_comes_into_a_running_cluster(running: RunningCluster) -> None:
+    report = json.loads(command(running, "import", str(Path(__file__).with_name("small.yaml")), "-o", "json"))
+    assert report["imported"] == {"Node": 2, "Namespace": 1, "Pod": 4, "ServiceAccount": 1}
+    assert report["made"] == ["Namespace rollouts", "ServiceAccount rollouts canary"]
+    assert report["changed"] == [
+        {"kind": "Pod", "reason": "its owner does not come: Rollout", "objects": ["rollouts/canary-1"]}
+    ]
+    assert [(row["kind"], row["reason"]) for row in report["refused"]] == [
+        ("Pod", "is being deleted"),
+        ("Rollout", "argoproj.io/v1alpha1 is not served"),
+    ]
+
+    def ready() -> list[str]:
+        return [condition(node, "Ready") for node in objects(running, "nodes")]
+
+    eventually_sync(ready, lambda found: set(found) == {"True"})
+    pods = {key(each)[1]: each for each in objects(running, "pods")}
+    mirror, canary = pods["etcd-cp"], pods["canary-1"]
+    assert restarts(mirror) == [(2, "2024-05-02T10:00:00Z")]
+    assert mirror["status"]["podIP"] == "192.168.7.1"
+    assert restarts(canary) == [(0, "2024-05-01T10:01:05Z")]
+    assert "ownerReferences" not in canary["metadata"]
+    assert {name: pods[name]["status"]["phase"] for name in ("etcd-cp", "canary-1", "finished", "big")} == {
+        "etcd-cp": "Running",
+        "canary-1": "Running",
+        "finished": "Succeeded",
+        "big": "Pending",
+    }
+    nodes = {key(each)[1]: each for each in objects(running, "nodes")}
+    assert nodes["worker"]["spec"]["unschedulable"] is True
+    roles = [taint["key"] for taint in nodes["cp"]["spec"]["taints"]]
+    assert "node-role.kubernetes.io/control-plane" in roles
