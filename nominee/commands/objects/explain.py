@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nominee.scheduler.explanation.format import LivePodExplanation, PodExplanation
 
 _NOT_READ = ("Event", "Lease", "Secret")
+_NOT_SERVED = (404, 405)
 _WIDTH_UNLESS_TERMINAL = 200  # width of a table that is written to a file or a pipe
 
 _FILE_HELP = "Manifests of a cluster (YAML or JSON), or a .jsonl of clusters; - is stdin."
@@ -180,6 +181,7 @@ def _clusters(file: str, directory: Path | None = None) -> Iterator[ClusterFile]
     # 470 ms that --help and completion would pay.
     from nominee.explain.files import ClusterFile, read_clusters
     from nominee.machinery.api import kinds
+    from nominee.machinery.api.errors import StatusError
     from nominee.machinery.wire.codec import to_json
     from nominee.session import converse
 
@@ -190,8 +192,13 @@ def _clusters(file: str, directory: Path | None = None) -> Iterator[ClusterFile]
 
     async def read(client: Client) -> None:
         for kind in kinds.KINDS:
-            if kind.kind not in _NOT_READ and not kind.read_only:
+            if kind.kind in _NOT_READ:
+                continue
+            try:
                 found.extend(map(to_json, (await client.list(kind)).items))
+            except StatusError as error:
+                if error.code not in _NOT_SERVED:
+                    raise
 
     converse(directory, read)
     yield ClusterFile("", found)
