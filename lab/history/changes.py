@@ -19,7 +19,7 @@ FIELDS_MAX: Final = 8
 _TEXT_MAX: Final = 80
 _IDENTITIES: Final = ("type", "name", "key", "ip")
 """Fields that identify an item of a list, as a condition's type."""
-_IGNORED: Final = frozenset({"metadata.managedFields"})
+_IGNORED: Final = frozenset({"kind", "apiVersion", "metadata.managedFields"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
-from nominee.lab.history.changes import FieldChange, changed_fields, describe, verb
+from nominee.lab.history.changes import FIELDS_MAX, FieldChange, changed_fields, describe, verb
 from nominee.lab.history.history_file import NAME
 from nominee.lab.history.process_logs import LogLine, writers
 from nominee.lab.history.revision import Revision
@@ -133,7 +133,8 @@ def lines(found: Iterable[Entry | LogLine]) -> Iterator[str]:
             yield f"revision {entry.revision.revision}, {rfc3339_micro(entry.time)}: {entry.event}"
         else:
             writer = "" if entry.revision.is_state else str(entry.writer)
-            first, *rest = describe(entry.revision, writer, fields_max=_FIELDS_MAX)
+            is_new = entry.revision.previous_value is None
+            first, *rest = describe(entry.revision, writer, fields_max=FIELDS_MAX if is_new else _FIELDS_MAX)
             yield first
             yield from (f"    {line}" for line in rest)
 

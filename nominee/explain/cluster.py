@@ -24,19 +24,20 @@ from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.scheduling.label_keys import merge_label_keys
 from nominee.machinery.scheduling.priority import SYSTEM_CLASSES
 from nominee.machinery.wire import codec
+from nominee.scheduler.features import SchedulerFeatures
+from nominee.scheduler.framework.api.deferred_resize import is_deferred_resize
 from nominee.scheduler.framework.cluster.cache import Cache
 from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Plugin
 from nominee.scheduler.framework.nominations.nominator import Nominator
-from nominee.scheduler.framework.pod_requests import ResourceOptions
 from nominee.scheduler.framework.runtime.environment import Environment
 from nominee.scheduler.framework.runtime.framework import Framework
 from nominee.scheduler.framework.runtime.profile import Profile
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.registry import IN_TREE, default_profile
 
-_FINISHED = ("Succeeded", "Failed")
+FINISHED = ("Succeeded", "Failed")
 
 Objects = Mapping[AnyKind, Sequence[Any]]
 """The objects of a cluster, by kind."""
@@ -70,6 +71,7 @@ class Cluster:
     snapshot: Snapshot
     pods: dict[str, PodInfo]
     state: CycleState
+    features: SchedulerFeatures
     unserved: list[str] = field(default_factory=list)
 
     @property
@@ -81,11 +83,12 @@ class Cluster:
         return self.frameworks.get(pod.pod.spec.schedulerName)
 
     def pending(self) -> list[PodInfo]:
-        """Return the pods that wait for a node."""
+        """Return the pods that wait for a node, and those whose resize is deferred."""
         return [
             pod
             for pod in self.pods.values()
-            if not pod.pod.spec.nodeName and pod.pod.status.phase not in _FINISHED
+            if (not pod.pod.spec.nodeName or is_deferred_resize(pod.pod))
+            and pod.pod.status.phase not in FINISHED
         ]
 
 
@@ -123,15 +126,6 @@ def _set_priorities(pods: Iterable[core.Pod], classes: Iterable[scheduling.Prior
                 spec.preemptionPolicy = policies[name]
 
 
-def options_of(gates: Gates) -> ResourceOptions:
-    """Return the options for computing pods' requests under these gates."""
-    return ResourceOptions(
-        in_place_resize=gates.enabled("InPlacePodVerticalScaling"),
-        pod_level=gates.enabled("PodLevelResources"),
-        pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
-    )
-
-
 def build_cluster(
     manifests: Iterable[Mapping[str, Any]],
     *,
@@ -151,11 +145,13 @@ def build_cluster(
         ArgumentError, PluginConfigError: a profile is wrong.
     """
     objects, unserved = _read_objects(manifests, gates)
+    features = SchedulerFeatures.of(gates, gates.version)
     environment = Environment(
         snapshot=Snapshot(),
         nominator=Nominator(),
         gates=gates,
         version=gates.version,
+        resize_preemption=features.resize_preemption,
         clock=clock,
         rng=rng,
         listers={kind: ObjectLister(found) for kind, found in objects.items()},
@@ -164,12 +160,11 @@ def build_cluster(
         profile.name: Framework(profile, classes, environment) for profile in profiles or (default_profile(),)
     }
     cache = Cache()
-    cluster = Cluster(frameworks, cache, environment.snapshot, {}, CycleState(), unserved)
+    cluster = Cluster(frameworks, cache, environment.snapshot, {}, CycleState(), features, unserved)
     for node in objects.get(kinds.NODE, ()):
         cache.put_node(node)
-    options = options_of(gates)
     for pod in objects.get(kinds.POD, ()):
-        _add_pod(cluster, PodInfo(pod, options), environment.nominator)
+        _add_pod(cluster, PodInfo(pod, features.resources), environment.nominator)
     cache.update_snapshot(environment.snapshot)
     return cluster
 
@@ -199,7 +194,7 @@ def _read_objects(manifests: Iterable[Mapping[str, Any]], gates: Gates) -> tuple
 def _add_pod(cluster: Cluster, pod: PodInfo, nominator: Nominator) -> None:
     """Put a pod on its node, or its nomination into the nominator."""
     cluster.pods[str(pod.key)] = pod
-    if pod.pod.status.phase in _FINISHED:
+    if pod.pod.status.phase in FINISHED:
         return
     if pod.pod.spec.nodeName:
         cluster.cache.add_pod(pod)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -10,12 +12,15 @@ from rich.text import Text
 
 from nominee.scheduler.explanation.format import (
     Attempt,
+    DeferredResize,
     LivePodExplanation,
     NodeScore,
     PodExplanation,
     Preemption,
 )
 
+_ALIKE_MAX: Final = 3
+"""So many nodes that are rejected alike have a row each."""
 _STATES = {
     "Active": "is in the active queue",
     "Backoff": "is in the backoff queue",
@@ -101,6 +106,8 @@ def _attempts(attempts: Sequence[Attempt]) -> Table:
 def _headline(explanation: PodExplanation) -> Text:
     text = Text.assemble((explanation["pod"], "bold"), f"  priority {explanation['priority']}  ")
     gate, selected = explanation["preEnqueue"], explanation["selectedNodes"]
+    if "deferredResize" in explanation:
+        return text.append_text(_resize(explanation, explanation["deferredResize"]))
     if gate is not None:
         return text.append(f"is not scheduled: {'; '.join(gate['reasons'])}", "yellow")
     if not selected:
@@ -113,13 +120,49 @@ def _headline(explanation: PodExplanation) -> Text:
     return text.append(f"goes to {names}", "bold green")
 
 
+def _resize(explanation: PodExplanation, resize: DeferredResize) -> Text:
+    """Return the verdict about a deferred resize."""
+    node, preemption = resize["node"], explanation["preemption"]
+    if explanation["feasibleNodes"]:
+        return Text(f"its resize fits on {node}; it waits for the kubelet", "bold green")
+    start = f"its resize is deferred on {node}"
+    if resize["preemptionDisabledBy"]:
+        return Text(f"{start}; no preemption: {resize['preemptionDisabledBy']}", "bold red")
+    if preemption is not None and preemption["victims"]:
+        return Text(f"{start}; preemption evicts {', '.join(preemption['victims'])}", "bold magenta")
+    return Text(f"{start}, and preemption does not help", "bold red")
+
+
 def _nodes(explanation: PodExplanation) -> Table:
-    """Return one row for each node: the selected ones, others that fit by their scores, the rejected ones."""
+    """Return a row for each node: selected ones, others that fit by their scores, rejected ones.
+
+    Many nodes that are rejected alike have one row.
+    """
     preemption = explanation["preemption"]
     table = _table("NODE", "VERDICT", "PLUGIN", "WHY", *(() if preemption is None else ("PREEMPTION",)))
-    for node, cells in (*_feasible_rows(explanation), *_rejected_rows(explanation)):
-        table.add_row(*cells, *(() if preemption is None else (_preemption_cell(preemption, node),)))
+    groups: dict[tuple[str, ...], list[list[Text]]] = {}
+    for number, (node, cells) in enumerate((*_feasible_rows(explanation), *_rejected_rows(explanation))):
+        row = [*cells, *(() if preemption is None else (_preemption_cell(preemption, node),))]
+        is_rejected = node not in explanation["feasibleNodes"]
+        key = tuple(cell.plain for cell in row[1:]) if is_rejected else (str(number),)
+        groups.setdefault(key, []).append(row)
+    for rows in groups.values():
+        if len(rows) <= _ALIKE_MAX:
+            for row in rows:
+                table.add_row(*row)
+            continue
+        _, verdict, plugin, why, *others = rows[0]
+        table.add_row(Text(f"{len(rows)} nodes"), verdict, plugin, _with_amounts(why, explanation), *others)
     return table
+
+
+def _with_amounts(why: Text, explanation: PodExplanation) -> Text:
+    """Return a reason with the amounts of each resource of which the nodes have too little."""
+    text = why.plain
+    for each in explanation.get("shortages", ()):
+        amounts = f"at most {each['mostFree']} free, {each['request']} needed"
+        text = re.sub(rf"Insufficient {re.escape(each['resource'])}(?=;|$)", rf"\g<0> ({amounts})", text)
+    return Text(text)
 
 
 def _feasible_rows(explanation: PodExplanation) -> Iterator[tuple[str, list[Text]]]:
@@ -179,6 +222,10 @@ def _remarks(explanation: PodExplanation) -> Iterator[Text]:
         if preemption is not None and preemption["message"]:
             message += f" {preemption['message']}"
         yield Text.assemble(("event: ", "dim"), message)
+    if "deferredResize" in explanation and explanation["deferredResize"]["kubeletMessage"]:
+        yield Text.assemble(("kubelet: ", "dim"), explanation["deferredResize"]["kubeletMessage"])
+    for change in explanation.get("helpfulChanges", ()):
+        yield Text.assemble(("would help: ", "dim"), (f"--what-if '{change}'", "green"))
     if preemption is not None and len(preemption["equalNodes"]) > 1:
         names = ", ".join(preemption["equalNodes"])
         yield Text.assemble(("equal candidates for preemption: ", "dim"), names)

@@ -1,7 +1,12 @@
 """Change the manifests of a cluster, by the rules of `--what-if`.
 
 node n3 +4cpu -1Gi memory       add node n9 like n3         pod ns/name on n3
-remove node n3                  remove pod ns/name
+remove node n3                  add 5 nodes like n3         pod ns/name cpu=2 memory=1Gi
+drain node n3                   remove pod ns/name          pod ns/name priority=100
+label node n3 zone=b            taint node n3 key=v:NoSchedule
+label pod ns/name app-          taint node n3 key-
+
+Labels and taints are written as for kubectl. Several changes of one text are separated by semicolons.
 """
 
 from __future__ import annotations
@@ -14,12 +19,18 @@ from typing import Any, Final
 from nominee.machinery.resources.quantity import Quantity, QuantityError
 
 Document = Mapping[str, Any]
+_Tree = dict[str, Any]
+"""A document, or a part of one, that is changed."""
 Documents = list[Document]
 
 _AMOUNT: Final = re.compile(
     r"(?P<sign>[+-])(?P<number>\d+(?:\.\d+)?(?:m|[KMGTPE]i?|k)?)\s*"
     r"(?P<resource>cpu|memory|pods|ephemeral-storage|hugepages-\w+|[a-z0-9.-]+/[\w.-]+)(?=\s|$)"
 )
+_TAINT: Final = re.compile(
+    r"(?P<key>[\w./-]*?\w)(?:=(?P<value>[\w.-]*))?(?::(?P<effect>NoSchedule|PreferNoSchedule|NoExecute))?(?P<minus>-)?"
+)
+_NODES_MAX: Final = 5000
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _DEFAULT_NAMESPACE: Final = "default"
 
@@ -35,7 +46,7 @@ def change(documents: Iterable[Document], changes: Sequence[str]) -> Documents:
         ChangeError: a change is not understood, or names an object that does not exist.
     """
     changed = list(documents)
-    for text in changes:
+    for text in (part for each in changes for part in each.split(";") if part.strip()):
         for pattern, apply in _FORMS:
             found = pattern.fullmatch(" ".join(text.split()))
             if found is not None:
@@ -43,8 +54,10 @@ def change(documents: Iterable[Document], changes: Sequence[str]) -> Documents:
                 break
         else:
             raise ChangeError(
-                f"{text!r} is not understood; write 'node NAME +4cpu', 'add node NAME like NAME', 'remove "
-                "node NAME', 'remove pod NS/NAME' or 'pod NS/NAME on NODE'"
+                f"{text!r} is not understood; write 'node NAME +4cpu', 'add node NAME like NAME', 'add N "
+                "nodes like NAME', 'remove node NAME', 'drain node NAME', 'label node NAME KEY=VALUE', "
+                "'taint node NAME KEY=VALUE:EFFECT', 'remove pod NS/NAME', 'pod NS/NAME on NODE', "
+                "'pod NS/NAME cpu=2' or 'pod NS/NAME priority=100'"
             )
     return changed
 
@@ -70,7 +83,7 @@ def _grow_node(documents: Documents, name: str, amounts: str) -> Documents:
     index = _find(documents, lambda d: _is_node(d, name), f"node {name}")
     if _AMOUNT.sub("", amounts).strip():
         raise ChangeError(f"{amounts!r}: expected amounts such as +4cpu, -500m cpu or +8Gi memory")
-    node: Any = copy.deepcopy(documents[index])
+    node: _Tree = copy.deepcopy(dict(documents[index]))
     status = node.setdefault("status", {})
     allocatable = status.setdefault("allocatable", dict(status.get("capacity", {})))
     for found in _AMOUNT.finditer(amounts):
@@ -91,7 +104,9 @@ def _add_node(documents: Documents, name: str, like: str) -> Documents:
     """Return a copy of a node under another name, with its own CSINode and ResourceSlices."""
     if any(_is_node(document, name) for document in documents):
         raise ChangeError(f"node {name} already exists")
-    node: Any = copy.deepcopy(documents[_find(documents, lambda d: _is_node(d, like), f"node {like}")])
+    node: _Tree = copy.deepcopy(
+        dict(documents[_find(documents, lambda d: _is_node(d, like), f"node {like}")])
+    )
     metadata = node["metadata"]
     metadata["name"] = name
     metadata.pop("uid", None)
@@ -100,7 +115,7 @@ def _add_node(documents: Documents, name: str, like: str) -> Documents:
     added: Documents = [node]
     for document in documents:
         if document.get("kind") == "CSINode" and document.get("metadata", {}).get("name") == like:
-            csi_node: Any = copy.deepcopy(document)
+            csi_node: _Tree = copy.deepcopy(dict(document))
             csi_node["metadata"]["name"] = name
             added.append(csi_node)
         if _is_slice_of(document, like):
@@ -114,14 +129,14 @@ def _is_slice_of(document: Document, node: str) -> bool:
 
 def _copied_slice(document: Document, node: str, like: str) -> Document:
     """Return the slice for another node, in a pool of that node: slices with one pool name form one pool."""
-    copied: Any = copy.deepcopy(document)
+    copied: _Tree = copy.deepcopy(dict(document))
     copied["metadata"]["name"] = f"{copied['metadata'].get('name', '')}-{node}"
     copied["metadata"].pop("uid", None)
     copied["spec"]["nodeName"] = node
     pool = copied["spec"].get("pool") or {}
     pool["name"] = node if pool.get("name", like) == like else f"{pool['name']}-{node}"
     copied["spec"]["pool"] = pool
-    return copied  # type: ignore[no-any-return]  # a copy of a mapping
+    return copied
 
 
 def _remove_node(documents: Documents, name: str) -> Documents:
@@ -166,11 +181,103 @@ def _without_user(document: Document, pod: Document) -> Document | None:
 
 
 def _put_pod(documents: Documents, key: str, node: str) -> Documents:
-    index = _find(documents, lambda d: _is_pod(d, key), f"pod {key}")
     _find(documents, lambda d: _is_node(d, node), f"node {node}")
-    pod: Any = copy.deepcopy(documents[index])
-    pod.setdefault("spec", {})["nodeName"] = node
-    return [*documents[:index], pod, *documents[index + 1 :]]
+    return _changed(documents, "pod", key, lambda pod: pod.setdefault("spec", {}).update(nodeName=node))
+
+
+def _add_nodes(documents: Documents, count: str, like: str) -> Documents:
+    if int(count) > _NODES_MAX:
+        raise ChangeError(f"at most {_NODES_MAX} nodes can be added")
+    number = 0
+    for _ in range(int(count)):
+        number += 1
+        while any(_is_node(document, f"{like}-copy-{number}") for document in documents):
+            number += 1
+        documents = _add_node(documents, f"{like}-copy-{number}", like)
+    return documents
+
+
+def _drain_node(documents: Documents, name: str) -> Documents:
+    """Make a node unschedulable and its pods pending, except for those of DaemonSets and static ones."""
+    index = _find(documents, lambda d: _is_node(d, name), f"node {name}")
+
+    def without_node(document: Document) -> Document:
+        spec, metadata = document.get("spec") or {}, document.get("metadata") or {}
+        stays = any(
+            owner.get("kind") in ("DaemonSet", "Node") for owner in metadata.get("ownerReferences") or ()
+        )
+        if document.get("kind") != "Pod" or spec.get("nodeName") != name or stays:
+            return document
+        rest = {key: value for key, value in document.items() if key != "status"}
+        return {**rest, "spec": {key: value for key, value in spec.items() if key != "nodeName"}}
+
+    node = documents[index]
+    cordoned = {**node, "spec": {**(node.get("spec") or {}), "unschedulable": True}}
+    return [without_node(each) for each in (*documents[:index], cordoned, *documents[index + 1 :])]
+
+
+def _changed(documents: Documents, kind: str, name: str, edit: Callable[[_Tree], None]) -> Documents:
+    """Return the documents with a copy of a node or pod that `edit` has changed."""
+    matches = _is_node if kind == "node" else _is_pod
+    index = _find(documents, lambda d: matches(d, name), f"{kind} {name}")
+    copied: _Tree = copy.deepcopy(dict(documents[index]))
+    edit(copied)
+    return [*documents[:index], copied, *documents[index + 1 :]]
+
+
+def _label(documents: Documents, kind: str, name: str, labels: str) -> Documents:
+    def edit(document: _Tree) -> None:
+        found = document["metadata"].setdefault("labels", {})
+        for text in labels.split():
+            key, equals, value = text.partition("=")
+            if equals:
+                found[key] = value
+            elif key.endswith("-"):
+                found.pop(key[:-1], None)
+            else:
+                raise ChangeError(f"{text!r}: expected KEY=VALUE or KEY-")
+
+    return _changed(documents, kind, name, edit)
+
+
+def _taint(documents: Documents, name: str, taint: str) -> Documents:
+    found = _TAINT.fullmatch(taint)
+    if found is None or not (found["minus"] or found["effect"]):
+        raise ChangeError(f"{taint!r}: expected KEY=VALUE:NoSchedule, KEY:NoExecute or KEY-")
+
+    def edit(document: _Tree) -> None:
+        spec = document.setdefault("spec", {})
+        others = [
+            each
+            for each in spec.get("taints") or ()
+            if each.get("key") != found["key"] or found["effect"] not in (None, each.get("effect"))
+        ]
+        new = {"key": found["key"], "value": found["value"] or "", "effect": found["effect"]}
+        spec["taints"] = others if found["minus"] else [*others, new]
+
+    return _changed(documents, "node", name, edit)
+
+
+def _set_pod(documents: Documents, key: str, values: str) -> Documents:
+    """Set the priority of a pod, or the requests of its first container."""
+
+    def edit(document: _Tree) -> None:
+        spec = document.setdefault("spec", {})
+        for name, _, value in (text.partition("=") for text in values.split()):
+            if name == "priority":
+                if not re.fullmatch(r"-?\d+", value):
+                    raise ChangeError(f"priority {value!r} is not a whole number")
+                spec["priority"] = int(value)
+                spec.pop("priorityClassName", None)
+                continue
+            try:
+                Quantity.parse(value)
+            except QuantityError as error:
+                raise ChangeError(f"{name}={value}: {error}") from None
+            container = (spec.get("containers") or [{}])[0]
+            container.setdefault("resources", {}).setdefault("requests", {})[name] = value
+
+    return _changed(documents, "pod", key, edit)
 
 
 _FORMS: Final[tuple[tuple[re.Pattern[str], Callable[..., Documents]], ...]] = (
@@ -179,4 +286,9 @@ _FORMS: Final[tuple[tuple[re.Pattern[str], Callable[..., Documents]], ...]] = (
     (re.compile(r"remove node (?P<name>\S+)"), _remove_node),
     (re.compile(r"remove pod (?P<key>\S+)"), _remove_pod),
     (re.compile(r"pod (?P<key>\S+) on (?P<node>\S+)"), _put_pod),
+    (re.compile(r"pod (?P<key>\S+) (?P<values>\S+=\S+(?: \S+=\S+)*)"), _set_pod),
+    (re.compile(r"add (?P<count>\d+) nodes? like (?P<like>\S+)"), _add_nodes),
+    (re.compile(r"drain node (?P<name>\S+)"), _drain_node),
+    (re.compile(r"label (?P<kind>node|pod) (?P<name>\S+) (?P<labels>.+)"), _label),
+    (re.compile(r"taint node (?P<name>\S+) (?P<taint>\S+)"), _taint),
 )

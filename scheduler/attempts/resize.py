@@ -34,7 +34,7 @@ from nominee.scheduler.framework.resize_preemption import Flavour, ResizePreempt
 from nominee.scheduler.framework.runtime.framework import Framework
 from nominee.scheduler.framework.scheduling.algorithm import AlgorithmError, pre_filter
 from nominee.scheduler.framework.scheduling.diagnosis import Diagnosis, FitError, NodeStatusTable
-from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 
 SKIPPED_PLUGINS: Final = frozenset(
     {
@@ -174,7 +174,7 @@ class DeferredResizes(Resizes):
 
     def _sync(self, old: core.Pod | None, new: core.Pod, now: float, *, is_new: bool = False) -> None:
         uid = new.metadata.uid
-        forbidden = self._why_forbidden(new)
+        forbidden = why_forbidden(new, self._cache.get_node(new.spec.nodeName), self.options)
         if forbidden:
             self._leave_queue(new, forbidden)
             if is_new:
@@ -191,16 +191,6 @@ class DeferredResizes(Resizes):
             self._report(pod, "left the queue", reason)
             self._queued.discard(pod.metadata.uid)
             self._queue.delete(pod)
-
-    def _why_forbidden(self, pod: core.Pod) -> str:
-        """Return the reason why preemption for the resize is disabled, or ""."""
-        if self.options.flavour is not Flavour.KEP:
-            return ""
-        if is_disabled_by_kubelet(pod):
-            return f"the pod has the condition {PREEMPTION_DISABLED}"
-        node = self._cache.get_node(pod.spec.nodeName)
-        is_disabled = is_disabled_by_node(None if node is None else node.node)
-        return "the node's podPreemptionPolicy disables preemption for resizes" if is_disabled else ""
 
     def run(self, framework: Framework, cache: Cache, state: CycleState, pod: PodInfo) -> Failed:
         """Run the scheduling cycle of a resize."""
@@ -222,14 +212,26 @@ class DeferredResizes(Resizes):
         )
 
 
+def why_forbidden(pod: core.Pod, node: NodeInfo | None, options: ResizePreemption) -> str:
+    """Return the reason why preemption for a resize is disabled, or "": the kubelet's condition, or the node.
+
+    The scheduler of 1.37 does not ask: a plugin rejects such pods.
+    """
+    if options.flavour is not Flavour.KEP:
+        return ""
+    if is_disabled_by_kubelet(pod):
+        return f"the pod has the condition {PREEMPTION_DISABLED}"
+    is_disabled = is_disabled_by_node(None if node is None else node.node)
+    return "the node's podPreemptionPolicy disables preemption for resizes" if is_disabled else ""
+
+
 def run(
     framework: Framework, cache: Cache, state: CycleState, pod: PodInfo, options: ResizePreemption
 ) -> Failed:
     """Run the scheduling cycle of a deferred resize; it always ends with the pod back in the queue."""
     cache.update_snapshot(framework.snapshot)
-    state.skip_plugins = SKIPPED_PLUGINS | framework.skips_deferred_resizes
     try:
-        status = _fit(framework, state, pod)
+        status = fit(framework, state, pod)
     except FitError as error:
         return after_no_fit(framework, state, pod, error)
     except Exception as error:  # noqa: BLE001  # plugins come from outside; the pod is retried, the loop lives
@@ -239,15 +241,16 @@ def run(
             permit, _ = framework.run_permit_plugins(state, pod, pod.pod.spec.nodeName)
             return failed_by(permit if permit is not None and not permit.is_wait else _PARKED)
         status = _PARKED
-    return after_no_fit(framework, state, pod, _fit_error(framework, pod, status))
+    return after_no_fit(framework, state, pod, fit_error(framework, pod, status))
 
 
-def _fit(framework: Framework, state: CycleState, pod: PodInfo) -> Status | None:
+def fit(framework: Framework, state: CycleState, pod: PodInfo) -> Status | None:
     """Return why the resize does not fit on the pod's own node; None when it does.
 
     Raises:
         NoNodesError, FitError, AlgorithmError: as in any scheduling cycle.
     """
+    state.skip_plugins = SKIPPED_PLUGINS | framework.skips_deferred_resizes
     pre_filter(framework, state, pod, framework.snapshot)
     node = framework.snapshot.get(pod.pod.spec.nodeName)
     if node is None:
@@ -262,7 +265,8 @@ def _fit(framework: Framework, state: CycleState, pod: PodInfo) -> Status | None
     return status
 
 
-def _fit_error(framework: Framework, pod: PodInfo, status: Status) -> FitError:
+def fit_error(framework: Framework, pod: PodInfo, status: Status) -> FitError:
+    """Return the error of a resize that its own node rejects; other nodes are no candidates."""
     snapshot = framework.snapshot
     diagnosis = Diagnosis(NodeStatusTable(snapshot, _OTHER_NODE))
     diagnosis.add_plugin(status)

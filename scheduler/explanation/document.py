@@ -45,6 +45,22 @@ def pod_explanation(
         "requeueEvents": list(verdict.wakers),
         "omittedNodes": len(verdict.feasible) + len(verdict.rejected) - len(feasible) - len(rejected),
     }
+    if verdict.shortages:
+        found["shortages"] = [
+            {
+                "resource": each.resource,
+                "nodeCount": each.nodes,
+                "mostFree": each.free,
+                "request": each.request,
+            }
+            for each in verdict.shortages
+        ]
+    if verdict.resize is not None:
+        found["deferredResize"] = {
+            "node": verdict.pod.pod.spec.nodeName,
+            "kubeletMessage": verdict.resize.kubelet_message,
+            "preemptionDisabledBy": verdict.resize.forbidden_by,
+        }
     if cluster:
         found["cluster"] = cluster
     return found

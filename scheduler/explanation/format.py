@@ -87,6 +87,23 @@ class NominatedPods(TypedDict):
     pods: Annotated[list[str], "The nominated pods, `namespace/name`."]
 
 
+class Shortage(TypedDict):
+    """A resource of which nodes have too little left for the pod."""
+
+    resource: Annotated[str, "The resource's name."]
+    nodeCount: Annotated[int, "How many nodes were rejected for it."]
+    mostFree: Annotated[str, "The most that one of them has left, as in a manifest."]
+    request: Annotated[str, "The pod's request."]
+
+
+class DeferredResize(TypedDict):
+    """The resize of a bound pod that its kubelet has deferred."""
+
+    node: Annotated[str, "The pod's node."]
+    kubeletMessage: Annotated[str, "Why the kubelet deferred it: the message of PodResizePending."]
+    preemptionDisabledBy: Annotated[str, 'Why the scheduler may not preempt for it; "" if it may.']
+
+
 class PodExplanation(TypedDict):
     """The decision of one scheduling cycle about a pod, when it evaluates every node."""
 
@@ -123,6 +140,22 @@ class PodExplanation(TypedDict):
         list[str], "Cluster events that may move the pod out of the unschedulable queue."
     ]
     omittedNodes: Annotated[int, "Nodes that the lists leave out; see `--nodes`."]
+    shortages: NotRequired[
+        Annotated[list[Shortage], "The resources of which rejected nodes have too little."]
+    ]
+    helpfulChanges: NotRequired[
+        Annotated[
+            list[str],
+            "Changes for `--what-if`; each alone gives the pod a node, or victims on one. With `--pod`.",
+        ]
+    ]
+    deferredResize: NotRequired[
+        Annotated[
+            DeferredResize,
+            "Of a bound pod whose resize is deferred. `feasibleNodes` has its node if the resize fits there "
+            "now; else `preemption` has the victims.",
+        ]
+    ]
 
 
 class AttemptRejection(Rejection):

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
+from nominee.machinery.api.objects import get_condition
+from nominee.scheduler.attempts.resize import fit, fit_error, why_forbidden
+from nominee.scheduler.framework import resource_columns
+from nominee.scheduler.framework.api.deferred_resize import FITS
 from nominee.scheduler.framework.api.status import error_text
 from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Candidate, Code, FilterError, Status
+from nominee.scheduler.framework.resize_preemption import ResizePreemption
 from nominee.scheduler.framework.runtime.framework import Framework, ScoreError
 from nominee.scheduler.framework.scheduling.algorithm import AlgorithmError, NoNodesError, Survey, survey
 from nominee.scheduler.framework.scheduling.diagnosis import Diagnosis, FitError
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.default_preemption import DefaultPreemption
 from nominee.scheduler.plugins.dynamic_resources import DynamicResources
+
+GATE_OFF: Final = "the scheduler's feature gate InPlacePodVerticalScalingSchedulerPreemption is off"
+INSUFFICIENT: Final = "Insufficient "
+_MEBI: Final = 1 << 20
 
 
 class ExplainError(Exception):
@@ -57,6 +68,19 @@ class Preemption:
 
 
 @dataclass(frozen=True, slots=True)
+class Shortage:
+    """A resource of which nodes have too little: how many nodes, the most that one has free, and the request.
+
+    Amounts are as for kubectl: cpu in cores, others in bytes or pieces.
+    """
+
+    resource: str
+    nodes: int
+    free: str
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """Everything about one pod.
 
@@ -76,6 +100,8 @@ class Verdict:
     message: str = ""
     held: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     wakers: tuple[str, ...] = ()
+    resize: DeferredResize | None = None
+    shortages: tuple[Shortage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +117,59 @@ class _Cycle:
     @property
     def node_names(self) -> list[str]:
         return [node.name for node in self.snapshot.nodes]
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredResize:
+    """A resize that its kubelet deferred: the kubelet's reason, and why preemption is disabled, or ""."""
+
+    kubelet_message: str
+    forbidden_by: str = ""
+
+
+def explain_resize(
+    framework: Framework,
+    snapshot: Snapshot,
+    pod: PodInfo,
+    options: ResizePreemption | None,
+    *,
+    is_live: bool = False,
+) -> Verdict:
+    """Return the verdict about a deferred resize: its own node only, and the victims there.
+
+    `options` None: the gate is off. Raises: ExplainError: a plugin failed.
+    """
+    cycle = _Cycle(framework, snapshot, CycleState(), pod, is_live)
+    node = pod.pod.spec.nodeName
+    condition = get_condition(pod.pod.status.conditions, "PodResizePending")
+    forbidden = GATE_OFF if options is None else why_forbidden(pod.pod, snapshot.get(node), options)
+    resize = DeferredResize("" if condition is None else condition.message, forbidden)
+    with _plugin_errors():
+        try:
+            status = fit(framework, cycle.state, pod)
+        except FitError as error:
+            status = error.diagnosis.statuses.get(node)
+        if status is None:
+            return Verdict(pod, feasible=(node,), message=FITS, resize=resize)
+        failure = fit_error(framework, pod, status)
+        preemption = Preemption() if forbidden else _preemption(cycle, failure.diagnosis)
+        rejected = {node: Rejection.of(status)}
+        return Verdict(pod, rejected=rejected, preemption=preemption, message=str(failure), resize=resize)
+
+
+@contextmanager
+def _plugin_errors() -> Iterator[None]:
+    """Raise ExplainError where a plugin failed."""
+    try:
+        yield
+    except ExplainError:
+        raise
+    except (AlgorithmError, FilterError) as error:
+        raise ExplainError(str(error)) from error.status.error
+    except ScoreError as error:
+        raise ExplainError(str(error)) from error.__cause__
+    except Exception as error:  # plugins come from outside
+        raise ExplainError(error_text(error)) from error
 
 
 def explain(
@@ -109,16 +188,8 @@ def explain(
     Raises:
         ExplainError: a plugin failed.
     """
-    try:
+    with _plugin_errors():
         return _explain(_Cycle(framework, snapshot, state or CycleState(), pod, is_live))
-    except ExplainError:
-        raise
-    except (AlgorithmError, FilterError) as error:
-        raise ExplainError(str(error)) from error.status.error
-    except ScoreError as error:
-        raise ExplainError(str(error)) from error.__cause__
-    except Exception as error:  # plugins come from outside
-        raise ExplainError(error_text(error)) from error
 
 
 def _explain(cycle: _Cycle) -> Verdict:
@@ -178,9 +249,11 @@ def _scores(cycle: _Cycle, found: Survey, names: list[str]) -> dict[str, dict[st
 
 def _hopeless(cycle: _Cycle, diagnosis: Diagnosis, narrowing: Iterable[str]) -> Verdict:
     """Explain that no node fits, and the preemption that would follow."""
+    rejected = _rejections(cycle, diagnosis, set(), narrowing)
     return Verdict(
         cycle.pod,
-        rejected=_rejections(cycle, diagnosis, set(), narrowing),
+        rejected=rejected,
+        shortages=_shortages(cycle, rejected),
         preemption=_preemption(cycle, diagnosis),
         message=str(FitError(len(cycle.snapshot), diagnosis)),
         held=_held(cycle),
@@ -218,7 +291,7 @@ def _preemption(cycle: _Cycle, diagnosis: Diagnosis) -> Preemption:
 def _said_of_claims(cycle: _Cycle, diagnosis: Diagnosis) -> Status | None:
     """Return the message of DynamicResources, which only decides here; None if it is not enabled."""
     for plugin in cycle.framework.post_filter_plugins:
-        if isinstance(plugin, DynamicResources):
+        if isinstance(plugin, DynamicResources) and plugin.name not in cycle.state.skip_plugins:
             return plugin.post_filter(cycle.state, cycle.pod, diagnosis.statuses)[1]
     return None
 
@@ -233,6 +306,31 @@ def _rejections(
         for name in cycle.node_names
         if name not in feasible
     }
+
+
+def _shortages(cycle: _Cycle, rejected: Mapping[str, Rejection]) -> tuple[Shortage, ...]:
+    """Return the resources of which nodes have too little, with the most that one of them has free."""
+    free: dict[str, list[int]] = {}
+    for name, rejection in rejected.items():
+        node = cycle.snapshot.get(name)
+        for reason in rejection.reasons if node is not None else ():
+            resource = reason.removeprefix(INSUFFICIENT)
+            column = resource_columns.column_of(resource) if reason.startswith(INSUFFICIENT) else None
+            if node is not None and column is not None:
+                left = node.allocatable_of(column) - node.requested_of(column)
+                free.setdefault(resource, []).append(left)
+    needs = {resource_columns.name_of(column): amount for column, amount in cycle.pod.fit_requests}
+    return tuple(
+        Shortage(name, len(found), _amount(name, max(found)), _amount(name, needs.get(name, 0)))
+        for name, found in sorted(free.items())
+    )
+
+
+def _amount(resource: str, amount: int) -> str:
+    """Return an amount as a manifest has it; cpu is in milli-units here."""
+    if resource == "cpu":
+        return f"{amount / 1000:g}"
+    return f"{amount // _MEBI}Mi" if amount and amount % _MEBI == 0 else str(amount)
 
 
 def _held(cycle: _Cycle) -> dict[str, tuple[str, ...]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from nominee.explain.cluster import Cluster as World
 from nominee.explain.cluster import ObjectLister as ListLister
-from nominee.explain.cluster import build_cluster, options_of, read_object
+from nominee.explain.cluster import build_cluster, read_object
 from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.scheduler.framework.runtime.profile import Profile
@@ -18,7 +18,6 @@ __all__ = [
     "ListLister",
     "World",
     "build_world",
-    "options_of",
     "read_object",
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,17 +18,26 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from nominee.explain.explainer import Setup
+    from nominee.explain.files import ClusterFile, Manifest
+    from nominee.machinery.client.api_client import Client
     from nominee.machinery.features.gates import Version
     from nominee.scheduler.explanation.format import LivePodExplanation, PodExplanation
 
+_NOT_READ = ("Event", "Lease", "Secret")
+_NOT_SERVED = (404, 405)
 _WIDTH_UNLESS_TERMINAL = 200  # width of a table that is written to a file or a pipe
 
 _FILE_HELP = "Manifests of a cluster (YAML or JSON), or a .jsonl of clusters; - is stdin."
 _CONFIG_HELP = "A KubeSchedulerConfiguration: profiles, weights, arguments. Its extenders are not called."
 _PLUGIN_HELP = "An out-of-tree plugin that the configuration names. Repeatable."
 _WHAT_IF_HELP = (
-    "Change the cluster first: 'node n3 +4cpu', 'add node n9 like n3', 'remove node n3', "
-    "'remove pod NS/NAME', 'pod NS/NAME on n3'. Repeatable."
+    "Change the cluster first: 'node n3 +4cpu', 'drain node n3', 'add 5 nodes like n3', 'taint node n3 "
+    "key-', 'label node n3 zone=b', 'pod NS/NAME cpu=2', 'pod NS/NAME priority=100', 'remove pod NS/NAME' "
+    "and others (docs/explain.md). Repeatable; or several, separated by semicolons."
+)
+_COMPARE_HELP = (
+    "Show the pods about which two versions or gates answer differently: 1.35,1.37 or Gate=true,Gate=false. "
+    "Of FILE or of the running cluster; a bound pod is taken off its node first."
 )
 
 
@@ -52,6 +62,7 @@ _WHAT_IF_HELP = (
 @click.option("--config", default="", metavar="FILE", help=_CONFIG_HELP)
 @click.option("--plugin", "plugins", multiple=True, metavar="MODULE:CLASS", help=_PLUGIN_HELP)
 @click.option("--what-if", "changes", multiple=True, metavar="CHANGE", help=_WHAT_IF_HELP)
+@click.option("--compare", default="", metavar="A,B", help=_COMPARE_HELP)
 @directory_option
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the running pod.")
 @click.option(
@@ -72,6 +83,7 @@ def explain(
     config: str,
     plugins: tuple[str, ...],
     changes: tuple[str, ...],
+    compare: str,
     directory: Path,
     namespace: str,
     scheduler: str,
@@ -99,6 +111,14 @@ def explain(
         from nominee.explain.schema import SCHEMA_FILE
 
         click.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
+        return
+    if compare:
+        names = compare.split(",")
+        if len(names) != 2 or subject or pod:
+            raise click.UsageError("--compare takes two versions or gates, for all pods: 1.35,1.37")
+        with _errors(file):
+            settings = [_setup(*_setting(each, emulated_version), config, plugins, changes) for each in names]
+            _compare(settings, _clusters(file, directory), names, output)
         return
     if bool(subject) == bool(file):
         raise click.UsageError("give a pod of the running cluster (`pod NS/NAME`), or manifests with -f FILE")
@@ -139,26 +159,95 @@ def _explain_file(
 ) -> Iterator[PodExplanation]:
     """Yield the explanations; every mistake in the input is an error of the command."""
     # 470 ms that --help and completion would pay.
-    from nominee.explain.explainer import PodError, explain_pods
-    from nominee.explain.files import read_clusters
+    from nominee.explain.explainer import explain_pods, with_suggestions
+    from nominee.machinery.runtime.clock import SystemClock
+
+    clock = SystemClock()
+    with _errors(file):
+        setup = _setup(_version(version), gates, config, plugins, changes)
+        for cluster_file in _clusters(file):
+            cluster = setup.build(cluster_file, clock)
+            if cluster.unserved:
+                where = f"{cluster_file.name}: " if cluster_file.name else ""
+                click.echo(f"{where}ignored, as not served: {', '.join(cluster.unserved)}", err=True)
+            chosen = pod or cluster_file.pod
+            for found in explain_pods(cluster, chosen, name=cluster_file.name):
+                # Of many pods each would build the cluster several times.
+                yield with_suggestions(setup, cluster_file, clock, cluster, found) if chosen else found
+
+
+def _clusters(file: str, directory: Path | None = None) -> Iterator[ClusterFile]:
+    """Yield the clusters of a file; without one the running cluster. Raises: DecodeError."""
+    # 470 ms that --help and completion would pay.
+    from nominee.explain.files import ClusterFile, read_clusters
+    from nominee.machinery.api import kinds
+    from nominee.machinery.api.errors import StatusError
+    from nominee.machinery.wire.codec import to_json
+    from nominee.session import converse
+
+    if file or directory is None:
+        yield from read_clusters(_read(file), lines=file.endswith(".jsonl"))
+        return
+    found: list[Manifest] = []
+
+    async def read(client: Client) -> None:
+        for kind in kinds.KINDS:
+            if kind.kind in _NOT_READ:
+                continue
+            try:
+                found.extend(map(to_json, (await client.list(kind)).items))
+            except StatusError as error:
+                if error.code not in _NOT_SERVED:
+                    raise
+
+    converse(directory, read)
+    yield ClusterFile("", found)
+
+
+def _setting(text: str, version: str) -> tuple[Version, str]:
+    """Return version and gates of one side of --compare."""
+    return (_version(version), text) if "=" in text else (_version(text), "")
+
+
+def _compare(
+    settings: Sequence[Setup], clusters: Iterator[ClusterFile], names: Sequence[str], output: str
+) -> None:
+    """Print the pods about which the settings answer differently."""
+    from nominee.explain.explainer import answers
+    from nominee.machinery.printing.tables import table
+    from nominee.machinery.runtime.clock import SystemClock
+
+    clock, rows, count = SystemClock(), list[list[str]](), 0
+    for cluster in clusters:
+        first, second = (dict(answers(setting.build(cluster, clock))) for setting in settings)
+        count += len(first)
+        rows += [[pod, text, second[pod]] for pod, text in first.items() if second[pod] != text]
+    if output == "table":
+        lines = table(["POD", *(name.upper() if "=" not in name else name for name in names)], rows)
+        click.echo("\n".join([*(lines if rows else ()), f"{len(rows)} of {count} pods have another answer"]))
+    else:
+        click.echo(
+            json.dumps(
+                {"pods": count, "changed": [dict(zip(("pod", *names), row, strict=True)) for row in rows]}
+            )
+        )
+
+
+@contextmanager
+def _errors(file: str) -> Iterator[None]:
+    """Report every mistake in the input as an error of the command."""
+    # 470 ms that --help and completion would pay.
+    from nominee.explain.explainer import PodError
     from nominee.explain.what_if import ChangeError
     from nominee.machinery.api.errors import StatusError
     from nominee.machinery.features.gates import GateError
-    from nominee.machinery.runtime.clock import SystemClock
     from nominee.machinery.wire.values.scalars import DecodeError
     from nominee.scheduler.explanation.verdict import ExplainError
     from nominee.scheduler.framework.runtime.plugin_set import PluginConfigError
     from nominee.scheduler.framework.runtime.profile import ArgumentError
 
-    clock = SystemClock()
     try:
-        setup = _setup(_version(version), gates, config, plugins, changes)
-        for cluster_file in read_clusters(_read(file), lines=file.endswith(".jsonl")):
-            cluster = setup.build(cluster_file, clock)
-            if cluster.unserved:
-                where = f"{cluster_file.name}: " if cluster_file.name else ""
-                click.echo(f"{where}ignored, as not served: {', '.join(cluster.unserved)}", err=True)
-            yield from explain_pods(cluster, pod or cluster_file.pod, name=cluster_file.name)
+        yield
     except GateError as error:
         raise click.UsageError(str(error)) from None
     except ChangeError as error:
@@ -168,7 +257,7 @@ def _explain_file(
     except PodError as error:
         raise click.ClickException(str(error)) from None
     except (DecodeError, StatusError, ExplainError) as error:
-        raise click.ClickException(f"{file}: {error}") from None
+        raise click.ClickException(f"{file}: {error}" if file else str(error)) from None
 
 
 def _version(text: str) -> Version:

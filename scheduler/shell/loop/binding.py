@@ -28,6 +28,7 @@ from nominee.scheduler.attempts.states import AttemptState, BindingPlan, Effect,
 from nominee.scheduler.dispatch.api_calls import nomination
 from nominee.scheduler.event_handlers import ASSIGNED_POD_DELETE, assigned_copy
 from nominee.scheduler.extenders.wire import ExtenderError
+from nominee.scheduler.features import SchedulerFeatures
 from nominee.scheduler.framework.api.status import is_success
 from nominee.scheduler.framework.interface import Code, Status
 from nominee.scheduler.shell.attempt import decision_log
@@ -37,7 +38,6 @@ from nominee.scheduler.shell.calls import failpoints as steps
 from nominee.scheduler.shell.loop.binding_plugins import BindingPlugins
 from nominee.scheduler.shell.loop.deps import SchedulerDeps
 from nominee.scheduler.shell.loop.failure_handler import FailureHandler
-from nominee.scheduler.shell.loop.features import SchedulerFeatures
 
 CALLS_MAX: Final = 64  # bindings that ask the API server at the same time
 _log = logs.get()

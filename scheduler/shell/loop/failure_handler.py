@@ -8,11 +8,11 @@ from __future__ import annotations
 from nominee.scheduler.attempts.pod import AfterFailure, Failed, Reason, after_failure
 from nominee.scheduler.attempts.resize import is_resize
 from nominee.scheduler.failure import is_recreated, requeue_failed
+from nominee.scheduler.features import SchedulerFeatures
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.shell.attempt import decision_log
 from nominee.scheduler.shell.attempt.attempt import Attempt
 from nominee.scheduler.shell.loop.deps import SchedulerDeps
-from nominee.scheduler.shell.loop.features import SchedulerFeatures
 
 
 class FailureHandler:

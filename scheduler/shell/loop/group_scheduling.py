@@ -19,6 +19,7 @@ from nominee.scheduler.attempts.group import Verdict, group_to_try
 from nominee.scheduler.attempts.placements import Placement, PlacementError, topology_key
 from nominee.scheduler.attempts.placements import placements as placements_of
 from nominee.scheduler.attempts.pod import CLEAR_NOMINATION, Failed, Reason, Scheduled
+from nominee.scheduler.features import SchedulerFeatures
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.runtime.framework import Framework
 from nominee.scheduler.framework.types import QueuedPodInfo
@@ -26,7 +27,6 @@ from nominee.scheduler.shell.attempt.attempt import Attempt
 from nominee.scheduler.shell.calls import failpoints as steps
 from nominee.scheduler.shell.calls.group_status import GroupConditions
 from nominee.scheduler.shell.loop.deps import SchedulerDeps
-from nominee.scheduler.shell.loop.features import SchedulerFeatures
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from nominee.scheduler.attempts.resize import is_resize
 from nominee.scheduler.attempts.states import Effect, Event, Progress
 from nominee.scheduler.extenders import search
 from nominee.scheduler.extenders.wire import ExtenderError
+from nominee.scheduler.features import SchedulerFeatures
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.types import QueuedPodInfo
 from nominee.scheduler.queue.scheduling_queue import (
@@ -38,7 +39,6 @@ from nominee.scheduler.shell.loop.binding import BindingCycles
 from nominee.scheduler.shell.loop.deps import SchedulerDeps
 from nominee.scheduler.shell.loop.evictions import Evictions
 from nominee.scheduler.shell.loop.failure_handler import FailureHandler
-from nominee.scheduler.shell.loop.features import SchedulerFeatures
 from nominee.scheduler.shell.loop.group_scheduling import GroupScheduling
 
 TASKS_MAX: Final = 20_000  # binding cycles that are not over; beyond it the loop waits
@@ -61,7 +61,7 @@ class Scheduler:
 
     def __init__(self, features: SchedulerFeatures, deps: SchedulerDeps) -> None:
         self.deps = deps
-        self._features = features
+        self.features = features
         self._next_start = 0  # row at which the next search for feasible nodes begins
         self._tasks = anyio.Semaphore(TASKS_MAX, fast_acquire=True)
         self.failures = FailureHandler(features, deps)
@@ -116,7 +116,7 @@ class Scheduler:
         attempt = self._attempt_at(info)
         if attempt is None:
             return
-        if self._features.pod_groups and group_to_try(attempt.pod.pod) is not None:
+        if self.features.pod_groups and group_to_try(attempt.pod.pod) is not None:
             await self._schedule_group(attempt, group)
             return
         try:

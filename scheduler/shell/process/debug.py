@@ -15,6 +15,7 @@ from nominee.machinery.runtime.clock import rfc3339_micro
 from nominee.scheduler.explanation import format as output
 from nominee.scheduler.explanation import verdict as verdicts
 from nominee.scheduler.explanation.document import pod_explanation
+from nominee.scheduler.framework.api.deferred_resize import is_deferred_resize
 from nominee.scheduler.framework.cluster.cache import Cache
 from nominee.scheduler.framework.cluster.cache_check import cache_problems
 from nominee.scheduler.framework.types import PodInfo, QueuedPodInfo
@@ -117,10 +118,13 @@ def explain(
     }
     if pod is None:
         return found
+    resizes = is_deferred_resize(pod.pod)
     if found["node"]:
         found["state"] = "Bound"
-        return found
-    _place(scheduler, pod, found)
+        if not resizes:
+            return found
+    else:
+        _place(scheduler, pod, found)
     profile = scheduler.deps.profiles.get(found["schedulerName"])
     if profile is None:
         found["state"] = "OtherScheduler"
@@ -130,7 +134,11 @@ def explain(
     framework = profile.framework
     scheduler.deps.cache.update_snapshot(framework.snapshot)
     try:
-        verdict = verdicts.explain(framework, framework.snapshot, pod, is_live=True)
+        if resizes:
+            options = scheduler.features.resize_preemption
+            verdict = verdicts.explain_resize(framework, framework.snapshot, pod, options, is_live=True)
+        else:
+            verdict = verdicts.explain(framework, framework.snapshot, pod, is_live=True)
     except verdicts.ExplainError as error:
         _log.warning("A plugin failed in an explanation", pod=key, error=str(error), exc_info=error.__cause__)
         found["error"] = str(error)

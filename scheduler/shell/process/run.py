@@ -14,12 +14,12 @@ from nominee.machinery.process.component import BadConfiguration, Process
 from nominee.machinery.process.leading import run_as_leader
 from nominee.scheduler.config import SchedulerConfig
 from nominee.scheduler.config_reading import plugin_folders, read_config, read_profiles
+from nominee.scheduler.features import RESIZE_PREEMPTION
 from nominee.scheduler.framework.interface import Plugin
 from nominee.scheduler.framework.resize_preemption import ALPHA, ResizePreemption
 from nominee.scheduler.framework.runtime.profile import Profile
 from nominee.scheduler.plugin_loader import search_also
 from nominee.scheduler.plugins import registry
-from nominee.scheduler.shell.loop.features import RESIZE_PREEMPTION
 from nominee.scheduler.shell.metrics.tables import Metrics
 from nominee.scheduler.shell.process import debug
 from nominee.scheduler.shell.process.wiring import build

@@ -25,6 +25,7 @@ from nominee.scheduler.event_handlers import EventHandlers
 from nominee.scheduler.extenders.client import ExtenderClient
 from nominee.scheduler.extenders.search import EXTENDER_NAME
 from nominee.scheduler.extenders.tls import TransportError
+from nominee.scheduler.features import SchedulerFeatures
 from nominee.scheduler.framework.api.events import ActionType, EventResource
 from nominee.scheduler.framework.cluster.cache import Cache
 from nominee.scheduler.framework.cluster.scheduling_groups import SchedulingGroups
@@ -52,7 +53,6 @@ from nominee.scheduler.shell.calls.api_dispatcher import APIDispatcher
 from nominee.scheduler.shell.calls.perform import Performer
 from nominee.scheduler.shell.calls.signals import Signal
 from nominee.scheduler.shell.loop.deps import PodActivator, ProfileParts, QueueClock, SchedulerDeps
-from nominee.scheduler.shell.loop.features import SchedulerFeatures
 from nominee.scheduler.shell.loop.scheduler import Scheduler
 from nominee.scheduler.shell.metrics.measured_events import MeasuredQueue, timed_ask
 from nominee.scheduler.shell.metrics.tables import SAMPLED_EVERY, Metrics

@@ -103,6 +103,7 @@ def test_json_is_a_list_unless_the_pod_is_named(cluster: str) -> None:
     both = json.loads(run("-f", cluster, "-o", "json").stdout)
     alone = json.loads(run("-f", cluster, "-o", "json", "--pod", "web").stdout)
     assert (both["kind"], alone["kind"]) == ("PodExplanationList", "PodExplanation")
+    assert alone.pop("helpfulChanges")
     assert both["items"] == [alone]
     assert both["apiVersion"] == alone["apiVersion"] == "explain.nominee.dev/v1"
 
@@ -117,6 +118,14 @@ def test_json_is_a_list_unless_the_pod_is_named(cluster: str) -> None:
         ("pod small on n2", ["n1"]),
         ("node n1 +499m cpu", []),
         ("remove node n1", []),
+        ("add 2 nodes like n1", ["n1-copy-1", "n1-copy-2"]),
+        ("taint node n2 gpu-", ["n2"]),
+        ("taint node n2 gpu:NoSchedule-", ["n2"]),
+        ("taint node n2 gpu:NoExecute-", []),
+        ("pod web cpu=500m memory=1Gi", ["n1"]),
+        ("remove pod small; taint node n1 x=y:NoSchedule", []),
+        ("remove pod small;", ["n1"]),
+        ("label node n1 zone=b; label pod web app=x; taint node n2 gpu-", ["n2"]),
     ],
 )
 def test_what_if(cluster: str, change: str, selected: list[str]) -> None:
@@ -132,12 +141,29 @@ def test_what_if(cluster: str, change: str, selected: list[str]) -> None:
         ("add node n2 like n1", "node n2 already exists"),
         ("remove pod web2", "there is no pod web2"),
         ("grow everything", "is not understood; write"),
+        ("taint node n1 key", "'key': expected KEY=VALUE:NoSchedule"),
+        ("label node n1 zone", "'zone': expected KEY=VALUE"),
+        ("pod web priority=high", "priority 'high' is not a whole number"),
+        ("pod web cpu=much", "cpu=much: "),
+        ("add 9999 nodes like n1", "at most 5000 nodes"),
     ],
 )
 def test_what_if_that_makes_no_sense(cluster: str, change: str, complaint: str) -> None:
     answer = run("-f", cluster, "--what-if", change)
     assert answer.exit_code == 2
     assert complaint in answer.stderr
+
+
+def test_the_pods_of_a_drained_node_are_pending(cluster: str) -> None:
+    answer = run("-f", cluster, "--what-if", "drain node n1", "-o", "json")
+    found = {each["pod"]: each for each in json.loads(answer.stdout)["items"]}
+    assert set(found) == {"default/small", "default/web"}
+    assert rejection(found["default/small"], "n1")["reasons"] == ["node(s) were unschedulable"]
+
+
+def test_a_priority_changes_the_victims(cluster: str) -> None:
+    low = explanation("-f", cluster, "--what-if", "pod web priority=-1")["preemption"]
+    assert (low["victims"], explanation("-f", cluster)["preemption"]["victims"]) == ([], ["default/small"])
 
 
 def case(name: str) -> dict[str, Any]:
@@ -331,3 +357,119 @@ def test_a_wrong_configuration_is_named_by_its_field(cluster: str, tmp_path: Pat
     answer = run("-f", cluster, "--config", str(config))
     assert answer.exit_code != 0
     assert "profiles[1].plugins.score.enabled[0].weight" in answer.output
+
+
+def test_many_nodes_that_are_rejected_alike_have_one_row(tmp_path: Path) -> None:
+    path = tmp_path / "many.yaml"
+    nodes = [
+        f"{{apiVersion: v1, kind: Node, metadata: {{name: n{number}}}, "
+        f"status: {{allocatable: {{cpu: {number}00m, memory: 4Gi, pods: 10}}}}}}"
+        for number in range(10, 16)
+    ]
+    path.write_text("\n---\n".join([*nodes, _PENDING]))
+    answer = run("-f", str(path), "--pod", "web")
+    rows = [line.split("   ") for line in answer.stdout.splitlines()]
+    assert rows[2][0].strip() == "6 nodes"
+    assert "Insufficient cpu (at most 1.5 free, 2 needed)" in answer.stdout
+    found = explanation("-f", str(path), "--pod", "web")
+    assert found["shortages"] == [{"resource": "cpu", "nodeCount": 6, "mostFree": "1.5", "request": "2"}]
+    assert found["helpfulChanges"] == ["node n15 +500m cpu", "pod default/web cpu=1500m"]
+
+
+_PENDING = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: c, resources: {requests: {cpu: "2"}}}]}
+"""
+
+
+def test_changes_that_help_were_tried(cluster: str) -> None:
+    found = explanation("-f", cluster, "--pod", "web", "--what-if", "pod small priority=9")
+    helpful = found["helpfulChanges"]
+    assert helpful == [
+        "node n1 +500m cpu",
+        "pod default/web cpu=500m",
+        "taint node n2 gpu:NoSchedule-",
+        "pod default/web priority=10",
+        "add 1 node like n1",
+    ]
+    for change in helpful:
+        again = explanation("-f", cluster, "--what-if", "pod small priority=9", "--what-if", change)
+        assert again["selectedNodes"] or again["preemption"]["victims"] == ["default/small"], change
+
+
+RESIZE = """
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+%(policy)s
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low, namespace: default}
+spec: {nodeName: n1, priority: 1, containers: [{name: c, resources: {requests: {cpu: "%(low)s"}}}]}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: grow, namespace: default}
+spec: {nodeName: n1, priority: 5, containers: [{name: c, resources: {requests: {cpu: "3"}}}]}
+status:
+  phase: Running
+  conditions: [{type: PodResizePending, status: "True", reason: Deferred, message: "no cpu left"}]
+  containerStatuses:
+  - {name: c, allocatedResources: {cpu: "1"}, resources: {requests: {cpu: "1"}}}
+"""
+GATE = "InPlacePodVerticalScalingSchedulerPreemption"
+
+
+@pytest.mark.parametrize(
+    ("low", "policy", "gates", "headline"),
+    [
+        ("2", "", f"{GATE}=true", "its resize is deferred on n1; preemption evicts default/low"),
+        ("1", "", f"{GATE}=true", "its resize fits on n1; it waits for the kubelet"),
+        (
+            "2",
+            "",
+            "",
+            f"its resize is deferred on n1; no preemption: the scheduler's feature gate {GATE} is off",
+        ),
+        (
+            "2",
+            "spec: {podPreemptionPolicy: {disableResizePreemption: [a.io/b]}}",
+            f"{GATE}=true",
+            "no preemption: the node's podPreemptionPolicy disables preemption for resizes",
+        ),
+    ],
+)
+def test_a_deferred_resize(tmp_path: Path, low: str, policy: str, gates: str, headline: str) -> None:
+    path = tmp_path / "resize.yaml"
+    path.write_text(RESIZE % {"low": low, "policy": policy})
+    words = ["-f", str(path), "--emulated-version", "1.37", *(["--feature-gates", gates] if gates else [])]
+    answer = run(*words, "--pod", "grow")
+    assert headline in answer.stdout.splitlines()[0]
+    assert "kubelet: no cpu left" in answer.stdout
+    assert explanation(*words, "--pod", "grow")["deferredResize"]["node"] == "n1"
+    # Without --pod it is among the pods that wait.
+    assert [each["pod"] for each in json.loads(run(*words, "-o", "json").stdout)["items"]] == ["default/grow"]
+
+
+def test_compare_shows_the_pods_whose_answer_changes(tmp_path: Path) -> None:
+    path = tmp_path / "resize.yaml"
+    path.write_text(RESIZE % {"low": "2", "policy": ""})
+    words = ["-f", str(path), "--emulated-version", "1.37", "--compare", f"{GATE}=false,{GATE}=true"]
+    answer = run(*words)
+    assert answer.exit_code == 0, answer.output
+    _, row, last = answer.stdout.splitlines()
+    assert row.startswith("default/grow   the resize is deferred; the scheduler's feature gate")
+    assert row.endswith("the resize is deferred; preemption on n1 evicts default/low")
+    assert last == "1 of 2 pods have another answer"
+    (changed,) = json.loads(run(*words, "-o", "json").stdout)["changed"]
+    assert changed["pod"] == "default/grow"
+
+
+@pytest.mark.parametrize("compare", ["1.36", "1.35,1.36,1.37", "1.35,pods"])
+def test_compare_takes_two_settings(cluster: str, compare: str) -> None:
+    assert run("-f", cluster, "--compare", compare).exit_code == 2

@@ -17,10 +17,10 @@ from nominee.machinery.process.component import Process
 from nominee.machinery.runtime import failpoints
 from nominee.scheduler.config import SchedulerConfig
 from nominee.scheduler.config_profiles import Named, PluginSet, ProfileConfig, build_profile
+from nominee.scheduler.features import RESIZE_PREEMPTION
 from nominee.scheduler.framework.interface import BindPlugin, Plugin
 from nominee.scheduler.framework.resize_preemption import ALPHA, ResizePreemption
 from nominee.scheduler.plugins import registry
-from nominee.scheduler.shell.loop.features import RESIZE_PREEMPTION
 from nominee.scheduler.shell.metrics.tables import Metrics
 from nominee.scheduler.shell.process.wiring import Parts, build
 from tests.scheduler.builders import VERSION

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import pytest
 
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.runtime import failpoints
 from nominee.scheduler.framework.resize_preemption import Flavour, ResizePreemption, Tracking
+from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.shell.process import debug
 from tests.scheduler.resizing import FITS, GATE, V1_37, growing, node, pod, settled
 from tests.scheduler.shell.conftest import running
 from tests.support.fake_api import FakeApi
@@ -103,3 +107,26 @@ async def test_a_nomination_that_a_former_scheduler_left_is_cleared() -> None:
     options = ResizePreemption(tracking=Tracking.NOMINATED_NODE_NAME)
     async with running(api, version=V1_37, gates=GATES, resize_preemption=options):
         await api.until(lambda: api.pod("growing").status.nominatedNodeName == "")
+
+
+async def test_explain_names_the_victims_of_a_resize_and_what_forbids_it() -> None:
+    api = cluster()
+    api.put(node("node1", "300m", owners=("a.io/b",)))
+    async with running(api, version=V1_37, gates=GATES) as parts:
+        await api.until(lambda: parts.informers.pods.get("growing", "default") is not None)
+
+        def explained() -> Any:
+            found = parts.informers.pods.get("growing", "default")
+            assert found is not None
+            options = parts.scheduler.features.resources
+            return debug.explain(parts.scheduler, GROWING, PodInfo(found, options), nodes_max=9)[
+                "explanation"
+            ]
+
+        forbidden = explained()
+        assert "podPreemptionPolicy" in forbidden["deferredResize"]["preemptionDisabledBy"]
+        assert forbidden["preemption"]["victims"] == []
+        api.hold["delete"] = anyio.Event()
+        api.put(node("node1", "300m"))
+        await api.until(lambda: not explained()["deferredResize"]["preemptionDisabledBy"])
+        assert explained()["preemption"]["victims"] == ["default/victim"]
