@@ -69,13 +69,13 @@ def main(
     """Run the scheduler until it is stopped."""
     # Imported once the options are read: `--help` and a wrong option need neither numpy nor the plugins.
     from nominee.scheduler.framework.resize_preemption import Fit, Flavour, ResizePreemption, Tracking
-    from nominee.scheduler.shell.process.run import SchedulerOptions, read_settings, run_scheduler
+    from nominee.scheduler.shell.process.run import SchedulerOptions, check_settings, run_scheduler
 
     resizes = ResizePreemption(
         Flavour(resize_preemption_flavour), Tracking(resize_preemption_tracking), Fit(resize_fit)
     )
     settings = SchedulerOptions(config, plugins, leader_elect, simulator_annotations, resizes)
-    process.run(lambda: run_scheduler(process, settings), check=lambda: read_settings(process, settings))
+    process.run(lambda: run_scheduler(process, settings), check=lambda: check_settings(process, settings))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,14 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 podMaxBackoffSeconds: -3
 """
+_HEAD = SCHEDULER.partition("podMax")[0]
+ARGUMENT = f"""{_HEAD}
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args: {{scoringStrategy: {{type: Nonsense}}}}
+"""
+EXTENDER = f"{_HEAD}extenders: [{{urlPrefix: 'ftp://127.0.0.1', filterVerb: filter}}]"
 
 
 @pytest.fixture
@@ -28,6 +36,8 @@ def directory(tmp_path: Path) -> Iterator[Path]:
     ("options", "content", "message"),
     [
         (("--scheduler-config", "FILE"), SCHEDULER, "podMaxBackoffSeconds"),
+        (("--scheduler-config", "FILE"), ARGUMENT, "pluginConfig args: scoringStrategy.type"),
+        (("--scheduler-config", "FILE"), EXTENDER, "must be an http or https URL"),
         (("--config", "FILE"), "schedulerConfig: none.yaml", "there is no file"),
         (("--arg", "scheduler=--plugin=no_such_module:Plugin"), "", "No module named 'no_such_module'"),
         (("--node-groups", "FILE"), "nodeGroups: [{name: small, max: -1}]", "cloud: "),

@@ -17,7 +17,7 @@ PACKAGES = [path for name in COMPONENTS for path in sorted((ROOT / name).rglob("
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 FILES = [
     f"/{path.relative_to(ROOT)}"
-    for top in (*COMPONENTS, "docs", "proto", "scenarios", "src", "tests")
+    for top in (*COMPONENTS, "docs", "examples", "proto", "scenarios", "src", "tests")
     for path in (ROOT / top, *(ROOT / top).rglob("*"))
 ]
 FILES += [f"/{path.name}" for path in ROOT.iterdir() if path.is_file()]

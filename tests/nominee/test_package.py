@@ -38,6 +38,7 @@ PACKAGES = (
     "lab",
     "testing",
 )
+EXAMPLE_LIBRARIES = ("pytest", "kubernetes", "lightkube", "kr8s", "kopf")
 PROJECT = Path(__file__).parent / "user_project"
 GENERATED = ("k8s", "nominee_api", "clusterautoscaler", "gnostic", "nominee_cel")
 # What generated code must run with; the rest of the dependencies is as new as can be.
@@ -224,3 +225,15 @@ def test_it_runs_with_the_oldest_dependencies_that_it_allows(installed: Installe
     assert {"generated_pb2", "api_pb2", "api_pb2_grpc", "externalgrpc_pb2_grpc"} <= set(imported)
     installed.nominee("up", "--detach", "--components", "etcd,apiserver,scheduler")
     assert "default" in installed.nominee("get", "namespaces", "-o", "name")
+
+
+@pytest.mark.slow
+def test_the_examples_run_from_the_wheel(installed: Installed) -> None:
+    try:
+        installed.install(*EXAMPLE_LIBRARIES)
+    except AssertionError as error:
+        pytest.skip(f"the libraries of the examples cannot be installed: {error}")
+    shutil.copytree(REPOSITORY / "examples", installed.folder / "examples")
+    # The fixtures come by the entry point.
+    output = installed("python", "-m", "pytest", "-v", "examples")
+    assert "4 passed" in output

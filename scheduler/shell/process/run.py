@@ -22,7 +22,7 @@ from nominee.scheduler.plugin_loader import search_also
 from nominee.scheduler.plugins import registry
 from nominee.scheduler.shell.metrics.tables import Metrics
 from nominee.scheduler.shell.process import debug
-from nominee.scheduler.shell.process.wiring import build
+from nominee.scheduler.shell.process.wiring import build, check_profiles
 
 LAST_EVENTS_SECONDS_MAX = 1.0  # for events that are not written yet when the process is stopped
 
@@ -48,9 +48,22 @@ def read_settings(
     """
     config = read_config(settings.config_path)
     search_also(plugin_folders(settings.config_path))
-    resizes = settings.resize_preemption if process.gates.enabled(RESIZE_PREEMPTION) else None
-    defaults = registry.default_plugins(process.gates, resizes)
+    defaults = registry.default_plugins(process.gates, _resizes(process, settings))
     return config, *read_profiles(config, settings.plugins, defaults)
+
+
+def check_settings(process: Process, settings: SchedulerOptions) -> None:
+    """Check the command line and its files, before any process of the cluster starts.
+
+    Raises:
+        BadConfiguration: something of it cannot be used.
+    """
+    config, classes, profiles = read_settings(process, settings)
+    check_profiles(process, config, classes, profiles, _resizes(process, settings))
+
+
+def _resizes(process: Process, settings: SchedulerOptions) -> ResizePreemption | None:
+    return settings.resize_preemption if process.gates.enabled(RESIZE_PREEMPTION) else None
 
 
 async def run_scheduler(process: Process, settings: SchedulerOptions) -> None:

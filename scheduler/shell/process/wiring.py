@@ -27,6 +27,7 @@ from nominee.scheduler.extenders.search import EXTENDER_NAME
 from nominee.scheduler.extenders.tls import TransportError
 from nominee.scheduler.features import SchedulerFeatures
 from nominee.scheduler.framework.api.events import ActionType, EventResource
+from nominee.scheduler.framework.api.status import error_text
 from nominee.scheduler.framework.cluster.cache import Cache
 from nominee.scheduler.framework.cluster.scheduling_groups import SchedulingGroups
 from nominee.scheduler.framework.cluster.snapshot import Snapshot
@@ -35,7 +36,7 @@ from nominee.scheduler.framework.nominations.nominator import Nominator
 from nominee.scheduler.framework.resize_preemption import ALPHA, ResizePreemption
 from nominee.scheduler.framework.runtime.environment import Environment
 from nominee.scheduler.framework.runtime.framework import Framework
-from nominee.scheduler.framework.runtime.instrumentation import hooks_of
+from nominee.scheduler.framework.runtime.instrumentation import NO_POINT_HOOKS, PointHooks, hooks_of
 from nominee.scheduler.framework.runtime.plugin_set import PluginConfigError
 from nominee.scheduler.framework.runtime.profile import ArgumentError, Profile
 from nominee.scheduler.framework.types import PodInfo
@@ -268,7 +269,7 @@ def _profile_parts(
             note=base.metrics.note,
             report=base.report,
         )
-        framework = _framework(profile, classes, environment, timers[profile.name])
+        framework = _framework(profile, classes, environment, timers[profile.name].hooks())
         hooks = _hooks(framework, base.metrics, records=records)
         found[profile.name] = ProfileParts(framework=framework, recorder=recorder, hooks=hooks)
     return found
@@ -335,11 +336,43 @@ def _handlers(
     )
 
 
+def check_profiles(
+    process: Process,
+    config: SchedulerConfig,
+    classes: Mapping[str, type[Plugin]],
+    profiles: Sequence[Profile],
+    resize_preemption: ResizePreemption | None,
+) -> None:
+    """Check the arguments of the plugins, and the extenders, without a connection to the API server.
+
+    Raises:
+        BadConfiguration: a profile or an extender cannot be used.
+    """
+    for profile in profiles:
+        environment = Environment(
+            snapshot=Snapshot(),
+            nominator=Nominator(),
+            gates=process.gates,
+            version=process.version,
+            resize_preemption=resize_preemption,
+            clock=process.clock,
+            rng=process.rng,
+        )
+        try:
+            _framework(profile, classes, environment, NO_POINT_HOOKS)
+        except RuntimeError:
+            continue  # A plugin from outside uses a service that only a running scheduler has.
+        except (LookupError, TypeError, ValueError) as error:
+            text = f"profile {profile.name}: a plugin cannot be made: {error_text(error)}"
+            raise BadConfiguration(text) from None
+    _extender_client(config)
+
+
 def _framework(
-    profile: Profile, classes: Mapping[str, type[Plugin]], environment: Environment, timer: PointTimer
+    profile: Profile, classes: Mapping[str, type[Plugin]], environment: Environment, hooks: PointHooks
 ) -> Framework:
     try:
-        return Framework(profile, classes, environment, timer.hooks())
+        return Framework(profile, classes, environment, hooks)
     except ArgumentError as error:
         raise BadConfiguration(f"profile {profile.name}: pluginConfig args: {error}") from None
     except PluginConfigError as error:
