@@ -19,6 +19,7 @@ from nominee.lab.chaos.cases.perturbations import (
     FromStep,
     OfCall,
     OfClock,
+    OfProcess,
     OfWatch,
     ToServer,
     View,
@@ -26,11 +27,12 @@ from nominee.lab.chaos.cases.perturbations import (
 from nominee.lab.chaos.cases.tolerance import Relaxed
 from nominee.lab.scenario.acting.base import Action as StepAction
 from nominee.lab.scenario.cluster import ScenarioCluster
-from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides
+from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides, ComponentOptions
 from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.steps.faults.clock import ShiftClock
 from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.faults.fault import InjectFault
+from nominee.lab.scenario.steps.processes.restart import Restart
 from nominee.localcluster.cluster import ClusterError, FailpointState
 from nominee.localcluster.supervisor.model.states import ChildState
 
@@ -196,6 +198,9 @@ def _before_step(each: FromStep, step: Step) -> Step:
         case OfClock():
             shift = ShiftClock(component=each.component, offset_seconds=each.offset_seconds)
             return Step(action=shift, verb="clock", line=step.line, name=str(each))
+        case OfProcess():
+            restart = Restart(component=each.component, options=ComponentOptions(), kill=True)
+            return Step(action=restart, verb="restart", line=step.line, name=str(each))
         case _:
             return Step(action=of_watch(each), verb="fault", line=step.line, name=str(each))
 
