@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.abc
@@ -19,6 +20,7 @@ from nominee.lab.chaos.cases.perturbations import (
     FromStep,
     OfCall,
     OfClock,
+    OfProcess,
     OfWatch,
     ToServer,
     View,
@@ -26,16 +28,21 @@ from nominee.lab.chaos.cases.perturbations import (
 from nominee.lab.chaos.cases.tolerance import Relaxed
 from nominee.lab.scenario.acting.base import Action as StepAction
 from nominee.lab.scenario.cluster import ScenarioCluster
-from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides
+from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides, ComponentOptions
 from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.steps.faults.clock import ShiftClock
 from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.faults.fault import InjectFault
+from nominee.lab.scenario.steps.processes.restart import Restart
 from nominee.localcluster.cluster import ClusterError, FailpointState
 from nominee.localcluster.supervisor.model.states import ChildState
 
+if TYPE_CHECKING:
+    from nominee.lab.scenario.acting.stage import Stage
+
 POLL_SECONDS = 0.05
 RECONNECT_SECONDS = 0.2
+SETTLE_SECONDS = 1.0
 _FAULTS: Mapping[View, str] = {
     View.STALE: "hold",
     View.MERGE: "merge",
@@ -44,6 +51,16 @@ _FAULTS: Mapping[View, str] = {
 }
 Points = Mapping[str, Mapping[str, FailpointState]]
 """Failpoints by process and name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Restart(Restart):
+    """Kill a process and start it; it has time to take over what is there before the next step."""
+
+    async def launch(self, stage: Stage) -> None:
+        """Restart the process, and wait."""
+        await Restart.launch(self, stage)
+        await stage.cluster.clock.sleep(SETTLE_SECONDS)
 
 
 class Perturbing:
@@ -196,6 +213,9 @@ def _before_step(each: FromStep, step: Step) -> Step:
         case OfClock():
             shift = ShiftClock(component=each.component, offset_seconds=each.offset_seconds)
             return Step(action=shift, verb="clock", line=step.line, name=str(each))
+        case OfProcess():
+            restart = _Restart(component=each.component, options=ComponentOptions(), kill=True)
+            return Step(action=restart, verb="restart", line=step.line, name=str(each))
         case _:
             return Step(action=of_watch(each), verb="fault", line=step.line, name=str(each))
 

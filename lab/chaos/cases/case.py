@@ -7,6 +7,7 @@ The identifier of a case is the list of its perturbations, joined by `+`:
     scheduler:pods=stale@2                      the watch of pods is held while step 2 takes effect
     scheduler:apiserver.Bind.pods=hang@2        the second binding has no answer
     controllers:clock=ahead@2                   the clock jumps at step 2
+    kubelet-0:process=restart@2                 is killed, and started again, before step 2
     kubelet-0:apiserver-1=travel@2              restarts, and is served by a server that has not seen step 2
 """
 
@@ -17,6 +18,8 @@ from dataclasses import dataclass
 
 from nominee.lab.chaos.cases.perturbations import (
     CLOCK,
+    PROCESS,
+    RESTART,
     Action,
     AtFailpoint,
     FromStep,
@@ -25,6 +28,7 @@ from nominee.lab.chaos.cases.perturbations import (
     Move,
     OfCall,
     OfClock,
+    OfProcess,
     OfWatch,
     Perturbation,
     ToServer,
@@ -71,7 +75,7 @@ class Case:
         return frozenset(
             each.component
             for each in self.perturbations
-            if isinstance(each, AtFailpoint) and each.action is Action.CRASH
+            if isinstance(each, OfProcess) or (isinstance(each, AtFailpoint) and each.action is Action.CRASH)
         )
 
     @property
@@ -127,8 +131,8 @@ def _perturbation(text: str) -> Perturbation:
     if match is None:
         raise CaseError(
             f"{text!r}: expected COMPONENT:FAILPOINT=ACTION[@HIT], COMPONENT:KIND=VIEW[@STEP], "
-            "COMPONENT:SERVER.METHOD[.KIND]=FAULT[@NUMBER], COMPONENT:clock=ahead|behind[@STEP] or "
-            "COMPONENT:APISERVER=travel|switch[@STEP]"
+            "COMPONENT:SERVER.METHOD[.KIND]=FAULT[@NUMBER], COMPONENT:clock=ahead|behind[@STEP], "
+            "COMPONENT:process=restart[@STEP] or COMPONENT:APISERVER=travel|switch[@STEP]"
         )
     component, subject, kind, at = match["component"], match["subject"], match["kind"], int(match["at"] or 1)
     if kind in _ACTIONS:
@@ -142,7 +146,9 @@ def _perturbation(text: str) -> Perturbation:
         return OfCall(component, server, method, of, _LOSSES[kind], at)
     if kind in _JUMPS and subject == CLOCK:
         return OfClock(component, _JUMPS[kind], at)
+    if (kind, subject) == (RESTART, PROCESS):
+        return OfProcess(component, at)
     if kind in _MOVES:
         return ToServer(component, subject, _MOVES[kind], at)
-    names = ", ".join([*_ACTIONS, *_VIEWS, *_LOSSES, *_JUMPS, *_MOVES])
+    names = ", ".join([*_ACTIONS, *_VIEWS, *_LOSSES, *_JUMPS, *_MOVES, RESTART])
     raise CaseError(f"{text!r}: {kind!r} is not one of {names}")

@@ -18,6 +18,7 @@ from nominee.lab.chaos.cases.perturbations import (
     Move,
     OfCall,
     OfClock,
+    OfProcess,
     OfWatch,
     Perturbation,
     ToServer,
@@ -72,6 +73,7 @@ def singles(activity: Activity, scope: Scope) -> list[Case]:
         *_of_watches(activity, scope),
         *_of_calls(activity, scope, rng),
         *_of_clocks(activity, scope),
+        *_of_processes(activity, scope),
     ]
     if scope.lagging:
         found += [
@@ -157,6 +159,15 @@ def _of_clocks(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
                 yield from (OfClock(process, jump, step) for step in _steps(process, activity, scope))
 
 
+def _of_processes(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
+    """Yield restarts before the steps; what a process has to take over is there when it has done a step."""
+    if Action.CRASH in scope.actions:
+        for step in reversed(scope.steps):
+            for process in activity.calls:
+                if step in _steps(process, activity, scope)[1:]:
+                    yield OfProcess(process, step)
+
+
 def _steps(process: str, activity: Activity, scope: Scope) -> list[int]:
     """Return the steps at which a process runs."""
     return [step for step in scope.steps if step > activity.launches.get(process, 0)]
@@ -222,7 +233,7 @@ def neighbours(each: Perturbation, activity: Activity, scope: Scope) -> Iterator
         case OfWatch():
             found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
             found += [replace(each, view=view) for view in scope.views if _is_possible(view, each.kind)]
-        case OfClock():
+        case OfClock() | OfProcess():
             found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
         case ToServer():
             found += [replace(each, step=step) for step in _near(each.step, scope.steps)]

@@ -21,6 +21,8 @@ PROMISE_PERIOD = 3
 """One of so many cases is chosen by what was new."""
 RECENT_CASES = 4
 """What a group promises is the mean of so many of its last cases."""
+FRUITFUL = frozenset({"crash", "restart", "lose-request", "lose-response"})
+"""Kinds of disturbance that come twice in a turn: they leave states that a process must take over."""
 Neighbours = Callable[[Perturbation], Iterable[Case]]
 
 
@@ -34,9 +36,10 @@ class Order:
         kinds = list(dict.fromkeys(kind for kind, _ in self._waiting))
         rng = random.Random(seed)
         rng.shuffle(kinds)
+        kinds += [kind for kind in kinds if kind in FRUITFUL]
         self._kinds = deque(kinds)
         self._processes: dict[str, deque[str]] = {}
-        for kind in kinds:
+        for kind in dict.fromkeys(kinds):
             processes = [process for other, process in self._waiting if other == kind]
             # Each kind begins with another process.
             rng.shuffle(processes)

@@ -265,9 +265,29 @@ class ToServer:
         return _identifier(self.component, self.server, self.move.value, self.step)
 
 
-CLOCK = "clock"
-Perturbation = AtFailpoint | OfWatch | OfCall | OfClock | ToServer
-FromStep = OfWatch | OfClock | ToServer
+@dataclass(frozen=True, slots=True, order=True)
+class OfProcess:
+    """A process that is killed and started again between two steps of the scenario."""
+
+    component: str
+    step: int = 1
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Return the place of which two perturbations are no pair."""
+        return self.component, PROCESS, self.step
+
+    def describe(self) -> str:
+        """Return the perturbation as a sentence."""
+        return f"{self.component} is killed and started again before step {self.step}"
+
+    def __str__(self) -> str:
+        return _identifier(self.component, PROCESS, RESTART, self.step)
+
+
+CLOCK, PROCESS, RESTART = "clock", "process", "restart"
+Perturbation = AtFailpoint | OfWatch | OfCall | OfClock | OfProcess | ToServer
+FromStep = OfWatch | OfClock | OfProcess | ToServer
 """Perturbations that begin with a step."""
 
 
@@ -293,6 +313,8 @@ def kind_of(each: Perturbation) -> str:
             return each.loss.value
         case OfClock():
             return each.jump.value
+        case OfProcess():
+            return RESTART
         case ToServer():
             return each.move.value
 

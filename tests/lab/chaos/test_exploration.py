@@ -35,6 +35,7 @@ ACTIVITY = Activity(
         "kubelet-0:kubelet.node-status.before=error@3",
         "scheduler:pods=stale@2",
         "kubelet-0:apiserver-1=travel@3",
+        "kubelet-0:process=restart@5",
         "scheduler:apiserver.Bind.pods=lose-response@2",
         "autoscaler:cloud.NodeGroupIncreaseSize=hang",
         "controllers:clock=behind@4",
@@ -154,6 +155,21 @@ def test_clocks_of_all_processes_but_the_api_servers_and_the_cloud_jump() -> Non
         "scheduler:clock=ahead@3",
         "autoscaler:clock=ahead@3",
     ]
+
+
+def test_processes_are_restarted_before_later_steps_than_their_first() -> None:
+    found = singles(RUN, scope(actions=(Action.CRASH,), steps=(1, 3, 5), only=("*=restart*",)))
+    assert {str(each) for each in found[:3]} == {
+        "apiserver:process=restart@5",
+        "scheduler:process=restart@5",
+        "autoscaler:process=restart@5",
+    }, "later steps come first"
+    assert {str(each) for each in found[3:]} == {
+        "apiserver:process=restart@3",
+        "scheduler:process=restart@3",
+    }, "the autoscaler is started by step 2"
+    assert all(each.killed == each.components for each in found)
+    assert singles(RUN, scope(actions=(), steps=(1, 3, 5), only=("*=restart*",))) == []
 
 
 def test_failpoints_that_the_scenario_arms_are_left_to_it() -> None:

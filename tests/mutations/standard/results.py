@@ -71,12 +71,15 @@ class Results:
         """Report whether the command is to be run: never carried out, and not tried by this process."""
         return (mutation, words) not in self._tried and not self.has(mutation, words)
 
-    def reaching(self, mutation: str, words: tuple[str, ...]) -> Sequence[str]:
-        """Return the cases of a command that a mutation may change, "*" where that is not known."""
-        for each in self.of(UNMUTATED):
-            if mutation != UNMUTATED and each.words == words and each.reached:
-                return each.reached.get(mutation, ())
-        return ("*",)
+    def reaching(self, mutation: str, label: str) -> Sequence[str]:
+        """Return the cases of a command that a mutation may change, "*" where that is not known.
+
+        Those of the longest run count, also for a shorter one.
+        """
+        known = [each for each in self.of(UNMUTATED) if each.label == label and each.reached]
+        if mutation == UNMUTATED or not known:
+            return ("*",)
+        return max(known, key=lambda each: each.runs).reached.get(mutation, ())
 
     def unfinished(self, mutation: str) -> list[Result]:
         """Return the results of commands that could not be carried out, and were not since."""

@@ -9,7 +9,7 @@ from tests.mutations.standard.commands import Command
 from tests.mutations.standard.job import Task
 from tests.mutations.standard.results import UNMUTATED, Results
 
-CASES_MAX: Final = 6
+CASES_MAX: Final = 4
 """With a mutation that leaves the undisturbed run as it is, so many of the cases that it changes are run."""
 
 
@@ -27,7 +27,7 @@ def pending(
         for mutation in mutations:
             is_over = mutation != UNMUTATED and results.finding(mutation) is not None
             due = [each for each in group if results.is_due(mutation, each.words)]
-            tasks = [task for each in due for task in _tasks(each, results.reaching(mutation, each.words))]
+            tasks = [task for each in due for task in _tasks(each, results.reaching(mutation, each.label))]
             if tasks and not is_over:
                 yield mutation, tasks
 
