@@ -12,6 +12,7 @@ import gc
 import heapq
 import inspect
 import itertools
+import os
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextvars import Context, copy_context
@@ -316,6 +317,17 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """Let a frozen process go on with the callbacks that became ready meanwhile."""
         owner.state = OwnerState.RUNNING
         self._ready.extend(self._held.pop(owner, ()))
+
+    def fork(self) -> int:
+        """Fork the process within a callback; return 0 in the child, which goes on as this process would.
+
+        The process must have one thread.
+        """
+        child = os.fork()
+        if child == 0:
+            # asyncio takes a loop for that of the process in which it began to run.
+            asyncio.events._set_running_loop(self)
+        return child
 
     def is_running(self) -> bool:
         return self._running

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Generator, Iterable
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Undisturbed
 from nominee.lab.chaos.messages import CaseAnswer, CaseRequest
-from nominee.lab.chaos.worker import CLUSTER, simulated
+from nominee.lab.chaos.worker import CLUSTER, in_simulation
 from nominee.lab.jobs.directory import JobDirectory
 from nominee.lab.jobs.job import Ended, Executor, Job, Line
 from nominee.lab.jobs.process import JobError, JobProcess
@@ -22,12 +23,14 @@ from nominee.machinery.runtime.clock import SystemClock
 from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
-    from nominee.simulation.simulation import Simulation
+    from nominee.lab.chaos.started_cluster import StartedCluster
 
 START_SECONDS_MAX = 120.0
 NAME_SIZE_MAX = 100
 CASES_PER_CLUSTER_MAX = 40
 """A history grows, and its check with it."""
+_NUMERIC_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""numpy would start a thread for each processor, and a process with threads does not fork."""
 _SERVE, _SIMULATE = "nominee.lab.chaos.worker:serve", "nominee.lab.chaos.worker:simulate"
 
 
@@ -162,42 +165,59 @@ class _Worker:
 
 
 class SimulatedClusters:
-    """A new simulation for each case, in this process: the same case and seed give the same run."""
+    """Simulations on this machine: the same case and seed give the same run.
+
+    The first one is in this process, which then has all that does not depend on a case. The cluster of a seed
+    starts once for the others, if this process can fork.
+    """
 
     def __init__(self, scenario: Scenario, base: Path, *, verbose: bool = False) -> None:
         self._scenario, self._base, self._verbose = scenario, base, verbose
-        self._last: tuple[Case, Simulation] | None = None
+        self._started: StartedCluster | None = None
+        self._last: Path | None = None
         self.count = 0
 
     def run(
         self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int
     ) -> Generator[Answered, None, None]:
         """Run cases one after another in simulations of this seed."""
-        from nominee.simulation.simulation import Simulation  # it imports the components
-
+        for name in _NUMERIC_THREADS:
+            os.environ.setdefault(name, "1")
         clock = SystemClock()
         for case in cases:
             self.count += 1
             began = clock.monotonic()
-            simulation = Simulation(seed, log_level="info")
-            answer = simulated(self._scenario, case, undisturbed, simulation, verbose=self._verbose)
-            self._last = case, simulation
-            yield Answered(case, answer, clock.monotonic() - began)
-            self._last = None
+            self._last = directory = self._base / name_of(self.count, case)
+            try:
+                answer = self._run(CaseRequest(case=case, undisturbed=undisturbed), seed, directory)
+                yield Answered(case, answer, clock.monotonic() - began)
+            finally:
+                if self._last is not None:
+                    shutil.rmtree(self._last, ignore_errors=True)
+
+    def _run(self, request: CaseRequest, seed: int, directory: Path) -> CaseAnswer:
+        # These import the components.
+        from nominee.lab.chaos.perturbing import first_start
+        from nominee.lab.chaos.started_cluster import StartedCluster, can_fork
+
+        options = first_start(self._scenario.cluster, request.case, request.undisturbed.launches)
+        if self.count == 1 or options != self._scenario.cluster or not can_fork():
+            return in_simulation(self._scenario, request, seed, directory, verbose=self._verbose)
+        if self._started is None or not self._started.serves(seed):
+            self.close()
+            self._started = StartedCluster(self._scenario, seed, verbose=self._verbose)
+        return self._started.run(request, directory)
 
     def keep(self) -> str:
-        """Write the history and the log of the last simulation; return their directory."""
-        from nominee.lab.scenario.clusters import simulated_history  # it imports the components
-
-        if self._last is None:
-            return ""
-        case, simulation = self._last
-        directory = self._base / name_of(self.count, case)
-        simulated_history.write(simulation, directory)
-        return str(directory)
+        """Keep the history and the log of the last simulation; return their directory."""
+        directory, self._last = self._last, None
+        return str(directory) if directory is not None and directory.is_dir() else ""
 
     def close(self) -> None:
-        """Do nothing: a simulation has ended with its run."""
+        """End the process in which a cluster has started."""
+        if self._started is not None:
+            self._started.close()
+            self._started = None
 
 
 class JobClusters:

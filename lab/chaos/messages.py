@@ -77,6 +77,14 @@ class CaseAnswer:
         return cls(**{**value, "trace": trace})
 
     @property
+    def all_held(self) -> bool:
+        """Return whether nothing was found, not even an accepted finding."""
+        if self.error or self.unsettled:
+            return False
+        result = self.scenario_result
+        return result.held and not result.violations
+
+    @property
     def observed_activity(self) -> Activity:
         """Return the activity of the processes in an undisturbed run."""
         return Activity(**(self.activity or {}))

@@ -74,20 +74,28 @@ def simulate(
     work: Path, write: Write, scenario: Scenario, case: Case, undisturbed: Undisturbed, seed: int
 ) -> None:
     """Run a case in a simulation, as a job; leave history and log in the job's directory unless all held."""
-    # These import the components.
-    from nominee.lab.scenario.clusters import simulated_history
-    from nominee.simulation.simulation import Simulation
+    request = CaseRequest(case=case, undisturbed=undisturbed)
+    write(in_simulation(scenario, request, seed, work / CLUSTER, verbose=False).as_json())
+
+
+def in_simulation(
+    scenario: Scenario, request: CaseRequest, seed: int, directory: Path, *, verbose: bool
+) -> CaseAnswer:
+    """Run a case in a simulation; leave history and log in the directory unless all held."""
+    from nominee.simulation.simulation import Simulation  # it imports the components
 
     simulation = Simulation(seed, log_level="info")
-    answer = simulated(scenario, case, undisturbed, simulation, verbose=False)
-    if (
-        answer.error
-        or answer.unsettled
-        or not answer.scenario_result.held
-        or answer.scenario_result.violations
-    ):
-        simulated_history.write(simulation, work / CLUSTER)
-    write(answer.as_json())
+    answer = simulated(scenario, request.case, request.undisturbed, simulation, verbose=verbose)
+    keep_unless_held(answer, simulation, directory)
+    return answer
+
+
+def keep_unless_held(answer: CaseAnswer, simulation: Simulation, directory: Path) -> None:
+    """Write history and log of a simulation into a directory unless all held."""
+    from nominee.lab.scenario.clusters import simulated_history  # it imports the components
+
+    if not answer.all_held:
+        simulated_history.write(simulation, directory)
 
 
 def simulated(
@@ -98,9 +106,8 @@ def simulated(
     from nominee.lab.chaos.disturbed_run import run_case
     from nominee.lab.chaos.perturbing import first_start
     from nominee.lab.scenario.play.simulate import with_cluster
-    from nominee.localcluster.cluster import ClusterError
 
-    narrate: Narrator = TextNarrator(simulation.clock, to_stderr=True) if verbose else Silent()
+    narrate = narrator(simulation, verbose=verbose)
 
     async def play(cluster: SimulatedCluster) -> Ran:
         return await run_case(scenario, case, cluster, narrate, undisturbed, clean_up=False)
@@ -110,3 +117,8 @@ def simulated(
         return CaseAnswer.of(with_cluster(options, simulation, play))
     except ClusterError as error:
         return CaseAnswer(error=str(error))
+
+
+def narrator(simulation: Simulation, *, verbose: bool) -> Narrator:
+    """Return the narrator of a case in a simulation."""
+    return TextNarrator(simulation.clock, to_stderr=True) if verbose else Silent()
