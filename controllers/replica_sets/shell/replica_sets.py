@@ -18,6 +18,7 @@ from nominee.controllers.replica_sets.replicas import (
     pod_of,
     recheck_seconds,
     status_of,
+    update_delay_seconds,
 )
 from nominee.controllers.shell.controller import Context, Controller, namespace_ends
 from nominee.controllers.shell.owner_references import adopt_and_release
@@ -92,7 +93,11 @@ class ReplicaSetController(Controller):
             if controller_of(new) is None and old.metadata.labels != new.metadata.labels:
                 self._pod_added(new)
             return
-        self.queue.add(after)
+        replica_set = self.sets.get(after.name, after.namespace)
+        if replica_set is None or before != after or is_active(old) is not is_active(new):
+            self.queue.add(after)
+        else:
+            self.queue.add_after(after, update_delay_seconds(replica_set.spec.replicas))
 
     def _pod_gone(self, pod: core.Pod) -> None:
         self._note_deletion(pod)
