@@ -72,7 +72,7 @@ def prepare(document: Document, uids: Mapping[str, str], lost: Container[str], *
 
 
 def _take_back_label_keys(spec: core.PodSpec) -> None:
-    """Remove what matchLabelKeys and mismatchLabelKeys have added to selectors: a create adds it again.
+    """Remove the requirements that matchLabelKeys and mismatchLabelKeys have made: a create adds them again.
 
     A selector of a client's has none of these keys: that is invalid.
     """
