@@ -138,7 +138,7 @@ bench-compare: setup
 
 # Renews the lock file; needs uv.
 lock:
-	uv pip compile pyproject.toml --extra dev --extra study --extra dask --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --output-file requirements.txt
+	uv pip compile pyproject.toml --extra dev --extra study --extra dask --extra import --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --output-file requirements.txt
 
 clean:
 	rm -rf build $(VENV)

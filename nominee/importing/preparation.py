@@ -10,6 +10,7 @@ from nominee.importing.order import owner_uids
 from nominee.importing.sources import Document, metadata_of
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ADOPTED
+from nominee.machinery.api.pb import core
 from nominee.machinery.wire.codec import from_json
 from nominee.machinery.wire.values.scalars import DecodeError
 
@@ -65,7 +66,31 @@ def prepare(document: Document, uids: Mapping[str, str], lost: Container[str], *
         message: Message = from_json(kind.message, new)
     except DecodeError as error:
         raise NotServed(str(error)) from None
+    if isinstance(message, core.Pod):
+        _take_back_label_keys(message.spec)
     return message
+
+
+def _take_back_label_keys(spec: core.PodSpec) -> None:
+    """Remove the requirements that matchLabelKeys and mismatchLabelKeys have made: a create adds them again.
+
+    A selector of a client's has none of these keys: that is invalid.
+    """
+    terms = [
+        term
+        for pods in (spec.affinity.podAffinity, spec.affinity.podAntiAffinity)
+        for term in (
+            *pods.requiredDuringSchedulingIgnoredDuringExecution,
+            *(each.podAffinityTerm for each in pods.preferredDuringSchedulingIgnoredDuringExecution),
+        )
+    ]
+    selectors = [(each.labelSelector, {*each.matchLabelKeys, *each.mismatchLabelKeys}) for each in terms]
+    selectors += [(each.labelSelector, {*each.matchLabelKeys}) for each in spec.topologySpreadConstraints]
+    for selector, keys in selectors:
+        if keys:
+            kept = [row for row in selector.matchExpressions if row.key not in keys]
+            del selector.matchExpressions[:]
+            selector.matchExpressions.extend(kept)
 
 
 def _remapped(value: object, uids: Mapping[str, str]) -> object:

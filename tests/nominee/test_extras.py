@@ -31,6 +31,7 @@ def test_the_extra_exists(extra: str) -> None:
             ("skew", "run", "skew.yaml", "--executor", "dask=x:1"),
             "dask",
         ),
+        ("lightkube", ("import", "--kubeconfig", "skew.yaml"), "import"),
     ],
 )
 def test_the_hint_is_a_command_that_works(

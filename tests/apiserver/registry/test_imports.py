@@ -10,6 +10,7 @@ from nominee.apiserver.objects.attributes import SERVER, Attributes, Origin
 from nominee.apiserver.objects.requests import Create, WriteOptions
 from nominee.apiserver.objects.user import User
 from nominee.apiserver.registry.registry import Registry
+from nominee.importing.preparation import prepare
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import Kind
@@ -143,3 +144,39 @@ async def test_only_masters_may_import(etcd: ThrowawayEtcd) -> None:
             await put(registry, kinds.POD, POD, origin=Origin(user, Attributes("create")))
         assert refused.value.code == 403
         assert "only system:masters may import objects" in refused.value.message
+
+
+async def test_label_keys_that_were_merged_once_are_not_merged_again(etcd: ThrowawayEtcd) -> None:
+    async with running(etcd) as bench:
+        registry = await started(bench)
+        selector = {"matchLabels": {"app": "a"}}
+        spec = {
+            "containers": [{"name": "c", "image": "img"}],
+            "topologySpreadConstraints": [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": "zone",
+                    "whenUnsatisfiable": "DoNotSchedule",
+                    "labelSelector": selector,
+                    "matchLabelKeys": ["pod-template-hash"],
+                }
+            ],
+            "affinity": {
+                "podAntiAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [
+                        {
+                            "topologyKey": "zone",
+                            "labelSelector": selector,
+                            "matchLabelKeys": ["pod-template-hash"],
+                        }
+                    ]
+                }
+            },
+        }
+        metadata = {"name": "p", "namespace": "default", "labels": {"app": "a", "pod-template-hash": "1"}}
+        stored = await put(registry, kinds.POD, {"metadata": metadata, "spec": spec}, imported=False)
+        again = {**stored, "apiVersion": "v1", "kind": "Pod", "metadata": {**stored["metadata"], "name": "q"}}
+        pod = codec.to_json(prepare(again, {stored["metadata"]["uid"]: UID}, (), secrets=False))
+        assert isinstance(pod, dict)
+        imported = await put(registry, kinds.POD, pod)
+        assert imported["spec"] == stored["spec"]

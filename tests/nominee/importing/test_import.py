@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from nominee.command_group import nominee
 from nominee.localcluster.cluster import RunningCluster
 from nominee.localcluster.own_cluster import cluster
+from nominee.machinery.runtime.clock import SystemClock
 from tests.nominee.importing.dump_parts import CREATED, STARTED, VERSION
 from tests.nominee.importing.dumps import dump
 from tests.support.eventually import eventually_sync
@@ -235,3 +236,19 @@ def test_a_dump_written_by_hand_comes_into_a_running_cluster(running: RunningClu
     assert nodes["worker"]["spec"]["unschedulable"] is True
     roles = [taint["key"] for taint in nodes["cp"]["spec"]["taints"]]
     assert "node-role.kubernetes.io/control-plane" in roles
+
+
+@pytest.mark.slow  # a minute of waiting, and the import of 2,600 objects
+def test_two_hundred_nodes_are_as_they_were_after_a_minute(tmp_path: Path) -> None:
+    document = dump(200, 2000)
+    file = tmp_path / "dump.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    clock = SystemClock()
+    with cluster(tmp_path / "cluster", ["--nodes", "0", "--emulated-version", "1.36"], COMPONENTS) as large:
+        command(large, "import", str(file))
+        until = clock.monotonic() + 60.0
+        while clock.monotonic() < until:
+            nodes = objects(large, "nodes")
+            assert len(nodes) == 200
+            assert {condition(node, "Ready") for node in nodes} == {"True"}
+            check_pods(large, document)
