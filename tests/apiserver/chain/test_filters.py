@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
+from logging import DEBUG, INFO
 from typing import Any
 
 import anyio
 import pytest
+import structlog
+from structlog.testing import LogCapture
 
 from nominee.apiserver.access.access import OPEN, Access
 from nominee.apiserver.access.authentication import Credentials
@@ -20,7 +23,8 @@ from nominee.apiserver.chain.metrics import RequestMetrics
 from nominee.apiserver.chain.request import ApiRequest
 from nominee.apiserver.flow_control.controller import FlowControl, Limits
 from nominee.apiserver.objects.attributes import Attributes, Origin
-from nominee.apiserver.objects.requests import Create, ObjectRequest, WriteOptions
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import Create, ObjectRequest, WriteOptions, WriteResult
 from nominee.apiserver.objects.user import User
 from nominee.apiserver.objects.watcher import Watcher
 from nominee.apiserver.storage.interface import StorageUnavailable
@@ -211,3 +215,25 @@ def test_every_subresource_has_a_handler_and_every_handler_a_kind() -> None:
     # A proxy is REST's own (apiserver/fronts/rest/nodes/node_proxy.py).
     assert served - handled <= {"proxy"}
     assert handled <= served
+
+
+@pytest.mark.parametrize(("level", "count"), [(DEBUG, 1), (INFO, 0)])
+async def test_a_write_is_logged_with_its_writer_at_debug(level: int, count: int) -> None:
+    before, capture = structlog.get_config(), LogCapture()
+    structlog.configure(
+        processors=[capture],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        cache_logger_on_first_use=False,
+    )
+    written = WriteResult(CachedObject(kinds.CONFIG_MAP, "default", "a", 7, stored=b""))
+    authenticator: Any = type("Known", (), {"user_of": lambda self, credentials: User("jane")})()
+    try:
+        await run(FakeRequest(), FakeRegistry(lambda: written), Access(authenticator))
+    finally:
+        structlog.configure(**before)
+    assert capture.entries == [
+        {
+            "event": "Wrote", "log_level": "debug", "verb": "create", "resource": "configmaps",
+            "object": "default/a", "revision": 7, "user": "jane", "userAgent": "test",
+        }
+    ][:count]  # fmt: skip

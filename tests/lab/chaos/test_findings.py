@@ -54,7 +54,8 @@ def test_a_finding_says_what_was_disturbed_and_where_the_history_differs(tmp_pat
     again = explore(tmp_path / "two", "--case", PAIR)
     same = [[line for line in each.stdout.splitlines() if line[:1] != "#"] for each in (ran, again)]
     assert same[0] == same[1]
-    assert len(lines) - len(same[0]) == 3  # two directories, and the time that it took
+    assert f"#  history: nominee history {kept}/history.gz Pod/default/a" in lines
+    assert len(lines) - len(same[0]) == 5  # two directories with their commands, and the time that it took
 
 
 def test_no_case_is_a_status_of_its_own(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ TRAVEL = "kubelet-0:apiserver-1=travel@6"
 def test_a_list_of_the_newest_state_protects_from_it(gates: Mapping[str, bool], verdict: Verdict) -> None:
     (result,) = explore(scenario(gates), case=TRAVEL).results
     assert result.verdict is verdict, result.observation
-    assert ("there is no such object" in result.observation) is (verdict is Verdict.BROKEN)
+    assert ("observed: it existed until" in result.observation) is (verdict is Verdict.BROKEN)
 
 
 def test_moves_from_each_step_that_changes_objects() -> None:
