@@ -65,24 +65,52 @@ test-wheel-etcd: setup
 test-all: setup
 	$(PYTEST) -n 4 --dist loadfile -m "not chaos" --hypothesis-profile=explore
 
-# What CI runs: the tests that kill processes under load, bounded explorations (docs/chaos.md), and random faults.
+# What CI runs: the tests that kill processes under load, explorations on real processes and, two at a time, in
+# simulations (docs/chaos.md), and random faults.
 chaos: setup
-	$(PYTEST) -m chaos
-	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --seed 1 --budget 30s
-	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --simulate --seed 1 --hits 3 --pairs --budget 25s
-	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --simulate --seed 1 --hits 1 --budget 20s
-	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --simulate --seed 1 --only '*=travel*' --only '*=switch*' --budget 20s
-	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --simulate --seed 1 --hits 1 --budget 20s
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-nominated-pod-deleted --simulate --seed 1 --hits 1 --budget 10s
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-devices --simulate --seed 1 --hits 1 --budget 15s
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-gang --simulate --seed 1 --hits 1 --budget 10s
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-rollout --simulate --seed 1 --hits 1 --budget 15s
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-drain --simulate --seed 1 --hits 1 --budget 12s
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --simulate --seed 1 --hits 1 --budget 12s
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --simulate --seed 1 --hits 1 --budget 10s
-	$(BIN)/nominee chaos explore scenarios/chaos-leader.yaml --simulate --seed 1 --hits 1 --budget 10s
+	$(PYTEST) -n 2 --dist loadfile -m chaos
+	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --seed 1 --budget 25s
 	$(BIN)/nominee chaos run --seed 1 --duration 20s
-	$(BIN)/nominee chaos run --simulate --seed 1 --rounds 5 --duration 20s --rate 5
+	@$(MAKE) --no-print-directory --keep-going --output-sync -j 2 chaos-simulated
+
+SIMULATE := --simulate --seed 1
+CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-leader chaos-resize chaos-outage chaos-random
+.PHONY: chaos-simulated $(CHAOS_SIMULATED)
+chaos-simulated: $(CHAOS_SIMULATED)
+chaos-pods:
+	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 20s $(SIMULATE)
+chaos-preemption:
+	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --hits 1 --budget 15s $(SIMULATE)
+chaos-api-servers:
+	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --only '*=travel*' --only '*=switch*' --budget 20s $(SIMULATE)
+chaos-autoscaler:
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-autoscaler --hits 1 --budget 15s $(SIMULATE)
+chaos-scale-down:
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-scale-down --hits 1 --budget 20s $(SIMULATE)
+chaos-nominated:
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-nominated-pod-deleted --hits 1 --budget 10s $(SIMULATE)
+chaos-devices:
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-devices --hits 1 --budget 15s $(SIMULATE)
+chaos-gang:
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-gang --hits 1 --budget 10s $(SIMULATE)
+chaos-volumes:
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-volumes --hits 1 --budget 15s $(SIMULATE)
+chaos-rollout:
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-rollout --hits 1 --budget 15s $(SIMULATE)
+chaos-drain:
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-drain --hits 1 --budget 12s $(SIMULATE)
+chaos-garbage:
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --hits 1 --budget 12s $(SIMULATE)
+chaos-quota:
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --hits 1 --budget 12s $(SIMULATE)
+chaos-leader:
+	$(BIN)/nominee chaos explore scenarios/chaos-leader.yaml --hits 1 --budget 10s $(SIMULATE)
+chaos-resize:
+	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-resize --hits 1 --budget 15s $(SIMULATE)
+chaos-outage:
+	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-outage --hits 1 --budget 15s $(SIMULATE)
+chaos-random:
+	$(BIN)/nominee chaos run --rounds 5 --duration 20s --rate 5 $(SIMULATE)
 
 # The commands of `chaos` with each mutation of tests/mutations (docs/chaos.md), with three times their budgets. A run that
 # was stopped goes on; MUTATIONS="--only NAME --budget 20s" is a short one.

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from nominee.autoscaler.orders import ErrorType
 from nominee.autoscaler.planning.objects.events import Events
 from nominee.autoscaler.planning.scale_up.plan import ScaleUpPlan, ScaleUpResult
+from nominee.machinery.api.objects import key_of
 from nominee.machinery.runtime.clock import Clock, Moment
+
+_PODS_MAX: Final = 10
+"""Pods and reasons that a line of the log names."""
 
 
 class ScaleDownResult(StrEnum):
@@ -69,6 +75,28 @@ class LoopResult:
             yield
         finally:
             self.durations.append((function, clock.monotonic() - started))
+
+    def decisions(self) -> dict[str, str]:
+        """Return the decisions of the loop, for its line of the log; without those that were not made."""
+        plan = self.scale_up
+        remaining = Counter(
+            f"{group}: {'; '.join(reasons)}"
+            for _, by_group in plan.remaining
+            for group, reasons in by_group.items()
+        )
+        found = {
+            "scaleUp": str(plan.result),
+            "increased": " ".join(map(str, plan.scale_ups)),
+            "triggeredBy": ",".join(str(key_of(pod)) for pod in plan.triggered[:_PODS_MAX]),
+            "skippedGroups": "; ".join(f"{name}: {', '.join(why)}" for name, why in plan.skipped.items()),
+            "noFit": "; ".join(f"{text} ({count} pods)" for text, count in remaining.most_common(_PODS_MAX)),
+            "scaleDown": str(self.scale_down),
+            "empty": ",".join(self.empty),
+            "drained": ",".join(self.drained),
+            "targetDecreased": ",".join(f"{name}:{by}" for name, by in self.target_decreased.items()),
+            "unschedulablePods": str(self.unschedulable_pods),
+        }
+        return {name: text for name, text in found.items() if text}
 
     @property
     def acted(self) -> bool:

@@ -8,6 +8,7 @@ import click
 
 from nominee.kubelet.addresses import LISTED_NODES_MAX
 from nominee.kubelet.features import ResizePreemptionFlavour
+from nominee.kubelet.node.adopted_node import AdoptedShare
 from nominee.kubelet.node.sysctls import SysctlAllowlist
 from nominee.kubelet.options import Delays, Heartbeats, NodeShape
 from nominee.kubelet.shell.process import KubeletConfig, run_kubelet
@@ -35,6 +36,13 @@ def _pairs(_: click.Context, param: click.Parameter, text: str) -> Mapping[str, 
             raise click.BadParameter(f"{part!r}: write key=value,key=value", param=param)
         pairs[key.strip()] = value.strip()
     return pairs
+
+
+def _share(_: click.Context, param: click.Parameter, text: str | None) -> AdoptedShare | None:
+    try:
+        return None if text is None else AdoptedShare.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=param) from None
 
 
 DURATION, QUANTITY = Duration(), _Quantity()
@@ -87,6 +95,14 @@ DURATION, QUANTITY = Duration(), _Quantity()
     help="Also run the instances of the cloud at this address.",
 )
 @click.option("--cloud", is_flag=True, help="As --cloud-address, with the address in DIR/run/cloud.json.")
+@click.option(
+    "--adopt",
+    "adopts",
+    default=None,
+    callback=_share,
+    metavar="I/N",
+    help="Run the nodes that `nominee import` has brought: those of the I-th of N kubelets, from 0.",
+)
 def main(
     process: Process,
     *,
@@ -115,6 +131,7 @@ def main(
     node_lease_duration: float,
     cloud_address: str,
     cloud: bool,
+    adopts: AdoptedShare | None,
 ) -> None:
     """Register nodes, run the pods bound to them, and resize them in place."""
     if first_node + nodes > LISTED_NODES_MAX:
@@ -156,6 +173,7 @@ def main(
         resize_preemption_flavour=resize_preemption_flavour,
         cloud_address=cloud_address,
         cloud=cloud,
+        adopts=adopts,
     )
     process.run(lambda: run_kubelet(process, config))
 

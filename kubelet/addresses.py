@@ -19,6 +19,15 @@ def host_ip(node: int) -> str:
     return f"172.16.{node // 256}.{node % 256}"
 
 
+def number_of(network: str) -> int | None:
+    """Return the number whose pods are in this /24, of 10.1.0.0 to 10.255.255.0; None for another network."""
+    first, second, third, _ = map(int, network.split("."))
+    if first != 10 or second == 0:
+        return None
+    listed = (second - 1) * 256 + third
+    return listed if listed < LISTED_NODES_MAX else second * 256 + third
+
+
 def pod_ip(node: int, pod: int) -> str:
     """Return the address of a pod (a number of POD_NUMBERS) on the node with this number."""
     second = 1 + node // 256 if node < LISTED_NODES_MAX else node // 256

@@ -6,5 +6,5 @@ _REPOSITORY = "https://github.com/nominee-dev/nominee"
 
 
 def installation(extra: str) -> str:
-    """Return the command that installs Nominee with an extra: `study` or `dask`."""
+    """Return the command that installs Nominee with an extra: `study`, `dask` or `import`."""
     return f"pip install 'nominee[{extra}] @ git+{_REPOSITORY}'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nominee.localcluster import version_skew
@@ -26,6 +26,8 @@ AUTHORIZATION_MODE = "Node,RBAC"
 _NEED_CONTROLLERS = ("TaintNodesByCondition", "ServiceAccount")
 """Admission plugins that need controllers: without them no pod could be created, or none could run."""
 _PROGRAM_STAGE = 1
+ACTING = frozenset({"autoscaler", "scheduler", "controllers", "kubelet"})
+"""The components that act on objects: none of them runs while another cluster's are imported."""
 RECORDER = "history"
 """The process of `nominee up --history`."""
 NODES_MAX = 20_000
@@ -63,6 +65,8 @@ class UpOptions:
     scheduler_config: Path | None = None
     node_groups: Path | None = None
     records_history: bool = False
+    adopts_nodes: bool = False
+    imports: tuple[Path, ...] = ()
     stopped: tuple[str, ...] = ()
     programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     etcd_servers: str = ""
@@ -123,11 +127,27 @@ def build(options: UpOptions) -> ClusterPlan:
         json_output=options.json_output,
         hint=directory_hint(options.directory),
     )
+    if options.imports:
+        spec = _with_import(spec, options)
     _check_nodes(spec)
     secure = options.secure and bool({"apiserver", "etcd"}.intersection(options.components))
     return ClusterPlan(
         spec, (*warnings, *version_skew.problems(emulated), *_unread(options), *_lacks(options)), secure
     )
+
+
+def _with_import(spec: ClusterSpec, options: UpOptions) -> ClusterSpec:
+    """Add the program of `nominee up --from`; components that act on objects start after it, kubelets first.
+
+    Other controllers than the kubelets' would act on nodes that no kubelet runs yet.
+    """
+    if "apiserver" not in options.components:
+        raise OptionError("--from", "objects are imported into an API server; add it to --components")
+    own = [process for process in spec.processes if process.starts_with_cluster]
+    kubelets = tuple(process.name for process in own if process.component == "kubelet")
+    others = tuple(process.name for process in own if process.component in ACTING - {"kubelet"})
+    command = (sys.executable, "-P", "-m", "nominee.cli", "import", "--dir", str(options.directory))
+    return replace(spec, first=(*command, *map(str, options.imports)), later=(kubelets, others))
 
 
 def _program(name: str, command: Sequence[str], directory: Path) -> ProcessSpec:
@@ -169,6 +189,8 @@ def _processes(options: UpOptions) -> Iterator[tuple[Component, str, list[str]]]
         if name == "etcd" and options.secure:
             own += ["--certificates", str(pki.etcd.path)]
         elif name == "apiserver":
+            if options.records_history:
+                own.append("--log-level=debug")  # `nominee history` reads there who made a write
             if options.etcd_servers:
                 own += ["--etcd-servers", options.etcd_servers]
             elif options.secure:
@@ -191,7 +213,14 @@ def _processes(options: UpOptions) -> Iterator[tuple[Component, str, list[str]]]
             share = ["--nodes", str(count), "--first-node", str(first)]
             if "cloud" in options.components and index == 0:
                 share.append("--cloud")
+            if options.adopts_nodes:
+                share += adoption(index, options.kubelets)
             yield component, f"kubelet-{index}", share
+
+
+def adoption(index: int, kubelets: int) -> list[str]:
+    """Return the option with which a kubelet process runs its share of the nodes of `nominee import`."""
+    return ["--adopt", f"{index}/{kubelets}"]
 
 
 def _replicas(component: Component, own: list[str], count: int) -> Iterator[tuple[Component, str, list[str]]]:

@@ -18,8 +18,7 @@ class ProcessPoints(Registry):
 
     def states(self) -> list[PointState]:
         """Return the state of every point that is declared, also if this process has not passed it."""
-        declared = [point.name for point in failpoints.REGISTRY.states()]
-        untouched = {name: PointState(name, "", 0, 0, 0, {}) for name in declared}
+        untouched = {name: PointState(name, "", 0, 0, 0, {}) for name in failpoints.REGISTRY.names()}
         own = {point.name: point for point in super().states()}
         return [found for _, found in sorted((untouched | own).items())]
 

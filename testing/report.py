@@ -15,8 +15,6 @@ LOG_LINES_MAX: Final = 40
 """Of each process."""
 EVENTS_MAX: Final = 40
 REVISIONS_MAX: Final = 40
-_NOT_SHOWN: Final = ("Event", "Lease")
-"""Kinds whose revisions say nothing that the events do not."""
 
 
 def sections(cluster: Cluster, began: Moment | None) -> list[tuple[str, str]]:
@@ -77,5 +75,4 @@ def _time(event: Mapping[str, Json]) -> str:
 
 
 def _history(cluster: Cluster, began: Moment | None) -> str:
-    revisions = [each for each in cluster.history(since=began) if each.kind not in _NOT_SHOWN]
-    return last_lines([str(each) for each in revisions], REVISIONS_MAX)
+    return last_lines([str(each) for each in cluster.history(since=began)], REVISIONS_MAX)

@@ -30,6 +30,8 @@ class AdmissionRequest:
     old: Any = None
     dry_run: bool = False
     origin: Origin = SERVER
+    imported: bool = False
+    """A new object continues one of another cluster: what it is now, it has been there."""
 
     def forbidden(self, problem: str, causes: Sequence[Cause] = ()) -> StatusError:
         """Return a 403 that names the object; a name that is not generated yet is shown as its prefix."""

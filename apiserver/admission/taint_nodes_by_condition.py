@@ -10,12 +10,14 @@ NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class TaintNodesByCondition(Plugin):
-    """Adds the not-ready taint to new nodes."""
+    """Adds the not-ready taint to new nodes; an imported one keeps its taints."""
 
     name = "TaintNodesByCondition"
     requests = ((NODE, "CREATE", ""),)
 
     async def admit(self, request: AdmissionRequest, lookup: Lookup) -> None:
+        if request.imported:
+            return
         taints = request.obj.spec.taints
         if find_taint(taints, NOT_READY, "NoSchedule") is None:
             taints.add(key=NOT_READY, effect="NoSchedule")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from logging import DEBUG
 
 from nominee.apiserver.access.access import Access
 from nominee.apiserver.chain import problems
@@ -16,7 +17,8 @@ from nominee.apiserver.chain.metrics import RequestMetrics
 from nominee.apiserver.chain.request import METRICS_VERBS, WRITES, ApiRequest, ClientGone
 from nominee.apiserver.chain.results import Result
 from nominee.apiserver.flow_control.controller import FlowControl, Ticket
-from nominee.apiserver.objects.requests import RegistryAPI
+from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.requests import DeleteResult, RegistryAPI, WriteResult
 from nominee.apiserver.objects.watcher import Watcher
 from nominee.apiserver.storage.interface import StorageError
 from nominee.apiserver.storage.status import to_status
@@ -158,5 +160,21 @@ async def _write(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> R
     verb, named = METRICS_VERBS[request.verb], f"{request.namespace}/{request.name}"
     await BEFORE_WRITE.hit(verb=verb, resource=kind.plural, object=named)
     result = await handle(registry, request)
+    if isinstance(result, WriteResult | DeleteResult) and _log.is_enabled_for(DEBUG):
+        _log_write(request, result.object)
     await AFTER_WRITE.hit(verb=verb, resource=kind.plural, object=named)
     return result
+
+
+def _log_write(request: ApiRequest, written: CachedObject) -> None:
+    """Log who made a write; `nominee history` reads the line."""
+    labels = request.labels()
+    _log.debug(
+        "Wrote",
+        verb=request.verb,
+        resource=f"{labels.resource}/{labels.subresource}".rstrip("/"),
+        object=f"{written.namespace}/{written.name}".lstrip("/"),
+        revision=written.revision,
+        user=request.user.name,
+        userAgent=request.user_agent(),
+    )

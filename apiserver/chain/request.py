@@ -99,6 +99,10 @@ class ApiRequest(ABC):
         """Return the Impersonate-* headers, with names in lower case."""
 
     @abstractmethod
+    def user_agent(self) -> str:
+        """Return the client's user agent; "" without one."""
+
+    @abstractmethod
     def resolve(self) -> Attributes:
         """Set the target of the request, and return its attributes. Raises: StatusError 400, 413."""
 

@@ -71,6 +71,7 @@ class WriteOptions:
     `force` is for apply only; None where the client did not set it. `field_manager` owns the fields that the
     write sets; where it is "", the manager's name comes from `user_agent`. With `tracked` a new object has
     managedFields from its creation. With `warn` the client gets warnings; without, they are not computed.
+    With `imported` a new object keeps what another cluster has set (`registry.writes.imports`).
     """
 
     dry_run: bool = False
@@ -79,6 +80,7 @@ class WriteOptions:
     field_validation: str = ""
     warn: bool = False
     tracked: bool = False
+    imported: bool = False
     user_agent: str = ""
     origin: Origin = SERVER
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
 from nominee.apiserver.admission.chain import ABSENT as ABSENT_ADMISSION_PLUGINS
@@ -12,7 +11,7 @@ from nominee.apiserver.fronts.grpc.front import ServerIdentity
 from nominee.apiserver.objects import served
 from nominee.apiserver.process import access_setup
 from nominee.apiserver.process.options import Options
-from nominee.apiserver.process.server import ApiServer, ServerOptions, Serving
+from nominee.apiserver.process.server import ApiServer, ServerOptions
 from nominee.apiserver.process.wiring import Wiring
 from nominee.machinery.client.etcd_channel import EtcdTls, nearest
 from nominee.machinery.client.etcd_endpoints import endpoints
@@ -22,20 +21,6 @@ if TYPE_CHECKING:
     import ssl
 
     from nominee.apiserver.process.access_setup import ServingCertificate
-
-_GARBAGE_YOUNG, _GARBAGE_MIDDLE, _GARBAGE_OLD = 20_000, 20, 50
-"""The thresholds for gc.set_threshold."""
-
-
-def settle_garbage_collection() -> None:
-    """Exempt all loaded objects from garbage collection, and collect after 20,000 new objects only.
-
-    By default Python collects after each 700 objects, and finds little: 6% of a busy server's processor time
-    (perf). Requests leave no cycles behind; their objects are freed by reference counts.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_GARBAGE_YOUNG, _GARBAGE_MIDDLE, _GARBAGE_OLD)
 
 
 def _etcd_tls(options: Options) -> EtcdTls | None:
@@ -123,9 +108,4 @@ async def run_apiserver(process: Process, options: Options) -> None:
     )
     wiring.watch(lambda: server.cache)
 
-    async def on_ready(serving: Serving) -> None:
-        if process.owns_interpreter:
-            settle_garbage_collection()
-        await wiring.announce(serving)
-
-    await server.run(process.stopping, on_ready)
+    await server.run(process.stopping, wiring.announce)

@@ -132,7 +132,17 @@ class RegistryContext:
         if self.admission.handling(kind, operation, subresource):
             namespace, name, origin = obj.metadata.namespace, obj.metadata.name, options.origin
             await self.admission.admit(
-                AdmissionRequest(operation, kind, namespace, name, subresource, obj, old, origin=origin)
+                AdmissionRequest(
+                    operation,
+                    kind,
+                    namespace,
+                    name,
+                    subresource,
+                    obj,
+                    old,
+                    origin=origin,
+                    imported=options.imported,
+                )
             )
 
     async def validate(

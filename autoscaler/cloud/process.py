@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.abc
@@ -19,6 +20,10 @@ from nominee.machinery.client.calls import transport
 from nominee.machinery.client.grpc_options import CONNECTION_OPTIONS
 from nominee.machinery.process.component import Fatal, Process
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 GRACE_SECONDS = 1.0
 
@@ -42,6 +47,7 @@ class CloudService:
         except StateFileError as error:
             raise Fatal(str(error)) from None
         self.state.begin(process.clock.now())
+        process.serving.add_route("/debug/groups", self._debug)
         self._file.save(self.state)
         self._tls = tls
         self._server = transport.current().server(
@@ -52,6 +58,12 @@ class CloudService:
         self._file.save(self.state)
         self._provisioning.set()
         self._cleanup.set()
+
+    async def _debug(self, _request: Request) -> Response:
+        """Answer `GET /debug/groups`."""
+        from starlette.responses import JSONResponse
+
+        return JSONResponse(self.state.summary())
 
     async def start(self, tasks: anyio.abc.TaskGroup) -> str:
         """Start to serve; return the address."""

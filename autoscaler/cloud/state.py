@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TypeAlias, TypedDict
 
 from nominee.autoscaler.cloud.node_groups import NodeGroup
+from nominee.machinery.wire.values.scalars import Json
 
 
 class InstanceState(StrEnum):
@@ -217,6 +218,19 @@ class CloudState:
                 due=None if is_stuck else now + group.provisioning_delay,
                 error_code=failures.error_code if is_failing else "",
             )
+
+    def summary(self) -> dict[str, Json]:
+        """Return limits, sizes, and instances that are not being deleted, by group."""
+        return {
+            name: {
+                "min": group.min,
+                "max": group.max,
+                "begunWith": group.target,
+                "target": self.sizes[name].target,
+                "instances": [i.id for i in self.of_group(name) if i.state is not InstanceState.DELETING],
+            }
+            for name, group in self.groups.items()
+        }
 
     # Persistence
 

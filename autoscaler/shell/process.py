@@ -161,6 +161,7 @@ class _LoopRunner:
         self._cluster, self._metrics = cluster, metrics
         self._unschedulable = anyio.Event()
         self._last: LoopResult | None = None
+        self._decisions: dict[str, str] = {}
         self.started = False
         cluster.on_unschedulable(lambda: self._unschedulable.set())
 
@@ -183,7 +184,7 @@ class _LoopRunner:
             result = self._last = await self._executor.run(run_once(self._state))
             seconds = self._process.clock.monotonic() - started
             self._metrics.after_loop(self._state, result, observation, seconds)
-            self._log(result)
+            self._log(result, seconds)
             await self._wait(result, seconds)
 
     async def _wait(self, result: LoopResult, seconds: float) -> None:
@@ -199,8 +200,13 @@ class _LoopRunner:
             await self._process.clock.sleep(FREQUENT_SECONDS_MIN)
         self._unschedulable = anyio.Event()
 
-    def _log(self, result: LoopResult) -> None:
+    def _log(self, result: LoopResult, seconds: float) -> None:
+        """Log the decisions of a loop: at info if they differ from those of the last one, else at debug."""
         log = self._process.log
+        decisions = result.decisions()
+        write = log.debug if decisions == self._decisions else log.info
+        self._decisions = decisions
+        write("Loop ended", **decisions, seconds=f"{seconds:.3f}")
         if result.error:
             log.warning("Loop failed", error=result.error)
         if result.status_error:

@@ -35,10 +35,14 @@ class Identity:
     provider_id: str = ""
     template: core.Node | None = None
     """The template of its node group in the cloud; None for a node of the command line."""
+    address: str = ""
+    """Its own address; "" for that of its number."""
+    adopted: bool = False
+    """Another cluster made the node: only its conditions are this kubelet's."""
 
     @property
     def host_ip(self) -> str:
-        return addresses.host_ip(self.number)
+        return self.address or addresses.host_ip(self.number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,18 +103,30 @@ def capacity(identity: Identity, shape: NodeShape) -> tuple[Mapping[str, str], M
 
 def write_status(status: core.NodeStatus, identity: Identity, facts: NodeFacts, now: float) -> None:
     """Set all that the kubelet owns; conditions and fields of other clients stay."""
+    _write_conditions(status, now)
+    if identity.adopted:
+        return
     _write_capacity(status, *capacity(identity, facts.shape))
-    for type_, value, reason, message in HEALTHY:
-        row = core.NodeCondition(type=type_, status=value, reason=reason, message=message)
-        row.lastHeartbeatTime.CopyFrom(clock.to_time(now))
-        objects.set_condition(status.conditions, row, clock.to_time(now))
     del status.addresses[:]
     status.addresses.add(type="InternalIP", address=identity.host_ip)
     status.addresses.add(type="Hostname", address=identity.name)
     status.daemonEndpoints.kubeletEndpoint.Port = PORT
-    _write_info(status.nodeInfo, identity.name, facts.version)
+    _write_info(status.nodeInfo, identity.name)
+    write_version(status, facts)
+
+
+def write_version(status: core.NodeStatus, facts: NodeFacts) -> None:
+    """Set the version of the kubelet, and the features that it declares."""
+    status.nodeInfo.kubeletVersion = f"v{facts.version}.0"
     del status.declaredFeatures[:]
     status.declaredFeatures.extend(facts.declared_features)
+
+
+def _write_conditions(status: core.NodeStatus, now: float) -> None:
+    for type_, value, reason, message in HEALTHY:
+        row = core.NodeCondition(type=type_, status=value, reason=reason, message=message)
+        row.lastHeartbeatTime.CopyFrom(clock.to_time(now))
+        objects.set_condition(status.conditions, row, clock.to_time(now))
 
 
 def _write_capacity(status: core.NodeStatus, whole: Mapping[str, str], free: Mapping[str, str]) -> None:
@@ -126,7 +142,7 @@ def _write_capacity(status: core.NodeStatus, whole: Mapping[str, str], free: Map
         status.allocatable[name].string = free.get(name, quantity.string)
 
 
-def _write_info(info: core.NodeSystemInfo, name: str, version: Version) -> None:
+def _write_info(info: core.NodeSystemInfo, name: str) -> None:
     machine = hashlib.sha256(f"machine/{name}".encode()).hexdigest()
     info.machineID = machine[:32]
     info.systemUUID = info.bootID = (
@@ -135,7 +151,6 @@ def _write_info(info: core.NodeSystemInfo, name: str, version: Version) -> None:
     info.kernelVersion = "6.1.0"
     info.osImage = "Nominee"
     info.containerRuntimeVersion = f"nominee://{RUNTIME_VERSION}"
-    info.kubeletVersion = f"v{version}.0"
     info.operatingSystem = "linux"
     info.architecture = "amd64"
 

@@ -1,13 +1,15 @@
-"""Containers that run although the checkpoint is lost: read back from the pod's status in the API. Pure.
+"""Containers and allocations of pods that run, without a checkpoint: as their statuses show them. Pure.
 
-For a node whose checkpoint is lost. A real kubelet would ask its container runtime.
+For a node whose checkpoint is lost, where a real kubelet would ask its container runtime; and for one of
+another cluster (`nominee import`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nominee.kubelet.resources.requirements import Requirements
+from nominee.kubelet.resources.pod_resources import PodResources
+from nominee.kubelet.resources.requirements import Requirements, ResourceList
 from nominee.kubelet.runtime import crash_loop
 from nominee.kubelet.runtime.sandbox import Container, PodSandbox, inherit
 from nominee.machinery.api.pb import core
@@ -35,8 +37,35 @@ def adopt(pod: core.Pod) -> PodSandbox | None:
     return inherit(sandbox)
 
 
+def allocations(pod: core.Pod, desired: PodResources) -> PodResources:
+    """Return the pod's allocation by its status, in the form of the resources that it desires.
+
+    A status has allocated requests, and limits in force. Where the requests are those of the spec, so are
+    the limits; where the resize has not been allocated yet, the limits in force are the allocated ones.
+    """
+    rows = _rows(pod)
+    status = pod.status
+    of_containers = tuple(
+        (name, _allocated(rows.get(name, core.ContainerStatus()), own)) for name, own in desired.containers
+    )
+    return PodResources(of_containers, None if desired.pod is None else _allocated(status, desired.pod))
+
+
+def _allocated(status: core.ContainerStatus | core.PodStatus, desired: Requirements) -> Requirements:
+    if not status.allocatedResources:
+        return desired
+    requests = ResourceList.from_message(status.allocatedResources)
+    if requests.same(desired.requests) or not status.HasField("resources"):
+        return Requirements(requests, desired.limits)
+    return Requirements(requests, ResourceList.from_message(status.resources.limits))
+
+
+def _rows(pod: core.Pod) -> dict[str, core.ContainerStatus]:
+    return {row.name: row for row in (*pod.status.initContainerStatuses, *pod.status.containerStatuses)}
+
+
 def _containers(pod: core.Pod) -> Iterator[Container]:
-    rows = {row.name: row for row in (*pod.status.initContainerStatuses, *pod.status.containerStatuses)}
+    rows = _rows(pod)
     for spec, init in (
         *((one, True) for one in pod.spec.initContainers),
         *((one, False) for one in pod.spec.containers),

@@ -17,7 +17,7 @@ from nominee.kubelet.instructions import NodeInstruction, PodInstruction
 from nominee.kubelet.node.node_object import Identity
 from nominee.kubelet.node.state import NodeState
 from nominee.kubelet.pods.record import TERMINAL_PHASES
-from nominee.kubelet.runtime.adoption import adopt
+from nominee.kubelet.runtime.adoption import adopt, allocations
 from nominee.kubelet.runtime.emulated_runtime import EmulatedRuntime
 from nominee.kubelet.shell import metrics
 from nominee.kubelet.shell.checkpoints.checkpoint_file import CheckpointFile
@@ -58,6 +58,8 @@ class Agent:
     env: Environment
     stopped: bool = False
     lost_checkpoint: bool = False
+    adopting: bool = False
+    """The node's pods are still as another cluster left them."""
     runtime: EmulatedRuntime = field(init=False)
     checkpointer: Checkpointer = field(init=False)
     _retry_number: int = 0
@@ -97,7 +99,10 @@ class Agent:
     def begin(self, pods: Iterable[core.Pod]) -> None:
         """Take all pods of the node as the first list shows them."""
         listed = tuple(pods)
-        if self.lost_checkpoint:
+        if self.adopting:
+            found = {pod.metadata.uid: allocations(pod, self.node.desired_of(pod)) for pod in listed}
+            self.handle(events.AllocationsRestored(allocations=found))
+        if self.lost_checkpoint or self.adopting:
             for pod in listed:
                 sandbox = adopt(pod) if pod.status.phase not in TERMINAL_PHASES else None
                 if sandbox is not None:
@@ -159,6 +164,8 @@ class Agent:
                     self.checkpointer.mark_changed()
             case instructions.RecordEvent(pod, type_, reason, message):
                 self.env.recorder.event(pod, type_, reason, action=reason, note=message, instance=self.name)
+                if reason.startswith("Resize"):
+                    logs.get().info(reason, pod=key_of(pod), node=self.name, message=message)
             case instructions.RecordContainerEvents(container_events):
                 for one in container_events:
                     self.env.container_recorder.event(

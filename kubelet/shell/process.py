@@ -5,7 +5,8 @@ One watch on pods and one on nodes serve all nodes; what they bring is sorted by
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ import anyio.abc
 
 from nominee.kubelet.addresses import CLOUD_NUMBERS, CLOUD_NUMBERS_FROM
 from nominee.kubelet.features import ResizePreemptionFlavour, features, status_features
+from nominee.kubelet.node.adopted_node import AdoptedShare
 from nominee.kubelet.node.node_object import Identity, NodeFacts
 from nominee.kubelet.node.state import NodeSettings, NodeState
 from nominee.kubelet.node.summary import memory_in_use, summary
@@ -55,7 +57,8 @@ if TYPE_CHECKING:
 _CLOUD_CLIENT = "kubelets"
 WORKERS_MAX = 64
 REGISTRATIONS_MAX = 8
-BEATS_MAX = 8
+BEATS_MAX = 64
+"""Beats that are under way at once: as many can share a message."""
 DISK_THREADS_MAX = 4
 MEASURE_SECONDS = 2.0
 DISPATCH_RETRY_SECONDS = 1.0
@@ -78,6 +81,8 @@ class KubeletConfig:
     cloud_address: str = ""
     cloud: bool = False
     """Find the cloud's address in D/run/cloud.json."""
+    adopts: AdoptedShare | None = None
+    """The nodes of another cluster that this process runs."""
 
     def identities(self) -> list[Identity]:
         numbers = range(self.first_node, self.first_node + self.nodes)
@@ -145,7 +150,8 @@ class Kubelet:
         """The nodes whose pending resizes are to be retried, in order."""
         self._arrived = anyio.Event()
         self._dispatching = TimedWork(clock, DISPATCH_SECONDS_MAX, "sync Loop took longer than expected")
-        self._beats = anyio.CapacityLimiter(BEATS_MAX)
+        # Not anyio's limiter, which costs as much as the rest of a renewal does.
+        self._beats = asyncio.Semaphore(BEATS_MAX)
 
     async def start(self) -> None:
         """Register the nodes of the command line and begin to serve them."""
@@ -166,7 +172,7 @@ class Kubelet:
         await self.pods.wait_synced()
         await self.node_objects.wait_synced()
         self.process.step = "register nodes"
-        await self._register_all(self.config.identities())
+        await self._register_all([*self.config.identities(), *self._adopted()])
         group.start_soon(self._dispatch)
         self._measure()
         if self.config.cloud or self.config.cloud_address:
@@ -207,6 +213,11 @@ class Kubelet:
             for agent in restored:
                 group.start_soon(one, agent)
 
+    def _adopted(self) -> Iterable[Identity]:
+        """Return the nodes of another cluster that this process runs."""
+        share = self.config.adopts
+        return () if share is None else share.identities(self.node_objects.list())
+
     def _restored(self, identity: Identity) -> Agent:
         """Return a node with the checkpoint of an earlier process. Fatal for a corrupt checkpoint."""
         node_features = features(
@@ -228,6 +239,11 @@ class Kubelet:
             agent.node_changed(node)
         self.agents[agent.name] = agent
         agent.begin(self.pods.by_index("node", agent.name))
+        if agent.adopting:
+            # On disk before the mark: without it, the next process would adopt the pods again.
+            await agent.checkpointer.save()
+            await self.registrar.mark_adopted(agent)
+            agent.adopting = False
         self._start_beats(agent)
 
     def _settings(self, identity: Identity) -> NodeSettings:
@@ -272,7 +288,8 @@ class Kubelet:
         """Renew the lease at once, and then do each beat at the node's own place in the interval."""
         beats = self.config.beats
         self._beat(agent, beats.lease_interval, "Renewing the lease", self.registrar.renew, now=True)
-        self._beat(agent, beats.status_frequency, "Writing the node's status", self.registrar.report)
+        what, needed = "Writing the node's status", self.registrar.needs_report
+        self._beat(agent, beats.status_frequency, what, self.registrar.report, needed=needed)
 
     def _beat(
         self,
@@ -281,6 +298,7 @@ class Kubelet:
         what: str,
         call: Callable[[Agent], Awaitable[object]],
         *,
+        needed: Callable[[Agent], bool] = lambda _: True,
         now: bool = False,
     ) -> None:
         async def beat() -> None:
@@ -289,7 +307,7 @@ class Kubelet:
                     await attempt(what, agent, call)
 
         def due() -> bool:
-            if not agent.stopped:
+            if not agent.stopped and needed(agent):
                 self.group.start_soon(beat)
             return not agent.stopped
 

@@ -1,7 +1,7 @@
 """A node's own object: creation, status and lease.
 
-All nodes of the process share one clockwork that spreads their beats over the interval: a hundred nodes make
-ten small writes a second, not a hundred at once. Source: kubelet 1.36, nodestatus and nodelease.
+All nodes of the process share one clockwork that spreads their beats over the slots of the interval: the
+renewals of a slot go to the API server in one message. Source: kubelet 1.36, nodestatus and nodelease.
 """
 
 from __future__ import annotations
@@ -9,12 +9,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from nominee.kubelet.node.node_object import NodeFacts, labels, new_node, same_but_heartbeat, write_status
+from nominee.kubelet.node import adopted_node
+from nominee.kubelet.node.node_object import (
+    NodeFacts,
+    labels,
+    new_node,
+    same_but_heartbeat,
+    write_status,
+    write_version,
+)
 from nominee.kubelet.options import Heartbeats
 from nominee.kubelet.shell.agent import Agent
 from nominee.kubelet.shell.failpoints import LEASE_BEFORE, NODE_STATUS_BEFORE, REGISTER_AFTER, REGISTER_BEFORE
 from nominee.machinery.api import errors, kinds
-from nominee.machinery.api.objects import copy_of
+from nominee.machinery.api.objects import ADOPTED, copy_of
 from nominee.machinery.api.pb import coordination, core
 from nominee.machinery.client.api_client import Client, retry_unavailable
 from nominee.machinery.patch.strategic_diff import diff_strategic
@@ -37,12 +45,15 @@ class Registrar:
     node_of: Callable[[str], core.Node | None]
     _leases: dict[str, coordination.Lease] = field(default_factory=dict)
     _reported: dict[str, float] = field(default_factory=dict)
+    _settled: dict[str, core.Node] = field(default_factory=dict)
+    """Nodes as the watch showed them when their status was compared and needed no change."""
 
     async def register(self, agent: Agent) -> core.Node:
         """Create the node, or update an existing one."""
         await REGISTER_BEFORE.hit(node=agent.name)
+        register = self._take_over if agent.identity.adopted else self._create_or_adopt
         node = await retry_unavailable(
-            lambda: self._create_or_adopt(agent), clock=self.clock, attempts_max=REGISTER_ATTEMPTS_MAX
+            lambda: register(agent), clock=self.clock, attempts_max=REGISTER_ATTEMPTS_MAX
         )
         self._reported[agent.name] = self.clock.monotonic()
         await REGISTER_AFTER.hit(node=agent.name)
@@ -58,19 +69,43 @@ class Registrar:
             await self.client.patch(kinds.NODE, agent.name, "", {"metadata": {"labels": own}})
         return await self._write_status(agent, node)
 
+    def needs_report(self, agent: Agent) -> bool:
+        """Return whether the node's status is to be compared again: the object changed, or it is time."""
+        # The same object again is the same outcome: only heartbeats depend on the time.
+        return self._settled.get(agent.name) is not self.node_of(agent.name) or self._is_due(agent)
+
+    async def _take_over(self, agent: Agent) -> core.Node:
+        """Write the status of a node of another cluster, with the version if the kubelet was upgraded."""
+        node = await self.client.get(kinds.NODE, agent.name)
+        agent.adopting = adopted_node.is_new(node)
+        if agent.adopting or node.metadata.annotations[ADOPTED] == str(self.facts.version):
+            return await self._write_status(agent, node)
+        status = self._desired_status(agent, node)
+        write_version(status, self.facts)
+        await self._patch_status(agent, node, status)
+        return await self.mark_adopted(agent)
+
+    async def mark_adopted(self, agent: Agent) -> core.Node:
+        """Record the emulated version of the kubelet that runs a node of another cluster."""
+        change = {"metadata": {"annotations": {ADOPTED: str(self.facts.version)}}}
+        return await self.client.patch(kinds.NODE, agent.name, "", change)
+
     async def report(self, agent: Agent) -> None:
         """Write the node's status when it differs from the desired one, and every few minutes anyway."""
         node = self.node_of(agent.name)
         if node is None:
             return
-        status = self._desired_status(agent, node)
-        now = self.clock.monotonic()
-        due = now - self._reported.get(agent.name, 0.0) >= self.beats.status_report_frequency
-        if not due and same_but_heartbeat(status, node.status):
+        if not self._is_due(agent) and same_but_heartbeat(self._desired_status(agent, node), node.status):
+            self._settled[agent.name] = node
             return
+        now = self.clock.monotonic()
         await NODE_STATUS_BEFORE.hit(node=agent.name)
         await self._write_status(agent, node)
         self._reported[agent.name] = now
+
+    def _is_due(self, agent: Agent) -> bool:
+        since = self.clock.monotonic() - self._reported.get(agent.name, 0.0)
+        return since >= self.beats.status_report_frequency
 
     def _desired_status(self, agent: Agent, node: core.Node) -> core.NodeStatus:
         status = copy_of(node.status)
@@ -78,7 +113,9 @@ class Registrar:
         return status
 
     async def _write_status(self, agent: Agent, node: core.Node) -> core.Node:
-        status = self._desired_status(agent, node)
+        return await self._patch_status(agent, node, self._desired_status(agent, node))
+
+    async def _patch_status(self, agent: Agent, node: core.Node, status: core.NodeStatus) -> core.Node:
         change = diff_strategic("k8s.io.api.core.v1.NodeStatus", to_json(node.status), to_json(status))
         if not change:
             return node
@@ -119,6 +156,7 @@ class Registrar:
     def forget(self, agent: Agent) -> None:
         self._leases.pop(agent.name, None)
         self._reported.pop(agent.name, None)
+        self._settled.pop(agent.name, None)
 
 
 async def attempt(what: str, agent: Agent, call: Callable[[Agent], Awaitable[object]]) -> None:

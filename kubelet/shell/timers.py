@@ -6,11 +6,15 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable
+from typing import Final
 
 import anyio
 
 from nominee.kubelet.pod_sync.step import EARLY_SECONDS_MAX
 from nominee.machinery.runtime.clock import Clock
+
+SLOTS: Final = 20
+"""Moments of an interval at which `every` calls back: calls that are due together share a message."""
 
 
 class Timers:
@@ -18,9 +22,11 @@ class Timers:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._begun = clock.monotonic()
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._changed = anyio.Event()
+        self._sleeps = False
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -30,12 +36,14 @@ class Timers:
         self._at(self._clock.monotonic() + max(seconds, 0.0), callback)
 
     def every(self, interval: float, callback: Callable[[], bool], *, first: float) -> None:
-        """Call back after `first` seconds and from then on every `interval`, until it returns False.
+        """Call back after about `first` seconds and from then on every `interval`, until it returns False.
 
+        The interval has `SLOTS` moments, the same for all calls, of which the first call gets the nearest.
         Each call keeps its place in the interval: where the process stood still and several are late, they
         are made up for at once, but they stay as far apart as they were.
         """
-        when = self._clock.monotonic() + first
+        slot, now = interval / SLOTS, self._clock.monotonic()
+        when = max(self._begun + round((now + first - self._begun) / slot) * slot, now)
 
         def due() -> None:
             nonlocal when
@@ -60,14 +68,17 @@ class Timers:
                 await self._changed.wait()
                 continue
             wait = self._heap[0][0] - self._clock.monotonic()
+            self._sleeps = True
             async with anyio.create_task_group() as group:
-                group.start_soon(self._sleep, wait, group.cancel_scope)
+                group.start_soon(self._sleep, wait, self._changed)
                 await self._changed.wait()
-                group.cancel_scope.cancel()
+                if self._sleeps:  # or else it costs the text of a reason
+                    group.cancel_scope.cancel()
 
-    async def _sleep(self, seconds: float, scope: anyio.CancelScope) -> None:
+    async def _sleep(self, seconds: float, woken: anyio.Event) -> None:
         await self._clock.sleep(seconds)
-        scope.cancel()
+        self._sleeps = False
+        woken.set()
 
     def _call_due(self) -> None:
         now = self._clock.monotonic() + EARLY_SECONDS_MAX

@@ -179,7 +179,7 @@ class SimulatedClusters:
         for case in cases:
             self.count += 1
             began = clock.monotonic()
-            simulation = Simulation(seed)
+            simulation = Simulation(seed, log_level="info")
             answer = simulated(self._scenario, case, undisturbed, simulation, verbose=self._verbose)
             self._last = case, simulation
             yield Answered(case, answer, clock.monotonic() - began)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 from nominee.lab.chaos.explorer import Report
+from nominee.lab.history.object_history import command
 from nominee.lab.reports.markdown import markup_line, one_cell, table_head
 
 VARYING = "#"
@@ -92,6 +93,8 @@ def _broken(result: CaseResult) -> list[str]:
         lines.append(
             f"{VARYING}  logs and history: {result.directory} (nominee verify --dir {result.directory})"
         )
+        subjects = [result.subject] if result.subject else []
+        lines.append(f"{VARYING}  history: {command(result.directory, subjects)}")
     return [*lines, f"  reproduce: {result.reproduce}"]
 
 

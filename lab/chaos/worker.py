@@ -78,7 +78,7 @@ def simulate(
     from nominee.lab.scenario.clusters import simulated_history
     from nominee.simulation.simulation import Simulation
 
-    simulation = Simulation(seed)
+    simulation = Simulation(seed, log_level="info")
     answer = simulated(scenario, case, undisturbed, simulation, verbose=False)
     if (
         answer.error

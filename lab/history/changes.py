@@ -1,9 +1,10 @@
-"""Describe a write for a person: the fields that it changed. No I/O."""
+"""The fields that a write changed, and the write described for a person. No I/O."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from google.protobuf.message import Message
@@ -11,6 +12,7 @@ from google.protobuf.message import Message
 from nominee.lab.history.revision import Revision
 from nominee.machinery.runtime.clock import rfc3339_micro
 from nominee.machinery.wire import codec
+from nominee.machinery.wire.values.scalars import Json
 
 FIELDS_MAX: Final = 8
 """Changed fields that are described; more are counted."""
@@ -20,20 +22,36 @@ _IDENTITIES: Final = ("type", "name", "key", "ip")
 _IGNORED: Final = frozenset({"metadata.managedFields"})
 
 
-def describe(revision: Revision) -> list[str]:
-    """Return a headline for the write, and a line for each field that it changed."""
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A field that differs: its path, and its values before and after; None where it is unset."""
+
+    path: str
+    old: Json
+    new: Json
+
+    def __str__(self) -> str:
+        if self.old is None:
+            return f"{self.path}: {_text(self.new)}"
+        return f"{self.path}: {_text(self.old)} -> {_text(self.new)}"
+
+
+def describe(revision: Revision, writer: str = "", *, fields_max: int = FIELDS_MAX) -> list[str]:
+    """Return a headline for the write, with its writer if one is given, and a line for each changed field."""
     when = rfc3339_micro(revision.time) if revision.time else "time unknown"
-    lines = [f"revision {revision.revision}, {when}: {revision.subject} {_verb(revision)}"]
+    made = f"{verb(revision)}, {writer}" if writer else verb(revision)
+    lines = [f"revision {revision.revision}, {when}: {revision.subject} {made}"]
     if revision.kind is None or (revision.value is None and not revision.is_state):
         return lines
-    changes = list(changed_fields(revision.previous, revision.object))
-    lines += changes[:FIELDS_MAX]
-    if len(changes) > FIELDS_MAX:
-        lines.append(f"... {len(changes) - FIELDS_MAX} more fields")
+    changes = changed_fields(revision.previous, revision.object)
+    lines += map(str, changes[:fields_max])
+    if len(changes) > fields_max:
+        lines.append(f"... {len(changes) - fields_max} more fields")
     return lines
 
 
-def _verb(revision: Revision) -> str:
+def verb(revision: Revision) -> str:
+    """Return the effect of the write on its object: created, updated or deleted."""
     if revision.is_state:
         return "was known to be" if revision.value is not None else "was gone"
     if revision.value is None:
@@ -41,25 +59,22 @@ def _verb(revision: Revision) -> str:
     return "created" if revision.previous_value is None else "updated"
 
 
-def changed_fields(before: Message | None, after: Message | None) -> Iterator[str]:
-    """Yield `path: old -> new` for each field that differs, status and spec before metadata."""
+def changed_fields(before: Message | None, after: Message | None) -> list[FieldChange]:
+    """Return the fields that differ, status and spec before metadata."""
     old, new = dict(_leaves(before)), dict(_leaves(after))
-    paths = [*new, *(path for path in old if path not in new)]
-    for path in sorted(paths, key=lambda path: (path.startswith("metadata"), paths.index(path))):
-        if old.get(path) == new.get(path):
-            continue
-        if path not in old:
-            yield f"{path}: {_text(new[path])}"
-        else:
-            yield f"{path}: {_text(old[path])} -> {_text(new.get(path))}"
+    paths = dict.fromkeys([*new, *old])
+    found = [
+        FieldChange(path, old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path)
+    ]
+    return sorted(found, key=lambda change: change.path.startswith("metadata"))
 
 
-def _leaves(obj: Message | None) -> Iterator[tuple[str, object]]:
+def _leaves(obj: Message | None) -> Iterator[tuple[str, Json]]:
     if obj is not None:
         yield from _walk("", codec.to_json(obj))
 
 
-def _walk(path: str, value: object) -> Iterator[tuple[str, object]]:
+def _walk(path: str, value: Json) -> Iterator[tuple[str, Json]]:
     if path in _IGNORED:
         return
     if isinstance(value, Mapping):
@@ -72,7 +87,7 @@ def _walk(path: str, value: object) -> Iterator[tuple[str, object]]:
         yield path, value
 
 
-def _identity(item: object, index: int) -> str:
+def _identity(item: Json, index: int) -> str:
     if isinstance(item, Mapping):
         for name in _IDENTITIES:
             if isinstance(item.get(name), str):
@@ -80,6 +95,6 @@ def _identity(item: object, index: int) -> str:
     return str(index)
 
 
-def _text(value: object) -> str:
+def _text(value: Json) -> str:
     text = "unset" if value is None else json.dumps(value)
     return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."

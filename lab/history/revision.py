@@ -90,8 +90,12 @@ class Revision:
         """Return the object's name for a person: `Pod default/p`, or the key."""
         if self.kind is None:
             return self.key
-        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.kind.kind} {name}"
+        return subject_of(self.kind, self.namespace, self.name)
+
+
+def subject_of(kind: AnyKind, namespace: str, name: str) -> str:
+    """Return an object's name for a person: `Pod default/p`."""
+    return f"{kind.kind} {namespace}/{name}" if namespace and kind.namespaced else f"{kind.kind} {name}"
 
 
 @lru_cache(maxsize=65_536)

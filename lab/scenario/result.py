@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Self
+from typing import Final, Self
 
 from nominee.lab.reports.records import Record
 from nominee.machinery.wire.values.scalars import Json
+
+OBJECTS_MAX: Final = 3
+"""Objects at fault that are named."""
 
 
 class Outcome(Enum):
@@ -74,11 +77,15 @@ class ScenarioResult(Record):
     checks: int = 0
     steps: tuple[StepResult, ...] = ()
     violations: tuple[Violation, ...] = ()
+    objects: tuple[str, ...] = ()
+    """The objects at fault, as `Pod default/a`: those of the violations, and of the step that failed."""
     measurements: tuple[Measurements, ...] = ()
     directory: str = ""
     reproduce: str = ""
     failpoints: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    seeds: str = ""
+    """Of `--seeds`: how many held."""
 
     @property
     def held(self) -> bool:
@@ -89,6 +96,6 @@ class ScenarioResult(Record):
     def from_json(cls, document: object) -> Self:
         """Return the result that `as_json` wrote; those that an older version kept lack fields."""
         if isinstance(document, Mapping):
-            document = {"measurements": [], "leftOut": [], **document}
+            document = {"measurements": [], "leftOut": [], "objects": [], "seeds": "", **document}
         # With `slots`, the class that a bare super() looks for is not this one.
         return super(ScenarioResult, cls).from_json(document)

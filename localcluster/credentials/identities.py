@@ -69,6 +69,9 @@ def _kubelet(process: ProcessSpec, node_groups: Sequence[str]) -> Identity:
     patterns = [str(own)] if own.count > 0 else []
     if "--cloud" in process.argv or option_value(process.argv, "--cloud-address", ""):
         patterns += [f"{group}-*" for group in node_groups]
+    if option_value(process.argv, "--adopt", ""):
+        # Nodes of another cluster have any names, and any of the kubelets may run them.
+        patterns = ["*"]
     # The empty pattern matches no node. It marks the credential of a process with many nodes.
     groups = (f"nominee:nodes:{pattern}" for pattern in patterns or [""])
     return Identity(f"system:node:{process.name}", (NODES, *groups))

@@ -231,7 +231,7 @@ def arguments(
     ]
     if not cluster:
         # A single member waits after every restart for other members: 1 to 2 s by default.
-        command += ["--heartbeat-interval=20", "--election-timeout=200"]
+        command += ["--heartbeat-interval=40", "--election-timeout=200"]
     if no_fsync:
         if binary.version < (3, 5, 0):
             raise EtcdError(f"etcd {binary.version_text} does not support --unsafe-no-fsync; 3.5 does")

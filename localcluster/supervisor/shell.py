@@ -22,7 +22,7 @@ from nominee.localcluster.supervisor.directory import (
     write_atomically,
 )
 from nominee.localcluster.supervisor.model.core import Action, Supervision, UnknownProcessError
-from nominee.localcluster.supervisor.model.spec import ClusterSpec, ProcessSpec
+from nominee.localcluster.supervisor.model.spec import FIRST_SECONDS_MAX, ClusterSpec, ProcessSpec
 from nominee.localcluster.supervisor.model.states import RUNNING, ChildState, Effect, Trigger
 from nominee.localcluster.supervisor.one_shot import CHECK_OPTION, CHECK_SECONDS_MAX, OneShot
 from nominee.localcluster.supervisor.readiness import INTERVAL_SECONDS, Probe
@@ -61,11 +61,14 @@ class Supervisor:
         self._probes: dict[str, Probe] = {}
         self._log_starts: dict[str, int] = {}
         self._seen: dict[str, ChildState] = {}
-        self._started = clock()
+        self._started = self._group_started = clock()
         self._ready_after: float | None = None
         self._failure: list[str] = []
         self._signals = 0
         self._removal: OneShot | None = None
+        self._first: OneShot | None = None
+        self._first_is_done = not spec.first
+        self._later = list(spec.later)
         self._selector = selectors.DefaultSelector()
         self._control: Control | None = None
 
@@ -76,6 +79,7 @@ class Supervisor:
             self._control = Control(self._directory.run / "supervisor.sock", self._selector, self._command)
             try:
                 later = {p.name for p in self._spec.processes if not p.starts_with_cluster}
+                later.update(name for group in self._later for name in group)
                 self._perform(self._core.start_all(self._started, without=later))
                 while not self._core.closed:
                     self._turn()
@@ -106,7 +110,8 @@ class Supervisor:
     def _timeout(self) -> float:
         timeout = _IDLE_SECONDS_MAX
         now = self._clock()
-        if self._probes or self._removal is not None or (self._control is not None and self._control.waiting):
+        programs = self._removal is not None or self._first is not None
+        if self._probes or programs or (self._control is not None and self._control.waiting):
             timeout = INTERVAL_SECONDS
         if self._core.next_deadline is not None:
             timeout = min(timeout, self._core.next_deadline - now)
@@ -178,8 +183,9 @@ class Supervisor:
 
     def _kill_all(self) -> None:
         """Kill all processes after an error of the loop itself."""
-        if self._removal is not None:
-            self._removal.kill()
+        for program in (self._removal, self._first):
+            if program is not None:
+                program.kill()
         for child in self._children.values():
             child.signal(Effect.KILL)
         for child in self._children.values():
@@ -217,7 +223,7 @@ class Supervisor:
             self._write_cluster()
 
     def _report_start(self, now: float) -> None:
-        if self._core.all_ready and self._surplus_nodes_are_gone():
+        if self._core.all_ready and self._surplus_nodes_are_gone() and self._all_have_started(now):
             self._ready_after = round(now - self._started, 3)
             self._seen = {name: process.state for name, process in self._core.processes.items()}
             self._write_cluster()
@@ -226,7 +232,7 @@ class Supervisor:
                 self._print(line)
             return
         hopeless = self._core.hopeless()
-        late = not self._core.all_ready and now - self._started > self._spec.ready_seconds_max
+        late = not self._core.all_ready and now - self._group_started > self._spec.ready_seconds_max
         if hopeless or late:
             guilty = hopeless or [
                 p for p in self._core.processes.values() if p.state not in (ChildState.READY, ChildState.DOWN)
@@ -264,6 +270,29 @@ class Supervisor:
         else:
             self._print_error(f"warning: {surplus}, which no kubelet has, remain: {outcome.output}")
         return True
+
+    def _all_have_started(self, now: float) -> bool:
+        """Run the first program, if there is one, and then start the next group of the later processes."""
+        if not self._first_is_done:
+            if self._first is None:
+                self._first = OneShot(
+                    self._spec.first, self._spec.environment, self._clock, seconds_max=FIRST_SECONDS_MAX
+                )
+            outcome = self._first.poll()
+            if outcome is None:
+                return False
+            self._first, self._first_is_done = None, True
+            if not outcome.ok:
+                self._failure = [outcome.output]
+                self._close()
+                return False
+            self._say(outcome.output)
+        if not self._later:
+            return True
+        self._group_started = now
+        for name in self._later.pop(0):
+            self._perform(self._core.ask(name, Trigger.START, now))
+        return False
 
     def _write_cluster(self) -> None:
         write_atomically(self._directory.cluster, json.dumps(self.describe(), indent=2) + "\n")

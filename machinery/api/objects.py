@@ -13,6 +13,8 @@ from google.protobuf.message import Message
 from nominee.machinery.api.kinds import M, Object, of
 from nominee.machinery.api.pb import core, meta
 
+ADOPTED = "nominee.dev/adopted"
+"""Annotation of a Node of another cluster: the version that its kubelet emulates; "" before there is one."""
 _DIGITS_MAX = 39
 """Of a resourceVersion: 128 bits. Python refuses to read numbers of thousands of digits."""
 

@@ -288,13 +288,16 @@ class Client:
         except grpc.aio.AioRpcError as error:
             raise self._status(error, connection) from None
 
-    async def create(self, obj: M, *, dry_run: bool = False) -> M:
-        """Create an object, and return the stored one; 409 AlreadyExists."""
+    async def create(self, obj: M, *, dry_run: bool = False, imported: bool = False) -> M:
+        """Create an object, and return the stored one; 409 AlreadyExists.
+
+        With `imported` its uid, creation time, generation and status stay; 403 without system:masters.
+        """
         kind, key = kinds.of(obj), key_of(obj)
         request = api.CreateRequest(
             target=messages.target_of(kind, key.namespace, key.name),
             body=envelope.encode(obj),
-            options=messages.write_options(dry_run),
+            options=messages.write_options(dry_run, imported=imported),
         )
         return self._written(messages.decode(kind, (await self._call("Create", request)).body), dry_run)
 

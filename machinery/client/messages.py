@@ -35,8 +35,8 @@ def target_of(kind: AnyKind, namespace: str = "", name: str = "", subresource: s
     )
 
 
-def write_options(dry_run: bool) -> api.WriteOptions | None:
-    return api.WriteOptions(dry_run=True) if dry_run else None
+def write_options(dry_run: bool, *, imported: bool = False) -> api.WriteOptions | None:
+    return api.WriteOptions(dry_run=dry_run, imported=imported) if dry_run or imported else None
 
 
 def patch_text(patch: object) -> bytes:

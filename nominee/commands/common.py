@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -16,6 +17,8 @@ from nominee.localcluster.supervisor.clock import SECONDS_MAX
 from nominee.localcluster.supervisor.commands.client import NotRunningError, RefusedError, call
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory, process_letter
 from nominee.machinery.process.serving_port.serving_client import ServingPort
+
+_REPEATED_SECONDS: Final = 0.05
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -94,7 +97,8 @@ def end_as_by_ctrl_c() -> None:
     """Let SIGTERM and SIGHUP end this command as Ctrl-C does, so that it removes its processes and files.
 
     Only the first signal counts: a closed terminal sends SIGHUP twice, and the second must not interrupt
-    the clean-up.
+    the clean-up. An interrupt that comes while Python runs a finalizer or a weak reference's callback (each
+    import runs one) would be printed and forgotten: it is repeated.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -102,8 +106,16 @@ def end_as_by_ctrl_c() -> None:
             signal.signal(other, signal.SIG_IGN)
         signal.default_int_handler(number, frame)
 
+    def repeat(unraisable: sys.UnraisableHookArgs) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, _REPEATED_SECONDS)
+        else:
+            sys.__unraisablehook__(unraisable)
+
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    sys.unraisablehook = repeat
 
 
 def ask_supervisor(

@@ -22,6 +22,7 @@ from nominee.scheduler.attempts.pod import (
 from nominee.scheduler.dispatch.api_calls import PodStatusPatch
 from nominee.scheduler.framework.api.deferred_resize import (
     FITS,
+    PREEMPTION_DISABLED,
     is_deferred_resize,
     is_disabled_by_kubelet,
     is_disabled_by_node,
@@ -56,6 +57,7 @@ SKIPPED_PLUGINS: Final = frozenset(
 )
 """The in-tree plugins that decide only where a pod may run: a resize runs all others."""
 
+_NOT_DEFERRED: Final = "the resize is not deferred any more"
 _OTHER_NODE: Final = Status(
     Code.UnschedulableAndUnresolvable, ("node(s) didn't satisfy plugin(s) [NodeName]",), "NodeName"
 )
@@ -108,7 +110,8 @@ class DeferredResizes(Resizes):
     """The pods whose resize is deferred, by node, and which of them the queue has.
 
     `is_ours` returns whether a profile of that scheduler name exists; `resolved` is called for a pod that
-    needs no preemption for its resize any more and is still nominated to its node.
+    needs no preemption for its resize any more and is still nominated to its node. `report` gets each pod
+    whose resize enters or leaves the queue, with the change and the reason.
     """
 
     def __init__(
@@ -120,6 +123,7 @@ class DeferredResizes(Resizes):
         is_ours: Callable[[str], bool],
         pod_info: Callable[[core.Pod], PodInfo] = PodInfo,
         resolved: Callable[[core.Pod], None] = lambda pod: None,
+        report: Callable[[core.Pod, str, str], None] = lambda pod, change, reason: None,
     ) -> None:
         self.options = options
         self._queue = queue
@@ -127,6 +131,7 @@ class DeferredResizes(Resizes):
         self._is_ours = is_ours
         self._pod_info = pod_info
         self._resolved = resolved
+        self._report = report
         self._deferred: dict[str, dict[str, core.Pod]] = {}  # node, uid
         self._queued: set[str] = set()
 
@@ -141,20 +146,21 @@ class DeferredResizes(Resizes):
         wants_room = is_deferred_resize(new) and not new.metadata.HasField("deletionTimestamp")
         is_ours = self._is_ours(new.spec.schedulerName)
         if wants_room and is_ours:
-            self._deferred.setdefault(node_name, {})[uid] = new
-            self._sync(old, new, now)
+            pods = self._deferred.setdefault(node_name, {})
+            is_new, pods[uid] = uid not in pods, new
+            self._sync(old, new, now, is_new=is_new)
             return
-        self.pod_gone(new)
+        self.pod_gone(new, "the pod is terminating" if is_deferred_resize(new) else _NOT_DEFERRED)
         tracks = self.options.tracking is Tracking.NOMINATED_NODE_NAME
         if tracks and is_ours and new.status.nominatedNodeName == node_name:
             self._resolved(new)
 
-    def pod_gone(self, pod: core.Pod) -> None:
+    def pod_gone(self, pod: core.Pod, reason: str = "the pod is deleted") -> None:
         """Forget a pod: it is deleted, or its resize is not deferred any more."""
         pods = self._deferred.get(pod.spec.nodeName)
         if pods is not None and pods.pop(pod.metadata.uid, None) is not None and not pods:
             del self._deferred[pod.spec.nodeName]
-        self._leave_queue(pod)
+        self._leave_queue(pod, reason)
 
     def node_changed(self, node: core.Node, now: float) -> None:
         """Apply the node's policy to its deferred pods, after the cache has taken the node.
@@ -166,27 +172,35 @@ class DeferredResizes(Resizes):
             for pod in self._deferred.get(node.metadata.name, {}).values():
                 self._sync(pod, pod, now)
 
-    def _sync(self, old: core.Pod | None, new: core.Pod, now: float) -> None:
+    def _sync(self, old: core.Pod | None, new: core.Pod, now: float, *, is_new: bool = False) -> None:
         uid = new.metadata.uid
-        if self._is_forbidden(new):
-            self._leave_queue(new)
+        forbidden = self._why_forbidden(new)
+        if forbidden:
+            self._leave_queue(new, forbidden)
+            if is_new:
+                self._report(new, "not queued", forbidden)
         elif uid not in self._queued:
             self._queued.add(uid)
+            self._report(new, "queued", "preemption may make room for it")
             self._queue.add(self._pod_info(new), now)
         elif old is not None and old is not new:
             self._queue.update(old, self._pod_info(new), now)
 
-    def _leave_queue(self, pod: core.Pod) -> None:
+    def _leave_queue(self, pod: core.Pod, reason: str) -> None:
         if pod.metadata.uid in self._queued:
+            self._report(pod, "left the queue", reason)
             self._queued.discard(pod.metadata.uid)
             self._queue.delete(pod)
 
-    def _is_forbidden(self, pod: core.Pod) -> bool:
-        """Return whether preemption for the resize is disabled, by the kubelet's condition or the node."""
+    def _why_forbidden(self, pod: core.Pod) -> str:
+        """Return the reason why preemption for the resize is disabled, or ""."""
         if self.options.flavour is not Flavour.KEP:
-            return False
+            return ""
+        if is_disabled_by_kubelet(pod):
+            return f"the pod has the condition {PREEMPTION_DISABLED}"
         node = self._cache.get_node(pod.spec.nodeName)
-        return is_disabled_by_kubelet(pod) or is_disabled_by_node(None if node is None else node.node)
+        is_disabled = is_disabled_by_node(None if node is None else node.node)
+        return "the node's podPreemptionPolicy disables preemption for resizes" if is_disabled else ""
 
     def run(self, framework: Framework, cache: Cache, state: CycleState, pod: PodInfo) -> Failed:
         """Run the scheduling cycle of a resize."""

@@ -319,6 +319,8 @@ class PostFilterResult:
     follow_up: Callable[[], PluginWork] | None = None
     background: bool = False
     begin: Callable[[], None] | None = None
+    chosen_by: str = ""
+    """The criterion by which the candidate was chosen among others, for the log."""
 
 
 class PostFilterPlugin(Plugin):

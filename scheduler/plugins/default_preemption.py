@@ -96,12 +96,15 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         nomination = NominatingInfo(NominatingMode.Override, candidate.node)
         if not self._asynchronous:
             follow_up = partial(self.evictions.before_requeueing, candidate, pod)
-            return PostFilterResult(nomination, candidate, follow_up), None
+            return PostFilterResult(nomination, candidate, follow_up, chosen_by=decision.chosen_by), None
         if all(victim.is_terminating for victim in candidate.victims):
             return PostFilterResult(nomination, candidate), None  # nothing is left to be done
         background = partial(self.evictions.in_background, candidate, pod)
         begin = partial(self.evictions.begin, pod)
-        return PostFilterResult(nomination, candidate, background, background=True, begin=begin), None
+        result = PostFilterResult(
+            nomination, candidate, background, background=True, begin=begin, chosen_by=decision.chosen_by
+        )
+        return result, None
 
     def _is_tracked_in_memory(self, pod: PodInfo) -> bool:
         """Return whether this is a deferred resize whose victims are kept in memory (KEP-5836, Option 2)."""

@@ -37,6 +37,8 @@ class Decision:
     candidates: tuple[Candidate, ...] = ()
     best: tuple[Candidate, ...] = ()
     node_statuses: Mapping[str, Status] | None = None
+    chosen_by: str = ""
+    """The criterion that decided between the candidates, in words."""
 
 
 def num_candidates(nodes: int, percentage: int, absolute: int) -> int:
@@ -91,20 +93,20 @@ def decide(
     if review is not None:
         review.ask(run.candidates, run.statuses)
         return Decision(None, PAUSED)
-    best = best_candidates(run.candidates, now)
+    best, words = best_candidates(run.candidates, now)
     chosen = best[0] if groups is None else groups.own_node_last(best[0])
-    return Decision(chosen, None, False, tuple(run.candidates), tuple(best), run.statuses)
+    return Decision(chosen, None, False, tuple(run.candidates), tuple(best), run.statuses, words)
 
 
 def _after_review(review: CandidateReview, now: float) -> Decision:
     """Choose among the candidates that extenders left."""
     if review.failure is not None:
         return Decision(None, review.failure, node_statuses=review.statuses)
-    best = best_candidates(review.candidates, now)
+    best, words = best_candidates(review.candidates, now)
     if not best:
         status = Status(Code.Unschedulable, ("no candidate node for preemption",))
         return Decision(None, status, node_statuses=review.statuses)
-    return Decision(best[0], None, False, tuple(review.candidates), tuple(best), review.statuses)
+    return Decision(best[0], None, False, tuple(review.candidates), tuple(best), review.statuses, words)
 
 
 def _nothing_found(statuses: Mapping[str, Status], total: int) -> str:

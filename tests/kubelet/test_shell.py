@@ -65,6 +65,31 @@ async def test_beats_stay_as_far_apart_as_they_were_whatever_stands_still() -> N
         group.cancel_scope.cancel()
 
 
+async def test_beats_that_are_near_each_other_come_together() -> None:
+    clock, called = FakeClock(), list[tuple[str, float]]()
+    await clock.advance(0.123)
+    timers = Timers(clock)
+
+    def begin(name: str, first: float) -> None:
+        def beat() -> bool:
+            called.append((name, round(clock.monotonic() - 0.123, 3)))
+            return True
+
+        timers.every(10, beat, first=first)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(timers.run)
+        begin("a", 2.76)
+        await clock.advance(0.9)
+        begin("b", 2.3)
+        begin("c", 2.4)
+        begin("soon", 0.01)
+        await clock.advance(20)
+        assert [name for name, _ in called] == ["soon", "a", "b", "c", "soon", "a", "b", "c"]
+        assert [at for _, at in called] == [1.0, 3.0, 3.0, 3.5, 11.0, 13.0, 13.0, 13.5]
+        group.cancel_scope.cancel()
+
+
 def test_annotations_override_delays() -> None:
     pod = core.Pod()
     pod.metadata.annotations["nominee.dev/start-delay"] = "1m30s"

@@ -56,6 +56,15 @@ def test_a_history_without_violation(own_etcd: ThrowawayEtcd) -> None:
     assert "the history is complete" in answer.stdout
 
 
+def test_the_history_of_an_etcd_that_is_down(own_etcd: ThrowawayEtcd) -> None:
+    _put(own_etcd, node("n1"), pod("p"), pod("p", node="n1"))
+    answer = nominee("history", "pod/p", directory=own_etcd.directory)
+    assert answer.returncode == 0, answer.stderr
+    heads = [line.split(": ")[1] for line in answer.stdout.splitlines() if not line.startswith(" ")]
+    assert heads == ["Pod default/p created, writer unknown", "Pod default/p updated, writer unknown"]
+    assert '    spec.nodeName: "n1"' in answer.stdout
+
+
 def test_a_violation_shows_the_writes_that_violate(own_etcd: ThrowawayEtcd) -> None:
     _put(own_etcd, pod("p", node="n1"), pod("p", node="n2"))
     answer = nominee("verify", directory=own_etcd.directory)

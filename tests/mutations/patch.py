@@ -33,18 +33,27 @@ def apply(edit: Edit) -> None:
     Raises:
         PatchError: the function or the text is not there.
     """
-    function = _find(edit.target)
+    function = find_function(edit.target)
     source = textwrap.dedent(inspect.getsource(function))
     if source.count(edit.old) != 1:
         raise PatchError(f"{edit.target}: {source.count(edit.old)} times {edit.old!r}; expected once")
-    changed = source.replace(edit.old, edit.new)
-    code = _code_of(changed, function)
+    replace_source(function, source.replace(edit.old, edit.new))
+
+
+def replace_source(function: FunctionType, source: str) -> None:
+    """Replace the code of a function by that of its changed source.
+
+    Raises:
+        PatchError: the source is not that of such a function.
+    """
+    code = _code_of(source, function)
     if code.co_freevars != function.__code__.co_freevars:
-        raise PatchError(f"{edit.target}: a function with other free variables cannot replace it")
+        raise PatchError(f"{function.__qualname__}: a function with other free variables cannot replace it")
     function.__code__ = code
 
 
-def _find(target: str) -> FunctionType:
+def find_function(target: str) -> FunctionType:
+    """Return the function `module:Class.function`. Raises: PatchError."""
     module_name, _, path = target.partition(":")
     try:
         found: object = importlib.import_module(module_name)
@@ -78,7 +87,7 @@ def _code_of(source: str, function: FunctionType) -> CodeType:
 
 def applied(edits: tuple[Edit, ...]) -> Callable[[], None]:
     """Apply edits, and return a function that takes them back."""
-    former = [(function := _find(edit.target), function.__code__) for edit in edits]
+    former = [(function := find_function(edit.target), function.__code__) for edit in edits]
     for edit in edits:
         apply(edit)
 

@@ -31,7 +31,7 @@ class Asked:
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_a_mutation_changes_its_functions_and_can_be_taken_back(mutation: Mutation) -> None:
-    functions = [patch._find(edit.target) for edit in mutation.edits]
+    functions = [patch.find_function(edit.target) for edit in mutation.edits]
     before = [function.__code__ for function in functions]
     undo = applied(mutation.edits)
     try:

@@ -185,3 +185,27 @@ def test_there_is_nothing_to_clean_up_after_a_log(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=LIMIT_SECONDS)
     assert (process.returncode, errors) == (-signal.SIGINT, "")  # 130 in a shell
+
+
+_IN_A_FINALIZER = """\
+import signal, time
+from nominee.commands.common import end_as_by_ctrl_c
+class Held:
+    def __del__(self):
+        signal.raise_signal(signal.{name})
+end_as_by_ctrl_c()
+held = Held()
+try:
+    del held
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("cleaned up")
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
+def test_an_interrupt_that_python_forgets_is_repeated(name: str) -> None:
+    """Python prints an exception of a finalizer, and goes on."""
+    program = [sys.executable, "-P", "-c", _IN_A_FINALIZER.format(name=name)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    assert (done.stdout, done.stderr) == ("cleaned up\n", "")

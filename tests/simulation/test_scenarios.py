@@ -121,7 +121,8 @@ def test_a_failure_names_the_seed_and_the_command(tmp_path: Path) -> None:
     assert ran.exit_code == 1
     (result,) = json.loads(ran.stdout)["results"]
     assert result["outcome"] == "failed"
-    assert result["reason"].startswith("seed 4 (2 of 2 seeds failed): step 2")
+    assert result["reason"].startswith("seed 4: step 2")
+    assert result["seeds"] == "0 of 2 seeds held"
     assert f"--simulate --seed 4 {path} --name never-runs" in result["reproduce"]
     history = list(HistoryReader(Path(result["directory"]) / "history.gz"))
     assert [each.name for each in history if each.kind is kinds.POD and each.previous_value is None] == ["p"]

@@ -53,6 +53,7 @@ def _identity(user: User) -> NodeIdentity:
     return NodeIdentity(user.name[len(USER_PREFIX) :], patterns)
 
 
+@lru_cache(maxsize=16_384)
 def _matches(pattern: str, node: str) -> bool:
     if pattern.endswith("*"):
         return node.startswith(pattern[:-1])

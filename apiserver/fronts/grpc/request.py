@@ -96,6 +96,11 @@ class GrpcRequest(ApiRequest):
         """Return the impersonated user of the metadata; none on a plain port, without authentication."""
         return () if self._server.access.authenticator is None else self._metadata.matching(IMPERSONATE)
 
+    def user_agent(self) -> str:
+        # gRPC adds its own behind the client's.
+        agents = self._metadata.matching("user-agent")
+        return agents[0][1].partition(" ")[0] if agents else ""
+
     def _decode(self) -> Any:
         """Return the request's message. Raises: StatusError 400, 413."""
         if len(self._data) > problems.BODY_BYTES_MAX and self.verb in WRITES:
@@ -167,15 +172,14 @@ class GrpcRequest(ApiRequest):
         options: api.WriteOptions = self._message.options
         validation, manager = options.field_validation, options.field_manager
         request_options.check_field_validation(validation, kind)
-        # gRPC adds its own user agent behind the client's.
-        agents = () if manager else self._metadata.matching("user-agent")
         return WriteOptions(
             dry_run=options.dry_run,
             field_manager=manager,
             force=options.force if options.HasField("force") else None,
             field_validation=validation,
             warn=True,
-            user_agent=agents[0][1].partition(" ")[0] if agents else "",
+            imported=options.imported,
+            user_agent="" if manager else self.user_agent(),
             origin=self.origin(),
         )
 

@@ -123,6 +123,9 @@ class RestRequest(ApiRequest):
     def impersonation(self) -> Headers:
         return request_info.impersonation(self.http)
 
+    def user_agent(self) -> str:
+        return self.http.header("user-agent")
+
     def resolve(self) -> Attributes:
         target = self._target
         self._warnings.extend(deprecated.warnings(target, self._version))

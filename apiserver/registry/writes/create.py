@@ -16,7 +16,7 @@ from nominee.apiserver.objects.requests import Create, WriteOptions
 from nominee.apiserver.registry import rules
 from nominee.apiserver.registry.body_checks import check_namespace
 from nominee.apiserver.registry.context import RegistryContext
-from nominee.apiserver.registry.writes import tracking
+from nominee.apiserver.registry.writes import imports, tracking
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
@@ -31,9 +31,12 @@ async def create(context: RegistryContext, request: Create, warnings: list[str])
     check_namespace(strategy, request.namespace, obj.metadata)
     env = context.environment(options.origin)
     context.complete(strategy.kind, obj)
-    rules.fill_metadata(obj.metadata, context.new_uid(), env)
+    if options.imported:
+        imports.fill_metadata(obj.metadata, context.new_uid(), env)
+    else:
+        rules.fill_metadata(obj.metadata, context.new_uid(), env)
+        tracking.create(strategy.kind, obj, options, env.now)
     rules.warn_of_double_owners(obj.metadata, options, warnings)
-    tracking.create(strategy.kind, obj, options, env.now)
     return await create_completed(context, kind, strategy, obj, options, env, warnings)
 
 
@@ -97,7 +100,8 @@ async def _check_and_write(
     kind = strategy.kind
     if options.warn:
         warnings.extend(strategy.early_warnings(obj))
-    rules.before_create(strategy, obj, env)
+    prepare = imports.before_create if options.imported else rules.before_create
+    prepare(strategy, obj, env)
     if options.warn:
         warnings.extend(strategy.warnings(obj, None))
     await context.validate("CREATE", kind, obj, None, options)

@@ -13,6 +13,8 @@ from nominee.machinery.api.pb import core
 
 AUTOSCALER: Final = "autoscaler"
 LOOP: Final = "/debug/loop"
+CLOUD: Final = "cloud"
+GROUPS: Final = "/debug/groups"
 _TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 _CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
 _PREFIX: Final = "node.kubernetes.io/"
@@ -60,7 +62,7 @@ def autoscaler_loops(state: State) -> Iterator[Finding]:
     if document is None or not document["at"]:
         return
     if document["error"]:
-        if "cloud" in state.running:
+        if CLOUD in state.running:
             yield Finding("the autoscaler", f"fails in its loops: {document['error']}")
         return
     for node in state.of(kinds.NODE):
@@ -69,3 +71,15 @@ def autoscaler_loops(state: State) -> Iterator[Finding]:
             yield Finding(name_of(node), f"has the taint {_TO_BE_DELETED}, and is not being deleted")
         if _CANDIDATE in keys and node.metadata.name not in document["unneeded"]:
             yield Finding(name_of(node), f"has the taint {_CANDIDATE}, and is not unneeded")
+
+
+def group_sizes(state: State) -> Iterator[Finding]:
+    """Find node groups of another size than their instances are, or of one beyond their limits."""
+    for name, group in state.debug.get((CLOUD, GROUPS), {}).items():
+        target, count = group["target"], len(group["instances"])
+        if target != count:
+            yield Finding(f"node group {name}", f"has the size {target} and {count} instances")
+        # A group may be created below its minimum: the autoscaler does not fill it up.
+        if target > group["max"] or target < min(group["min"], group["begunWith"]):
+            limits = f"{group['min']} to {group['max']}"
+            yield Finding(f"node group {name}", f"has the size {target}, and its limits are {limits}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.copies import STATE, WITH_STATE, scopes_of
-from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, GROUPS, LOOP
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, explanation_path, is_pending
 from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX, LISTED, Expectations, Finding, Scope, State
@@ -77,6 +77,8 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
     }
     if AUTOSCALER in running:
         debug[AUTOSCALER, LOOP] = await _document(cluster, await leading(cluster, AUTOSCALER), LOOP)
+    if CLOUD in running:
+        debug[CLOUD, GROUPS] = await _document(cluster, CLOUD, GROUPS)
     if SCHEDULER in running:
         debug |= await _of_scheduler(cluster, objects[kinds.POD])
     return State(

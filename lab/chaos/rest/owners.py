@@ -74,6 +74,16 @@ def garbage(state: State) -> Iterator[Finding]:
                 yield Finding(name_of(each), f"exists, and its owner, the {gone}, does not")
 
 
+def namespaces(state: State) -> Iterator[Finding]:
+    """Find objects that were left behind by a namespace that is gone."""
+    existing = {each.metadata.name for each in state.of(kinds.NAMESPACE)}
+    for row in state.objects.values() if existing else ():
+        for each in row:
+            namespace = metadata_of(each).namespace
+            if namespace and namespace not in existing:
+                yield Finding(name_of(each), "exists, and its namespace does not")
+
+
 def live_pods(state: State, owner: apps.ReplicaSet) -> list[core.Pod]:
     """Return the pods of a replica set that have not ended and do not terminate."""
     return [

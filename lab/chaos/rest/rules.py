@@ -12,6 +12,7 @@ RULES: Final[tuple[Rule, ...]] = (
     owners.replica_sets,
     owners.deployments,
     owners.garbage,
+    owners.namespaces,
     statuses.budgets,
     statuses.quotas,
     statuses.endpoints,
@@ -28,6 +29,7 @@ RULES: Final[tuple[Rule, ...]] = (
     copies.kubelet_pods,
     copies.expected_writes,
     nodes.autoscaler_loops,
+    nodes.group_sizes,
 )
 
 

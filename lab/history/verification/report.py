@@ -10,6 +10,7 @@ from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.history.invariants.check import Result
 from nominee.lab.history.invariants.checking.checker import Violation
 from nominee.lab.history.invariants.table import CHECKERS
+from nominee.lab.history.verification.reading import History
 from nominee.lab.history.verification.verification import Verification
 from nominee.machinery.printing.tables import table
 
@@ -59,6 +60,12 @@ def coverage_lines(verification: Verification) -> Iterator[str]:
             yield "the history is complete: it has every write since the cluster was created"
         else:
             yield "the history file has every write up to there; no etcd runs that could have later ones"
+    yield from missing_lines(verification)
+
+
+def missing_lines(history: Verification | History) -> Iterator[str]:
+    """Yield the parts of the cluster's history that are missing."""
+    coverage = history.coverage
     if coverage.begin:
         yield (
             f"the history begins with the state at revision {coverage.begin}: the writes before were "
@@ -66,8 +73,8 @@ def coverage_lines(verification: Verification) -> Iterator[str]:
         )
     for first, last in coverage.gaps:
         yield f"revisions {first} to {last} are missing: they were compacted before they were recorded"
-    if verification.missing_rest:
-        yield f"{verification.missing_rest}; later writes are missing, and no etcd runs that has them"
+    if history.missing_rest:
+        yield f"{history.missing_rest}; later writes are missing, and no etcd runs that has them"
 
 
 def violation_lines(violation: Violation) -> Iterator[str]:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import anyio.to_thread
 
-from nominee.lab.history import history_file
-from nominee.lab.history.connection import connect_to_etcd
-from nominee.lab.history.etcd_observer import Coverage, EtcdObserver
-from nominee.lab.history.etcd_watch import HistoryUnavailable
-from nominee.lab.history.fold import Fold
-from nominee.lab.history.history_file import HistoryFileError, HistoryReader
+from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.history.invariants.check import Check, Result
 from nominee.lab.history.invariants.checking.evidence import Acknowledged, ComponentSettings, Evidence
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
 from nominee.lab.history.invariants.pod_rules.deferred_resizes import DeferredResizes
-from nominee.lab.history.revision import Revision
 from nominee.lab.history.verification.evidence import collect
+from nominee.lab.history.verification.reading import History
 from nominee.lab.history.verification.settings import settings_of
 from nominee.machinery.runtime.clock import Clock
 
@@ -47,54 +42,6 @@ class Verification:
     def holds(self) -> bool:
         """Return whether no invariant is violated."""
         return not any(result.violations for result in self.results)
-
-
-@dataclass(slots=True)
-class History:
-    """A history that can be read on: from the history file of a directory, if it has one, and from etcd."""
-
-    directory: Path
-    fold: Fold
-    coverage: Coverage
-    missing_rest: str = ""
-    is_of_etcd: bool = False
-
-    @classmethod
-    def of(cls, directory: Path) -> History:
-        """Return the history of a cluster, nothing read yet."""
-        return cls(directory, Fold(), Coverage())
-
-    def read_file(self, path: Path) -> Iterable[Revision]:
-        """Yield the revisions of the history file. Raises: HistoryFileError, OSError."""
-        reader = HistoryReader(path)
-        self.fold, self.coverage = reader.fold, reader.coverage
-        yield from reader
-        self.missing_rest = reader.missing_rest
-
-    async def read_etcd(self, check: Check) -> int:
-        """Check the writes in etcd that were not read before; return their number.
-
-        Raises: HistoryUnavailable.
-        """
-        channel = await connect_to_etcd(self.directory)
-        try:
-            observer = EtcdObserver(channel, fold=self.fold, coverage=self.coverage)
-            number = 0
-            async for batch in observer.read():
-                number += observe(check, batch)
-            self.missing_rest, self.is_of_etcd = "", True
-            return number
-        finally:
-            await channel.close()
-
-
-def observe(check: Check, batch: Iterable[Revision]) -> int:
-    """Let the checkers observe revisions; return how many are writes."""
-    number = 0
-    for revision in batch:
-        check.observe(revision)
-        number += not revision.is_state
-    return number
 
 
 async def verify(
@@ -153,17 +100,8 @@ async def _verify(
     *,
     is_running: bool,
 ) -> Verification:
-    check, history = Check(settings, names), History.of(directory)
-    path = directory / history_file.NAME
-    revisions = observe(check, history.read_file(path)) if path.exists() else 0
-    try:
-        revisions += await history.read_etcd(check)
-    except HistoryUnavailable as error:
-        if not revisions and path.exists():
-            reason = history.missing_rest or "it is empty"
-            raise HistoryFileError(f"no write can be read from {path}: {reason}; and {error}") from None
-        if not revisions:
-            raise
+    check, history = Check(settings, names), History()
+    await history.read(directory, check.observe)
     if is_running:
         evidence = await anyio.to_thread.run_sync(collect, directory, clock.now())
     else:
@@ -173,7 +111,7 @@ async def _verify(
     return Verification(
         results=tuple(check.finish(evidence)),
         coverage=history.coverage,
-        revisions=revisions,
+        revisions=history.revisions,
         missing_rest=history.missing_rest,
         is_of_etcd=history.is_of_etcd,
     )

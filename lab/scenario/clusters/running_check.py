@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from nominee.lab.history.fold import Fold
-from nominee.lab.history.invariants.check import Check, Result, check
+from nominee.lab.history.invariants.check import Check, Result
 from nominee.lab.history.invariants.checking.answers import Answer
 from nominee.lab.history.invariants.checking.checker import Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
@@ -19,6 +19,7 @@ from nominee.simulation.etcd.store import Change, Store
 from nominee.simulation.network.call import Exchange
 
 _AT_ONCE: Final = frozenset(each.about.name for each in CHECKERS if not each.reads_settings)
+_WITH_SETTINGS: Final = frozenset(each.about.name for each in CHECKERS if each.reads_settings)
 _SETTINGS: Final = ComponentSettings(records_acknowledged=True, observes_answers=True)
 
 
@@ -29,6 +30,9 @@ class RunningCheck:
         self._fold = Fold()
         self._check = Check(_SETTINGS, _AT_ONCE)
         self._problem: EnvelopeError | None = None
+        self._with_settings: tuple[ComponentSettings, Check] | None = None
+        self._observed = 0
+        """How many revisions `_with_settings` has observed."""
         self.revisions: list[Revision] = []
         """Every write since the cluster was created."""
         self.violations: list[Violation] = []
@@ -63,6 +67,17 @@ class RunningCheck:
         """
         if self._problem is not None:
             raise self._problem
-        found = [each for each in self._check.finish(evidence) if each.invariant in names]
-        others = set(names) - _AT_ONCE
-        return [*found, *(check(self.revisions, settings, evidence, others) if others else ())]
+        checks = [self._check]
+        if not _WITH_SETTINGS.isdisjoint(names):
+            checks.append(self._checked_with(settings))
+        return [each for running in checks for each in running.finish(evidence) if each.invariant in names]
+
+    def _checked_with(self, settings: ComponentSettings) -> Check:
+        """Return the check of the invariants that read the settings, on the history so far."""
+        if self._with_settings is None or self._with_settings[0] != settings:
+            self._with_settings, self._observed = (settings, Check(settings, _WITH_SETTINGS)), 0
+        _, running = self._with_settings
+        for revision in self.revisions[self._observed :]:
+            running.observe(revision)
+        self._observed = len(self.revisions)
+        return running

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import ClassVar, Final
 
 from google.protobuf.message import Message
 
+from nominee.lab.history.revision import subject_of
 from nominee.lab.scenario.fields import names, paths
 from nominee.lab.scenario.fields.comparison import (
     AT_LEAST_ONE,
@@ -130,7 +131,26 @@ class ObjectCondition(Condition):
 
     def evaluate(self, objects: Objects) -> Observed:
         """Evaluate the condition on the objects that its name or selector chooses."""
-        return self.evaluated(self._chosen(objects))
+        observed = self.evaluated(chosen := self._chosen(objects))
+        gone = [] if chosen or observed.holds else self._deletions(objects)
+        if not gone:
+            return observed
+        last, seconds = gone[-1]
+        subject = "it" if self.name else f"the last one, {metadata_of(last).name},"
+        return replace(observed, text=f"{subject} existed until {seconds:.1f} s")
+
+    def subjects(self, objects: Objects) -> list[str]:
+        kind = names.kind(self.kind)
+        if self.name:
+            return [subject_of(kind, self.namespace, self.name)]
+        found = [each for each in objects.messages(kind) if self.chooses(kind, each)]
+        found += [last for last, _ in self._deletions(objects)]
+        named = ((metadata.namespace, metadata.name) for metadata in map(metadata_of, found))
+        return [subject_of(kind, namespace, name) for namespace, name in named]
+
+    def _deletions(self, objects: Objects) -> list[tuple[Message, float]]:
+        kind = names.kind(self.kind)
+        return [found for found in objects.deletions(kind) if self.chooses(kind, found[0])]
 
     def chooses(self, kind: AnyKind, obj: Message) -> bool:
         """Return whether an object has the kind, name, namespace and labels; not whether it has the rest."""

@@ -69,6 +69,9 @@ def documents(cluster: ClusterOptions) -> Mapping[str, Json]:
         if own.config is not None:
             up["schedulerConfig"] = "scheduler.yaml"
             files["scheduler.yaml"] = own.config
+    if "apiserver" not in absent:
+        # `nominee history` reads in its log who made a write.
+        arguments["apiserver"] = ["--log-level=debug", *arguments.get("apiserver", ())]
     if cluster.node_groups:
         up["nodeGroups"] = "groups.yaml"
         files["groups.yaml"] = {"nodeGroups": list(cluster.node_groups)}

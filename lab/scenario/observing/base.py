@@ -43,6 +43,10 @@ class Objects(Protocol):
         """Return the objects of a kind; "" is all namespaces."""
         ...
 
+    def deletions(self, kind: AnyKind) -> list[tuple[Message, float]]:
+        """Return the last state of each deleted object, the latest last, and the time: seconds of the run."""
+        ...
+
     def json(self, kind: AnyKind, message: Message) -> JsonObject:
         """Return an object as JSON."""
         ...
@@ -97,6 +101,10 @@ class Condition(ABC):
     def watched(self) -> Sequence[AnyKind]:
         """Return the kinds of objects that it looks at."""
         return ()
+
+    def subjects(self, objects: Objects) -> list[str]:
+        """Return the objects that it is about, as `Pod default/a`: those that exist, and those that did."""
+        return [subject for part in self.parts for subject in part.subjects(objects)]
 
     def evaluate(self, objects: Objects) -> Observed:
         """Evaluate a condition that is about objects only."""

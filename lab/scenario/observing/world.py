@@ -48,7 +48,9 @@ class World:
         self._clock = clock
         self._informers: dict[AnyKind, Informer[Message]] = {}
         self._json: dict[tuple[AnyKind, ObjectKey], tuple[Message, JsonObject]] = {}
-        self._deleted_at: dict[tuple[AnyKind, ObjectKey], int] = {}
+        self._last_states: dict[tuple[AnyKind, ObjectKey], tuple[Message, float]] = {}
+        """The last state of objects that are gone, and when their deletion was seen."""
+        self._began = clock.monotonic()
         self._listeners: list[Change] = []
         self._changes = 0
         self._awaited: anyio.Event | None = None
@@ -78,7 +80,12 @@ class World:
 
     def last_deleted(self, kind: AnyKind, name: str, namespace: str) -> int:
         """Return the revision of an object's last deletion that was seen, or 0."""
-        return self._deleted_at.get((kind, ObjectKey(namespace, name)), 0)
+        last = self._last_states.get((kind, ObjectKey(namespace, name)))
+        return 0 if last is None else int(metadata_of(last[0]).resourceVersion or 0)
+
+    def deletions(self, kind: AnyKind) -> list[tuple[Message, float]]:
+        """Return the last state of each deleted object, the latest last, and the time: seconds of the run."""
+        return [found for (each, _), found in self._last_states.items() if each is kind]
 
     def _changed(self, kind: AnyKind, old: Message | None, new: Message | None) -> None:
         if new is None and old is not None:
@@ -91,7 +98,9 @@ class World:
             listener(kind, old, new)
 
     def _deleted(self, kind: AnyKind, last: Message, _stale: bool) -> None:
-        self._deleted_at[kind, key_of(last)] = int(metadata_of(last).resourceVersion or 0)
+        key = (kind, key_of(last))
+        self._last_states.pop(key, None)
+        self._last_states[key] = (last, self._clock.monotonic() - self._began)
         self._changed(kind, last, None)
 
     async def wait_changed(self, seconds: float) -> None:

@@ -7,6 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 
+from nominee.lab.history.object_history import command
 from nominee.lab.reports.junit import JUnitCase, Mark, junit
 from nominee.lab.reports.markdown import markup_line, table_head
 from nominee.lab.scenario.result import Outcome, ScenarioResult
@@ -50,7 +51,8 @@ def junit_case(result: ScenarioResult, **properties: str) -> JUnitCase:
 def _details(result: ScenarioResult) -> list[str]:
     lines = [f"{step.number}. {step.name}: {step.observation or step.outcome.value}" for step in result.steps]
     lines += [f"{violation.invariant}: {violation.message}" for violation in result.violations]
-    lines += [f"logs: {result.directory}"] if result.directory else []
+    if result.directory:
+        lines += [f"logs: {result.directory}", f"history: {command(result.directory, result.objects)}"]
     return [*lines, f"reproduce: {result.reproduce}"] if result.reproduce else lines
 
 
@@ -125,6 +127,7 @@ def summary(results: Sequence[ScenarioResult], *, simulated: bool = False) -> li
             lines.append(f"{result.scenario} {how}: {result.reason}")
             if result.directory:
                 lines.append(f"  logs and history: {result.directory}")
+                lines.append(f"  history: {command(result.directory, result.objects)}")
             lines.append(f"  reproduce: {result.reproduce}")
     passed = [result for result in results if result.outcome is Outcome.PASSED]
     checks, seconds = sum(r.checks for r in results), sum(r.seconds for r in results)
@@ -135,4 +138,7 @@ def summary(results: Sequence[ScenarioResult], *, simulated: bool = False) -> li
     lines.append(
         f"{played}{f', {skipped} skipped' if skipped else ''}: {checks} checks held in {time} {clock}"
     )
+    for result in results:
+        if result.seeds:
+            lines.append(f"{result.scenario}: {result.seeds}" if len(results) > 1 else result.seeds)
     return lines

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from itertools import groupby
+from itertools import chain, groupby
 
 import anyio
 from google.protobuf.message import Message
@@ -26,11 +26,14 @@ from nominee.lab.scenario.observing.base import Condition, Observed
 from nominee.lab.scenario.observing.world import World, watched_kinds
 from nominee.lab.scenario.play.cleaning import clean
 from nominee.lab.scenario.play.narration import Changes, Narrator
-from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
+from nominee.lab.scenario.result import OBJECTS_MAX, Outcome, ScenarioResult, StepResult, Violation
 from nominee.lab.scenario.steps.expect import Mode
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.runtime import logs
+
+_log = logs.get()
 
 
 async def run(
@@ -93,6 +96,8 @@ class Run:
         self.variables: dict[str, str] = {}
         self._results: list[StepResult] = []
         self._broken: list[Violation] = []
+        self._at_fault: list[str] = []
+        """The objects of failed steps."""
         waiting = Waiting(world, cluster, scenario.timeout_seconds, self._check_background)
         self.stage = Stage(cluster, world, waiting)
         self._collector = Collector(scenario.measures, world, self._clock)
@@ -108,7 +113,7 @@ class Run:
                 self._watch_over(background, stack, tasks)
             try:
                 for action in first:
-                    self._narrate.act(action.describe())
+                    self._act(action.describe())
                     await action.perform(self.stage)
                 numbered = enumerate(self._scenario.steps, start=1)
                 for _, copies in groupby(numbered, key=_origin):
@@ -139,6 +144,7 @@ class Run:
             ),
             steps=tuple(self._results),
             violations=tuple(violations),
+            objects=_distinct(*(each.objects for each in violations), self._at_fault),
             measurements=measurements,
             failpoints=hits,
             left_out=self._scenario.left_out,
@@ -190,7 +196,7 @@ class Run:
         if action.is_wait and not step.name:
             self._narrate.waits(text)
         elif not step.is_check:
-            self._narrate.act(text)
+            self._act(text)
         outcome, observation = Outcome.ERROR, ""
         self._collector.on_step(step.name)
         try:
@@ -201,6 +207,9 @@ class Run:
             outcome = Outcome.PASSED
         except StepFailedError as error:
             outcome, observation = Outcome.FAILED, str(error)
+            self._at_fault += [
+                subject for each in action.conditions for subject in each.subjects(self._world)
+            ]
             raise StepFailedError(self._failure(number, step, text, observation)) from None
         except (StatusError, ClusterError) as error:
             observation = str(error)
@@ -219,6 +228,11 @@ class Run:
             self._results.append(result)
         if step.is_check:
             self._narrate.held(text)
+
+    def _act(self, text: str) -> None:
+        """Report a step that changes something, also in the log: `nominee history` shows it as a mark."""
+        self._narrate.act(text)
+        _log.info("Step", text=text)
 
     def _failure(self, number: int, step: Step, text: str, observation: str) -> str:
         where = f"{self._scenario.file}:{step.line}" if self._scenario.file else f"line {step.line}"
@@ -266,6 +280,10 @@ class Run:
         if self._broken:
             first = self._broken[0]
             raise StepFailedError(f"during the run: {first.invariant}: {first.message}")
+
+
+def _distinct(*objects: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(objects)))[:OBJECTS_MAX]
 
 
 def _origin(numbered: tuple[int, Step]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +17,7 @@ from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
 from nominee.lab.scenario.clusters.simulated_processes import SimulatedProcesses
 from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides
 from nominee.lab.scenario.format.model import Scenario
-from nominee.lab.scenario.format.up_options import write
+from nominee.lab.scenario.format.up_options import documents, write
 from nominee.lab.scenario.play import runner
 from nominee.lab.scenario.play.narration import Narrator, Silent
 from nominee.lab.scenario.play.play import ended
@@ -74,9 +76,8 @@ def with_cluster(
     Raises:
         ClusterError: it does not start, or nothing can happen any more.
     """
-    folder = Path(tempfile.mkdtemp(prefix="nominee-simulation-"))
     try:
-        spec, stopped = _spec(options, folder)
+        spec, stopped = _spec(options)
 
         async def main() -> T:
             processes = SimulatedProcesses(simulated, spec, {})
@@ -95,20 +96,29 @@ def with_cluster(
         if not all(isinstance(each, ClusterError | SimulationError | OptionError) for each in found):
             raise
         raise ClusterError("; ".join(map(str, found))) from None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _spec(options: ClusterOptions, folder: Path) -> tuple[ClusterSpec, frozenset[str]]:
+_specs: dict[str, tuple[ClusterSpec, frozenset[str]]] = {}
+"""By the documents of a cluster. The same command lines in each run: they are parsed once."""
+
+
+def _spec(options: ClusterOptions) -> tuple[ClusterSpec, frozenset[str]]:
     """Return the processes of a cluster, and those that do not start with it.
+
+    Their files exist as long as this process: components read them whenever they start.
 
     Raises:
         OptionError: options contradict one another.
     """
-    settings = read_config(write(options, folder))
-    settings.update(secure=False)
-    built = plan.build(UpOptions(directory=DIRECTORY, **settings))
-    return built.spec, frozenset(p.name for p in built.spec.processes if not p.starts_with_cluster)
+    text = json.dumps(documents(options))
+    if text not in _specs:
+        folder = Path(tempfile.mkdtemp(prefix="nominee-simulation-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        settings = read_config(write(options, folder))
+        settings.update(secure=False)
+        spec = plan.build(UpOptions(directory=DIRECTORY, **settings)).spec
+        _specs[text] = spec, frozenset(p.name for p in spec.processes if not p.starts_with_cluster)
+    return _specs[text]
 
 
 def _leaves(error: BaseException) -> list[BaseException]:

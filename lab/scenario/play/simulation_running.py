@@ -79,9 +79,9 @@ class _Tally:
         """Return the result of the scenario: that of the first failure, if there is one."""
         if self.skipped is not None:
             return SeedsResult(self.skipped)
+        held = f"{self.count - self.failed} of {self.count} seeds held"
         if self.first is not None:
-            share = f"seed {self.seed} ({self.failed} of {self.count} seeds failed)"
-            first = replace(self.first, reason=f"{share}: {self.first.reason}")
+            first = replace(self.first, reason=f"seed {self.seed}: {self.first.reason}", seeds=held)
             return SeedsResult(first, self.seed, dict(sorted(self.reasons.items())), self.count)
         if self.count < len(settings.seeds):
             reason = f"{self.count} of {len(settings.seeds)} seeds were run: {problem}"
@@ -92,7 +92,9 @@ class _Tally:
             for seed in sorted(self.measurements)
             for each in self.measurements[seed]
         ]
-        whole = replace(passed, checks=self.checks, seconds=self.seconds, measurements=tuple(measured))
+        whole = replace(
+            passed, checks=self.checks, seconds=self.seconds, measurements=tuple(measured), seeds=held
+        )
         return SeedsResult(whole, count=self.count)
 
 

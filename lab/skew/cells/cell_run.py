@@ -13,6 +13,7 @@ from pathlib import Path
 from nominee.lab.history import history_file
 from nominee.lab.jobs.directory import last_line
 from nominee.lab.jobs.job import Ended, Job, Write
+from nominee.lab.scenario.format.replacing import Programs
 from nominee.lab.scenario.result import Outcome, ScenarioResult
 from nominee.lab.skew.matrix.planning import PlannedCell
 from nominee.localcluster.supervisor.directory import write_atomically
@@ -32,7 +33,7 @@ def job(planned: PlannedCell) -> Job:
     return Job(
         id=planned.id,
         function=FUNCTION,
-        arguments=(planned.text, planned.simulated),
+        arguments=(planned.text, planned.simulated, planned.cell.programs),
         noun="cell",
         seconds_max=planned.timeout_seconds + _START_SECONDS_MAX,
         stop_seconds_max=_STOP_SECONDS_MAX,
@@ -42,8 +43,8 @@ def job(planned: PlannedCell) -> Job:
     )
 
 
-def play(directory: Path, write: Write, text: str, simulated: bool) -> None:
-    """Play a cell in its process; write the result."""
+def play(directory: Path, write: Write, text: str, simulated: bool, programs: Programs) -> None:
+    """Play a cell in its process, with programs in the places of components; write the result."""
     file, cluster = directory / SCENARIO, directory / _CLUSTER
     file.write_text(text, encoding="utf-8")
     if simulated:
@@ -53,9 +54,15 @@ def play(directory: Path, write: Write, text: str, simulated: bool) -> None:
         return
     from nominee.lab.scenario.clusters.run_options import RunOptions
     from nominee.lab.scenario.format.reading import read_file
+    from nominee.lab.scenario.format.replacing import adapt
+    from nominee.lab.scenario.play.play import ended
     from nominee.lab.scenario.play.running import play_on_one_cluster
 
-    play_on_one_cluster(directory, write, read_file(file), cluster, RunOptions(), to_stderr=True)
+    (adapted,) = (adapt(each, programs) for each in read_file(file))
+    if adapted.obstacle:
+        write(ended(adapted.scenario, Outcome.SKIPPED, adapted.obstacle).as_json())
+        return
+    play_on_one_cluster(directory, write, [adapted.scenario], cluster, RunOptions(), to_stderr=True)
 
 
 def keep(planned: PlannedCell, results: Sequence[Json], ended: Ended, target: Path) -> None:

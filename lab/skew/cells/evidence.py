@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
+from nominee.lab.history.changes import changed_fields
 from nominee.lab.history.history_file import NAME, HistoryFileError, HistoryReader
 from nominee.lab.history.revision import Revision
 from nominee.lab.skew.cells.cell_run import LOGS, STEPS
 from nominee.lab.skew.matrix.model import JsonObject
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.wire.codec import to_json
 from nominee.machinery.wire.envelope import EnvelopeError
-from nominee.machinery.wire.values.scalars import Json
 
 LINES_MAX = 60
 """Of each log, from its end."""
@@ -31,7 +30,7 @@ _SHOWN: tuple[AnyKind, ...] = (
     kinds.PERSISTENT_VOLUME,
     kinds.LEASE,
 )
-_UNINTERESTING = ("metadata.managedFields", "metadata.resourceVersion", "metadata.generation", "Time")
+_UNINTERESTING = ("metadata.resourceVersion", "metadata.generation", "Time")
 
 
 def read(folder: Path) -> JsonObject:
@@ -82,32 +81,12 @@ def _line(revision: Revision) -> str:
         return f"{head} cannot be decoded"
     if before is None or after is None:
         return f"{head} created"
-    changes = list(islice(_changes(to_json(before), to_json(after), ""), CHANGES_MAX + 1))
+    changes = [
+        str(each)
+        for each in changed_fields(before, after)
+        if not any(name in each.path for name in _UNINTERESTING)
+    ]
     if not changes:
         return ""
     more = ["..."] if len(changes) > CHANGES_MAX else []
     return f"{head} {'; '.join([*changes[:CHANGES_MAX], *more])}"[:LINE_CHARACTERS_MAX]
-
-
-def _changes(before: Json, after: Json, path: str) -> Iterator[str]:
-    """Yield the leaves that differ: `status.phase: Pending -> Running`."""
-    if before == after or any(name in path for name in _UNINTERESTING):
-        return
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for key in dict.fromkeys([*before, *after]):
-            yield from _changes(before.get(key), after.get(key), f"{path}.{key}" if path else key)
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for index, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from _changes(one, other, f"{path}[{index}]")
-    else:
-        yield f"{path}: {_short(before)} -> {_short(after)}"
-
-
-def _short(value: Json) -> str:
-    if value is None:
-        return "unset"
-    if isinstance(value, list):
-        return ", ".join(
-            str(each.get("type", "...")) if isinstance(each, Mapping) else str(each) for each in value
-        )
-    return "..." if isinstance(value, Mapping) else str(value)

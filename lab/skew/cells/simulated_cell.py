@@ -19,7 +19,7 @@ SEED: Final = 1
 def play(file: Path, directory: Path) -> ScenarioResult:
     """Simulate the scenario of a file, and write the logs and the history to a directory."""
     (scenario,) = read_file(file)
-    simulation = Simulation(SEED, log_level="info")
+    simulation = Simulation(SEED, log_level="debug")
     narrate = TextNarrator(simulation.clock, to_stderr=True)
     result = simulate(scenario, SEED, narrate=narrate, simulation=simulation)
     simulated_history.write(simulation, directory)

@@ -173,7 +173,9 @@ def _cluster(cluster: Mapping[str, Json], setting: Setting) -> Json:
         if name in cluster.get("without", ()) or "command" in own:
             continue
         gates = {key: on for key, on in setting.gates.get(name, {}).items() if shared.get(key) != on}
-        components[name] = {**own, "emulatedVersion": str(setting.version(name))}
+        # Another program has its own version (`adapt` puts it into the component's place).
+        version = {} if name in setting.programs else {"emulatedVersion": str(setting.version(name))}
+        components[name] = {**own, **version}
         if gates:
             components[name]["featureGates"] = {**own.get("featureGates", {}), **gates}
     for name in setting.processes:

@@ -80,9 +80,14 @@ def _of_row(row: Row) -> tuple[list[Cell], list[LeftOut]]:
     for values in product(*factors.values()):
         named = dict(zip(factors, values, strict=True))
         chosen = {component: own[named[f"{component} gates"]] for component, own in gates.items()}
+        versions = {component: named[component] for component in row.versions}
+        programs = {name: row.programs[each] for name, each in versions.items() if each in row.programs}
+        versions |= {name: program.version for name, program in programs.items()}
+        own = {name: program.gates for name, program in programs.items()}
         setting = Setting(
-            versions={**base.versions, **{component: named[component] for component in row.versions}},
-            gates=_merged(base.gates, chosen),
+            versions={**base.versions, **versions},
+            gates=_merged(_merged(base.gates, own), chosen),
+            programs=programs,
         )
         try:
             stages = _stages(setting, paths.get(named.get("path", "")))
@@ -115,7 +120,7 @@ def _stages(base: Setting, path: Path | None) -> tuple[Stage, ...]:
     setting = _at(base, base, path.order, path.points[0])
     # Others stay at the lowest version, if no factor gives them one: none is newer than the API server.
     lowest = str(min(point.version(component) for point in path.points for component in path.order))
-    setting = Setting(versions={**dict.fromkeys(VERSIONED, lowest), **setting.versions}, gates=setting.gates)
+    setting = replace(setting, versions={**dict.fromkeys(VERSIONED, lowest), **setting.versions})
     stages = [Stage(setting=setting)]
     for before, after in zip(path.points, path.points[1:], strict=False):
         order = path.order
@@ -131,7 +136,7 @@ def _at(base: Setting, before: Setting, components: Sequence[str], point: Settin
     """Return the setting `before` after these components were restarted at a point of a path."""
     versions = {each: str(point.version(each)) for each in components}
     gates = {each: {**base.gates.get(each, {}), **point.gates.get(each, {})} for each in components}
-    return Setting(versions={**before.versions, **versions}, gates={**before.gates, **gates})
+    return replace(before, versions={**before.versions, **versions}, gates={**before.gates, **gates})
 
 
 def _merged(base: Mapping[str, Gates], more: Mapping[str, Gates]) -> Mapping[str, Gates]:

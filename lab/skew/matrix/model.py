@@ -26,8 +26,22 @@ def component_of(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """Another program as a value of a component's version, such as the real kube-scheduler of a release.
+
+    `version` and `gates` are the program's own: they decide which cases of a row apply.
+    """
+
+    name: str
+    component: str
+    command: tuple[str, ...]
+    version: str
+    gates: Gates = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The versions and gates of the components at one time.
+    """The versions and gates of the components at one time, and the programs in the places of components.
 
     `versions` may also name one process of a component (`apiserver-1`). A process without a version follows
     its component, a component the API server, and the API server the default version.
@@ -35,6 +49,7 @@ class Setting:
 
     versions: Mapping[str, str] = field(default_factory=dict)
     gates: Mapping[str, Gates] = field(default_factory=dict)
+    programs: Mapping[str, Program] = field(default_factory=dict)
 
     def version(self, component: str) -> features.Version:
         """Return the emulated version of a component or process."""
@@ -167,6 +182,7 @@ class Row:
     """A scenario and its factors.
 
     `document` is the scenario, a JSON object of its file. `full`: all combinations run, not a selection.
+    A value of `versions` is a version or the name of one of the `programs`.
     """
 
     name: str
@@ -176,6 +192,7 @@ class Row:
     line: int = 0
     document: JsonObject = field(repr=False)
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    programs: Mapping[str, Program] = field(default_factory=dict)
     gates: Mapping[str, tuple[Gates, ...]] = field(default_factory=dict)
     paths: tuple[Path, ...] = ()
     after: tuple[str, ...] = ()
@@ -241,6 +258,11 @@ class Cell:
     def name(self) -> str:
         """Return a name that is unique in the matrix: `row apiserver=1.34 scheduler=1.35`."""
         return " ".join([self.row.name, *(f"{factor}={value}" for factor, value in self.values.items())])
+
+    @property
+    def programs(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the command lines of the programs in the places of components."""
+        return {name: each.command for name, each in self.stages[0].setting.programs.items()}
 
     @property
     def unsupported(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from nominee.lab.scenario.format.documents import InvalidScenarioError, Problem
 from nominee.lab.scenario.format.reading import read_text
+from nominee.lab.scenario.format.replacing import words_of
 from nominee.lab.skew.matrix.composition import CompositionError, Seen, compose, seen, slug
 from nominee.lab.skew.matrix.expansion import Expansion, LeftOut, TooManyCellsError, expand
 from nominee.lab.skew.matrix.model import Cell, Matrix, Row, Simulate
@@ -31,8 +32,8 @@ class PlannedCell:
 
     @property
     def digest(self) -> str:
-        """Return a digest of the scenario: an earlier result of another scenario is not used again."""
-        return sha256(self.text.encode()).hexdigest()
+        """Return a digest of the scenario and its programs: an earlier result of others is not used again."""
+        return sha256("\0".join([self.text, *words_of(self.cell.programs)]).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +133,7 @@ def _planned(matrix: Matrix, cells: Sequence[Cell], simulated: Collection[str]) 
             seen=seen(cell),
             text=text,
             timeout_seconds=scenario.timeout_seconds,
-            simulated=cell.name in simulated and not scenario.cluster.not_simulated,
+            simulated=cell.name in simulated and not (scenario.cluster.not_simulated or cell.programs),
         )
     if problems:
         raise InvalidScenarioError(list(problems.values()))

@@ -23,6 +23,7 @@ from nominee.lab.skew.matrix.model import (
     JsonObject,
     Matrix,
     Probe,
+    Program,
     Row,
     Setting,
     Simulate,
@@ -78,6 +79,7 @@ class _Reader:
     def __init__(self, document: Document, folder: Path) -> None:
         self._document, self._folder = document, folder
         self._simulate = document.value["spec"].get("simulate", Simulate.NONE.value)
+        self._programs: dict[str, Program] = {}
         self.problems: list[Problem] = []
 
     def _fault(self, path: FieldPath, message: str) -> None:
@@ -86,6 +88,9 @@ class _Reader:
     def matrix(self) -> Matrix:
         """Return the matrix; mistakes are in `problems`."""
         value = self._document.value
+        for index, each in enumerate(value["spec"].get("programs", ())):
+            program = self._program(("spec", "programs", index), each)
+            self._programs[program.name] = program
         rows = [self._row(("spec", "rows", i), row) for i, row in enumerate(value["spec"]["rows"])]
         known = [row.name for row in rows]
         for index, name in enumerate(known):
@@ -111,7 +116,7 @@ class _Reader:
         versions = {name: tuple(own) for name, own in value.get("versions", {}).items()}
         for component, own in versions.items():
             for index, version in enumerate(own):
-                self._version((*path, "versions", component, index), version)
+                self._value((*path, "versions", component, index), component, version)
         gates = {name: tuple(own) for name, own in value.get("gates", {}).items()}
         for component, sets in gates.items():
             for index, each in enumerate(sets):
@@ -130,6 +135,7 @@ class _Reader:
             line=self._document.line(path),
             document=document,
             versions=versions,
+            programs=self._programs,
             gates=gates,
             paths=tuple(paths),
             after=tuple(value.get("after", ())),
@@ -141,6 +147,30 @@ class _Reader:
             full=value.get("full", False),
             simulate=Simulate(value.get("simulate", self._simulate)),
         )
+
+    def _program(self, path: FieldPath, value: Mapping[str, Json]) -> Program:
+        self._version((*path, "version"), value["version"])
+        self._gates((*path, "gates"), value["component"], value.get("gates", {}))
+        if value["name"] in self._programs:
+            self._fault((*path, "name"), f"{value['name']} is the name of several programs")
+        return Program(
+            name=value["name"],
+            component=value["component"],
+            command=tuple(value["command"]),
+            version=value["version"],
+            gates=value.get("gates", {}),
+        )
+
+    def _value(self, path: FieldPath, component: str, text: str) -> None:
+        """Check a value of `versions`: a version, or the name of a program in the component's place."""
+        program = self._programs.get(text)
+        if program is None and not text.startswith("1."):
+            known = ", ".join(self._programs) or "none (spec.programs)"
+            self._fault(path, f"there is no program {text!r}; known are {known}")
+        elif program is None:
+            self._version(path, text)
+        elif program.component != component:
+            self._fault(path, f"{text} is a program in the place of {program.component}")
 
     def _check_paths(self, path: FieldPath, value: Mapping[str, Json], paths: Sequence[UpgradePath]) -> None:
         named = [each.name for each in paths]

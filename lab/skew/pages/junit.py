@@ -27,7 +27,8 @@ def as_junit(report: Report) -> str:
             directory=f"cells/{planned.id}",
             reproduce=reproduce(planned),
         )
-        return junit_case(result, played="simulation" if planned.simulated else "processes")
+        played = "simulation" if planned.simulated else "processes"
+        return junit_case(result, played=" and ".join([played, *sorted(planned.cell.programs)]))
 
     cases = [of_cell(cell) for cell in report.cells]
     cases += [

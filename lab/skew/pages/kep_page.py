@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from nominee.lab.reports.markdown import as_text, table_head, table_line
 from nominee.lab.skew.matrix.model import JsonObject
-from nominee.lab.skew.pages.markdown import NOTE, cells_text, outside_lines, row_lines
+from nominee.lab.skew.pages.markdown import NOTE, cells_text, outside_lines, programs_text, row_lines
 
 _MARKS = {"confirmed": "✓ confirmed", "contradicted": "✗ contradicted", "not tested": "not tested"}
 _NAMED_MAX = 3
@@ -60,7 +60,7 @@ def _extent(document: JsonObject, kep: int, cells: Sequence[JsonObject]) -> str:
     )
     if missing:
         text = f"{text} **Incomplete: {cells_text(missing)} did not run.**"
-    return f"{text} {_played(cells)}".rstrip()
+    return " ".join([f"{text} {_played(cells)}".rstrip(), *programs_text(cells)])
 
 
 def _played(cells: Sequence[JsonObject]) -> str:

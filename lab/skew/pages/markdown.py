@@ -39,7 +39,7 @@ def row_lines(document: JsonObject, row: JsonObject) -> Iterator[str]:
     section = as_text(row["section"])
     end = "" if section.endswith(("?", ".")) else "."
     head = f"Row `{row['name']}`" + (f": {section}{end}" if section else ".")
-    yield from (f"{head} {_played(cells)}".rstrip(), "")
+    yield from (" ".join(filter(None, [head, _played(cells), *programs_text(cells)])), "")
     if row["cases"]:
         yield from table_head(["case", "condition", "what a user sees", "cells"])
         for case in row["cases"]:
@@ -66,6 +66,16 @@ def _played(cells: Sequence[JsonObject]) -> str:
     )
     others = "other cell" if simulated == 1 else f"other {cells_text(simulated)}"
     return f"Real processes played {names}; simulations played the {others}."
+
+
+def programs_text(cells: Sequence[JsonObject]) -> list[str]:
+    """Return which cells ran another program in a component's place."""
+    programs = {
+        f"`{name}={cell['values'][name]}`": command
+        for cell in cells
+        for name, command in cell["programs"].items()
+    }
+    return [f"With {value} the component is the program `{command}`." for value, command in programs.items()]
 
 
 def grid_lines(cells: Sequence[JsonObject]) -> Iterator[str]:
@@ -126,7 +136,8 @@ def _failures(document: JsonObject) -> Iterator[str]:
     yield from ("## What failed", "")
     for cell in found:
         reason = as_text(cell["reason"]).rstrip(".")
-        yield f"- {as_text(cell['name'])}: {reason}. Reproduce: `{cell['reproduce']}`"
+        commands = f"Reproduce: `{cell['reproduce']}`; history: `{cell['historyCommand']}`"
+        yield f"- {as_text(cell['name'])}: {reason}. {commands}"
     yield ""
 
 

@@ -5,7 +5,6 @@ The colour of a cell that passed is what a user saw there; the text in it says t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -29,8 +28,6 @@ def page(document: JsonObject, evidence: Mapping[str, JsonObject]) -> str:
     cells = {
         cell["id"]: {**cell, "evidence": evidence.get(cell["id"], _NO_EVIDENCE)} for cell in document["cells"]
     }
-    # "</script>" in a log would end the element, and "<!--<script>" hide its end.
-    data = json.dumps(cells, separators=(",", ":")).replace("<", "\\u003c")
     rows = [row for row in document["rows"] if _cells(document, row)]
     title = document["title"] or document["matrix"]
     body = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
@@ -40,9 +37,9 @@ def page(document: JsonObject, evidence: Mapping[str, JsonObject]) -> str:
         contents="".join(_contents(document, rows)),
         answers="\n".join(_answers(document)),
         rows="\n".join(line for row in rows for line in _row(document, row)),
-        data=data,
+        dialog=html.dialog(cells),
     )
-    return html.page(title, STYLE.read_text(encoding="utf-8"), body)
+    return html.page(title, html.STYLE + STYLE.read_text(encoding="utf-8"), body)
 
 
 def _origin(document: JsonObject) -> str:
@@ -127,7 +124,7 @@ def _button(cell: JsonObject, content: str, colour: str) -> str:
     outside = " outside" if cell["unsupported"] else ""
     simulated, played = (" simulated", ", simulated") if cell["simulated"] else ("", "")
     return (
-        f'<button class="{colour}{outside}{simulated}" data-cell="{escape(cell["id"])}" '
+        f'<button class="{colour}{outside}{simulated}" data-item="{escape(cell["id"])}" '
         f'title="{escape(cell["name"] + played)}">{content}</button>'
     )
 

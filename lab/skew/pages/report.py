@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from nominee.lab.history.object_history import command
 from nominee.lab.reports.records import Record
+from nominee.lab.scenario.format.replacing import words_of
 from nominee.lab.scenario.result import Outcome, ScenarioResult
 from nominee.lab.skew.matrix.model import Answer, JsonObject, Row, holds, when_text
 from nominee.lab.skew.matrix.planning import MatrixPlan, PlannedCell
@@ -44,14 +47,16 @@ class CellResult:
             **self.result.as_json(),
             "directory": f"cells/{planned.id}",
             "simulated": planned.simulated,
+            "programs": {name: shlex.join(command) for name, command in cell.programs.items()},
             "reproduce": reproduce(planned),
+            "historyCommand": command(f"cells/{planned.id}", self.result.objects),
         }
 
 
 def reproduce(planned: PlannedCell) -> str:
     """Return the command that plays a cell again, in the report's directory."""
-    simulate = " --simulate" if planned.simulated else ""
-    return f"nominee scenario run{simulate} cells/{planned.id}/scenario.yaml"
+    options = ["--simulate"] if planned.simulated else words_of(planned.cell.programs)
+    return shlex.join(["nominee", "scenario", "run", *options, f"cells/{planned.id}/scenario.yaml"])
 
 
 class Verdict(Enum):

@@ -9,6 +9,9 @@ from pathlib import Path
 from nominee.localcluster.supervisor.model.core import Policy
 from nominee.localcluster.supervisor.model.node_ranges import NodeRange, of_kubelet, without
 
+FIRST_SECONDS_MAX = 1800.0
+"""How long the first program may run: ten thousand pods are imported in minutes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSpec:
@@ -41,6 +44,10 @@ class ClusterSpec:
     hint: str = ""  # the option that other commands need to find this cluster: "" or " --dir D"
     # Nodes of earlier kubelets of this directory, whose objects may still exist.
     earlier_nodes: tuple[NodeRange, ...] = ()
+    # A program that runs to its end when the processes are ready, except for those in `later`: names of
+    # processes, which start after it, each group when the group before it is ready.
+    first: tuple[str, ...] = ()
+    later: tuple[tuple[str, ...], ...] = ()
 
     @property
     def nodes(self) -> tuple[NodeRange, ...]:
@@ -74,5 +81,7 @@ class ClusterSpec:
             for process in document["processes"]
         )
         document["policy"] = Policy(**document["policy"])
+        document["first"] = tuple(document.get("first", ()))
+        document["later"] = tuple(map(tuple, document.get("later", ())))
         document["earlier_nodes"] = tuple(NodeRange(**each) for each in document.get("earlier_nodes", ()))
         return cls(**document)

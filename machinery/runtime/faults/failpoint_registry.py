@@ -223,8 +223,12 @@ class Registry:
         """Return the points that were armed early and have not been declared since."""
         return tuple(self._early)
 
+    def names(self) -> list[str]:
+        """Return the names of the declared points, sorted."""
+        return sorted(self._points)
+
     def states(self) -> list[PointState]:
-        return [self._points[name].state() for name in sorted(self._points)]
+        return [self._points[name].state() for name in self.names()]
 
     def get(self, name: str) -> PointState | None:
         point = self._points.get(name)

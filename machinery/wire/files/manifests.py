@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -82,6 +83,12 @@ def load_documents(text: str) -> list[Json]:
     Raises:
         DecodeError: the text is not YAML.
     """
+    if text.lstrip()[:1] == "{":
+        # A hundred times as fast as YAML, which JSON is too.
+        try:
+            return [json.loads(text)]
+        except ValueError:
+            pass
     try:
         return list(yaml.load_all(text, Loader=JSONTypesLoader))
     except yaml.YAMLError as error:

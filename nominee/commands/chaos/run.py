@@ -142,6 +142,7 @@ def one(
     """Run with one seed, and return the result as JSON."""
     # 330 ms that --help and completion would pay.
     from nominee.lab.chaos.random.random_cluster import run_real, run_simulated
+    from nominee.lab.history.object_history import command
     from nominee.lab.scenario.format.replacing import words_of
     from nominee.localcluster.cluster import ClusterError
 
@@ -183,6 +184,7 @@ def one(
         "operations": dict(sorted(outcome.operations.items())) if outcome else {},
         "refused": dict(sorted(outcome.refused.items())) if outcome else {},
         "directory": str(base) if keep and not simulate else "",
+        "history": command(str(base), _at_fault(outcome)) if keep and not simulate else "",
     }
 
 
@@ -191,6 +193,10 @@ def _problems(outcome: Outcome | None) -> list[str]:
         return []
     found = [f"{each.invariant}: {each.message} ({', '.join(each.objects)})" for each in outcome.violations]
     return [*found, f"the cluster does not come to rest: {outcome.unsettled}"] if outcome.unsettled else found
+
+
+def _at_fault(outcome: Outcome | None) -> list[str]:
+    return [] if outcome is None else [each for found in outcome.violations[:1] for each in found.objects]
 
 
 def _status(result: dict[str, object]) -> int:
@@ -212,7 +218,8 @@ def _text(result: dict[str, object]) -> list[str]:
     if problems:
         lines += [f"failed: {problem}" for problem in problems]
         lines.append(f"  version {result['version']} commit {result['commit'] or 'unknown'}")
-        lines += [f"  logs and history: {result['directory']}"] if result["directory"] else []
+        if result["directory"]:
+            lines += [f"  logs and history: {result['directory']}", f"  history: {result['history']}"]
         lines.append(f"  reproduce: {result['reproduce']}")
     return lines
 

@@ -14,7 +14,7 @@ from nominee.localcluster import version_skew
 from nominee.localcluster.components import UnknownComponentError, find_process
 from nominee.localcluster.credentials.identities import tokens
 from nominee.localcluster.credentials.pki import Pki
-from nominee.localcluster.supervisor.directory import StateDirectory, read_json
+from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory, read_json
 from nominee.localcluster.supervisor.model.spec import ClusterSpec
 from nominee.localcluster.up_options.options import OptionError, target
 from nominee.machinery.features import gates as features
@@ -102,7 +102,7 @@ def _warn_of_skew(directory: Path, component: str, emulated_version: str) -> Non
         click.echo(f"warning: {problem}", err=True)
 
 
-def _ask(
+def ask(
     directory: Path,
     command: str,
     component: str,
@@ -110,7 +110,12 @@ def _ask(
     *,
     kill: bool = False,
     arguments: tuple[str, ...] = (),
-) -> None:
+) -> list[JsonObject]:
+    """Let the supervisor carry out a command; return the processes that it was about.
+
+    Raises:
+        click.ClickException: it refuses, or a process rejects its arguments.
+    """
     try:
         name = component if component in _programs(directory) else target("COMPONENT", component)
     except OptionError as error:
@@ -120,7 +125,12 @@ def _ask(
         _check(directory, name, arguments, timeout)
         _reassign(StateDirectory(directory), name, arguments)
     answer = ask_supervisor(directory, command, timeout_seconds=timeout, component=name, kill=kill, **more)
-    for process in answer["components"]:
+    components: list[JsonObject] = answer["components"]
+    return components
+
+
+def _report(components: Sequence[JsonObject]) -> None:
+    for process in components:
         pid = f" (pid {process['pid']})" if process["pid"] else ""
         click.echo(f"{process['name']} is {process['state']}{pid}")
 
@@ -183,7 +193,7 @@ def start(
     """
     arguments = _added(component, arguments, emulated_version, feature_gates)
     _warn_of_skew(directory, component, emulated_version)
-    _ask(directory, "start", component, timeout, arguments=arguments)
+    _report(ask(directory, "start", component, timeout, arguments=arguments))
 
 
 @click.command()
@@ -193,7 +203,7 @@ def start(
 @_timeout
 def stop(component: str, directory: Path, kill: bool, timeout: float) -> None:
     """Stop a component until `nominee start`."""
-    _ask(directory, "stop", component, timeout, kill=kill)
+    _report(ask(directory, "stop", component, timeout, kill=kill))
 
 
 @click.command()
@@ -219,7 +229,7 @@ def restart(
     """
     arguments = _added(component, arguments, emulated_version, feature_gates)
     _warn_of_skew(directory, component, emulated_version)
-    _ask(directory, "restart", component, timeout, kill=kill, arguments=arguments)
+    _report(ask(directory, "restart", component, timeout, kill=kill, arguments=arguments))
 
 
 @click.command()
@@ -231,7 +241,7 @@ def pause(component: str, directory: Path, timeout: float) -> None:
 
     `nominee resume` continues it.
     """
-    _ask(directory, "pause", component, timeout)
+    _report(ask(directory, "pause", component, timeout))
 
 
 @click.command()
@@ -240,4 +250,4 @@ def pause(component: str, directory: Path, timeout: float) -> None:
 @_timeout
 def resume(component: str, directory: Path, timeout: float) -> None:
     """Continue a paused component (SIGCONT)."""
-    _ask(directory, "resume", component, timeout)
+    _report(ask(directory, "resume", component, timeout))

@@ -43,11 +43,12 @@ from nominee.localcluster.supervisor.directory import (
     write_atomically,
 )
 from nominee.localcluster.supervisor.model.node_ranges import NodeRange, option_value, without
-from nominee.localcluster.supervisor.model.spec import ClusterSpec
+from nominee.localcluster.supervisor.model.spec import FIRST_SECONDS_MAX, ClusterSpec
 from nominee.localcluster.supervisor.report import Printer, ready_lines, shell_words
-from nominee.localcluster.up_options.config_file import UpArguments, document_of, read_config
+from nominee.localcluster.up_options.config_file import Document, UpArguments, document_of, read_config
 from nominee.localcluster.up_options.kept_options import KeptOptions
 from nominee.localcluster.up_options.options import (
+    ALL,
     OptionError,
     parse_assignments,
     parse_components,
@@ -138,7 +139,16 @@ from nominee.machinery.runtime.clock import SystemClock
     "--history/--no-history",
     "history",
     default=None,
-    help="Record the whole history of the objects in D/history.gz, for `nominee verify`.",
+    help="Record the whole history of the objects in D/history.gz, for `nominee verify` and "
+    "`nominee history`. API servers then log each write.",
+)
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Begin with the state of another cluster, at its version (see `nominee import`). Repeatable.",
 )
 @click.option(
     "--remember/--no-remember",
@@ -251,6 +261,9 @@ def _options(
     """
     config = document_of(read_config(given["config"])) if given["config"] is not None else None
     chosen = _chosen(given)
+    lines = _continue_others(
+        given["sources"], chosen, {**(before.config if config is None else config), **before.command_line}
+    )
     continued = before.continued(config, document_of(chosen))
     kept = before.override(config, document_of(chosen))
     base = kept.settings(directory, chosen)
@@ -260,8 +273,33 @@ def _options(
         missing = [name for name in base["components"] if not is_installed(BY_NAME[name])]
         if missing:
             raise OptionError("--components", f"{missing[0]} is not installed")
-    lines = [f"options of the last start in {directory} continue: {continued}"] if continued else []
-    return UpOptions(directory=directory, json_output=given["json_output"], **base), kept, lines
+    if continued:
+        lines.append(f"options of the last start in {directory} continue: {continued}")
+    imports = tuple(path.absolute() for path in given["sources"])
+    options = UpOptions(directory=directory, json_output=given["json_output"], imports=imports, **base)
+    return options, kept, lines
+
+
+def _continue_others(sources: Sequence[Path], chosen: UpArguments, kept: Document) -> list[str]:
+    """Add the options with which the state of another cluster continues; return lines about them."""
+    if not sources:
+        return []
+    chosen["adopts_nodes"] = True
+    if "nodes" not in kept:
+        chosen.setdefault("nodes", 0)
+    if "versions" in chosen or "emulatedVersion" in kept:
+        return []
+    # 100 ms that other starts would pay.
+    from nominee.importing.sources import SourceError, kubelet_version
+
+    try:
+        version = kubelet_version(sources)
+    except SourceError as error:
+        raise OptionError("--from", str(error)) from None
+    if version is None:
+        return []
+    chosen["versions"] = {ALL: version}
+    return [f"emulated version: {version}, which most of the nodes' kubelets have"]
 
 
 def _chosen(given: UpArguments) -> UpArguments:
@@ -388,7 +426,11 @@ def _detach(
     if output == "json":
         echo_json(cluster)
         return
-    for line in ready_lines(cluster, plan.spec.hint):
+    # The supervisor has reported what the first program printed, and then the same lines.
+    imported = (
+        state.log_file("supervisor").read_text(encoding="utf-8").splitlines() if plan.spec.first else ()
+    )
+    for line in imported or ready_lines(cluster, plan.spec.hint):
         click.echo(line)
 
 
@@ -397,10 +439,9 @@ def _wait(
 ) -> JsonObject:
     socket = state.run / "supervisor.sock"
     wait_until(lambda: socket.exists() or supervisor.poll() is not None, 10.0)
+    limit = plan.spec.ready_seconds_max + 30.0 + (FIRST_SECONDS_MAX if plan.spec.first else 0.0)
     try:
-        answer = call(
-            state, "wait" if ready else "status", timeout_seconds=plan.spec.ready_seconds_max + 30.0
-        )
+        answer = call(state, "wait" if ready else "status", timeout_seconds=limit)
     except RefusedError as error:
         supervisor.wait(timeout=60.0)
         raise click.ClickException(str(error).removeprefix("error: ")) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +10,8 @@ import anyio
 import click
 
 from nominee.commands.common import directory_option, echo_json, end_as_by_ctrl_c, output_option
+from nominee.commands.measuring.history import unreadable
 from nominee.completion.candidates import completing
-from nominee.localcluster.plan import directory_hint
-from nominee.localcluster.supervisor.directory import StateDirectory
 
 if TYPE_CHECKING:
     from nominee.lab.history.verification.verification import Verification
@@ -76,34 +74,14 @@ def _print(document: Callable[[], object], lines: Callable[[], list[str]], outpu
         click.echo(line)
 
 
-class _Unreadable(click.ClickException):
-    """The history cannot be read."""
-
-    exit_code = 2
-
-
 def _verify(directory: Path, names: tuple[str, ...]) -> Verification:
-    from nominee.lab.history import history_file
-    from nominee.lab.history.etcd_watch import HistoryUnavailable
-    from nominee.lab.history.verification.etcd_alone import EtcdAloneError, etcd_alone, has_data
+    from nominee.lab.history.verification.reading import is_running, readable
     from nominee.lab.history.verification.verification import verify as verify_history
     from nominee.machinery.runtime.clock import SystemClock
 
-    is_running = bool(StateDirectory(directory).live_run_files())
-    source: AbstractContextManager[None] = nullcontext()
-    if not is_running and has_data(directory):
-        source = etcd_alone(directory)
-
     async def work() -> Verification:
-        return await verify_history(directory, SystemClock(), names=names or None, is_running=is_running)
+        return await verify_history(directory, SystemClock(), names=names or None, is_running=runs)
 
-    try:
-        with source:
-            return anyio.run(work)
-    except HistoryUnavailable as error:
-        hint = directory_hint(directory)
-        raise _Unreadable(f"{error}; see `nominee status{hint}`, start it with `nominee up{hint}`") from None
-    except (EtcdAloneError, history_file.HistoryFileError) as error:
-        raise _Unreadable(str(error)) from None
-    except OSError as error:
-        raise _Unreadable(f"{directory / history_file.NAME} cannot be read: {error.strerror}") from None
+    runs = is_running(directory)
+    with unreadable(directory), readable(directory):
+        return anyio.run(work)

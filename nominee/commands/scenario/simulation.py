@@ -116,7 +116,7 @@ def run_simulated(
     for scenario, result in zip(scenarios, found, strict=True):
         if result.seed is not None and result.result.outcome is not Outcome.SKIPPED:
             again = _narrated(scenario, result.seed, seeds, settings)
-            results.append(replace(again, reason=result.result.reason))
+            results.append(replace(again, reason=result.result.reason, seeds=result.result.seeds))
         else:
             results.append(result.result)
     return results
@@ -132,7 +132,7 @@ def _narrated(
     from nominee.lab.scenario.play.simulation_running import reproduce
     from nominee.simulation.simulation import Simulation
 
-    simulation = Simulation(seed, log_level="info")
+    simulation = Simulation(seed, log_level="debug")
     result = simulate(
         scenario,
         seed,

@@ -29,6 +29,7 @@ from nominee.scheduler.dispatch.api_calls import (
 )
 from nominee.scheduler.dispatch.call_queue import CallQueue
 from nominee.scheduler.dispatch.states import Trigger
+from nominee.scheduler.shell.attempt import decision_log
 from nominee.scheduler.shell.calls import failpoints as steps
 from nominee.scheduler.shell.calls.signals import Signal
 
@@ -114,7 +115,7 @@ class APIDispatcher:
         patch = request.patch
         if patch is None:
             return request.base
-        return await retry_unavailable(
+        written = await retry_unavailable(
             lambda: self._client.patch(
                 kinds.POD, call.key.name, call.key.namespace, patch, subresource="status"
             ),
@@ -122,6 +123,8 @@ class APIDispatcher:
             attempts_max=ATTEMPTS_MAX,
             seconds_first=0.02,
         )
+        decision_log.log_nomination(call, request.base.status.nominatedNodeName)
+        return written
 
     def _carry_out(self, consequences: Iterable[Consequence]) -> None:
         for consequence in consequences:

@@ -30,6 +30,7 @@ from nominee.scheduler.event_handlers import ASSIGNED_POD_DELETE, assigned_copy
 from nominee.scheduler.extenders.wire import ExtenderError
 from nominee.scheduler.framework.api.status import is_success
 from nominee.scheduler.framework.interface import Code, Status
+from nominee.scheduler.shell.attempt import decision_log
 from nominee.scheduler.shell.attempt.attempt import Attempt
 from nominee.scheduler.shell.attempt.waiting_pods import PreBinding
 from nominee.scheduler.shell.calls import failpoints as steps
@@ -243,6 +244,7 @@ class BindingCycles:
         attempt.recorder.scheduled(pod.pod, pod.key, node)
         seconds = deps.clock.monotonic() - attempt.started
         deps.metrics.attempted("scheduled", attempt.framework.profile_name, seconds)
+        decision_log.log_bound(attempt, seconds)
         if info.was_flushed_from_unschedulable:
             deps.metrics.scheduled_after_flush.inc()
         now = deps.queue_now()

@@ -11,6 +11,7 @@ from nominee.scheduler.attempts import pod as cycle
 from nominee.scheduler.attempts.pod import Failed
 from nominee.scheduler.framework.api.status import is_success
 from nominee.scheduler.framework.interface import PostFilterResult, Status
+from nominee.scheduler.shell.attempt import decision_log
 from nominee.scheduler.shell.attempt.attempt import Attempt
 from nominee.scheduler.shell.loop.deps import SchedulerDeps
 
@@ -32,6 +33,7 @@ class Evictions:
             return failed
         if result.candidate is not None:
             self._deps.metrics.preemption_victims.observe(len(result.candidate.victims))
+            decision_log.log_preemption(attempt, result)
         if result.background:
             if result.begin is not None:
                 result.begin()

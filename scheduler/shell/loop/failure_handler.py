@@ -9,6 +9,7 @@ from nominee.scheduler.attempts.pod import AfterFailure, Failed, Reason, after_f
 from nominee.scheduler.attempts.resize import is_resize
 from nominee.scheduler.failure import is_recreated, requeue_failed
 from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.shell.attempt import decision_log
 from nominee.scheduler.shell.attempt.attempt import Attempt
 from nominee.scheduler.shell.loop.deps import SchedulerDeps
 from nominee.scheduler.shell.loop.features import SchedulerFeatures
@@ -30,6 +31,7 @@ class FailureHandler:
         result = "unschedulable" if failed.reason is Reason.UNSCHEDULABLE else "error"
         seconds = deps.clock.monotonic() - attempt.started
         deps.metrics.attempted(result, attempt.framework.profile_name, seconds)
+        decision_log.log_failed(attempt, failed, seconds)
         if is_recreated(pod, deps.calls.cached(pod.key)):
             deps.queue.done(pod.uid)
             return

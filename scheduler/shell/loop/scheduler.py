@@ -30,6 +30,7 @@ from nominee.scheduler.queue.scheduling_queue import (
     FLUSH_BACKOFF_PERIOD_SECONDS,
     FLUSH_UNSCHEDULABLE_PERIOD_SECONDS,
 )
+from nominee.scheduler.shell.attempt import decision_log
 from nominee.scheduler.shell.attempt.attempt import Attempt
 from nominee.scheduler.shell.attempt.recorder import ProfileRecorder
 from nominee.scheduler.shell.calls import failpoints as steps
@@ -129,6 +130,8 @@ class Scheduler:
         outcome = await self._decide(attempt)
         self.deps.metrics.algorithm_seconds.observe(self.deps.clock.monotonic() - attempt.started)
         self.deps.attempts.decided(attempt.pod, outcome)
+        if decision_log.is_detailed():
+            decision_log.log_answers(attempt.pod, attempt.state, outcome)
         if isinstance(outcome, Scheduled):
             self._next_start = outcome.next_start
             self.bindings.begin(attempt, outcome)

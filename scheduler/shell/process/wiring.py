@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core
@@ -42,6 +43,7 @@ from nominee.scheduler.queue.backoff import Backoff
 from nominee.scheduler.queue.hints import HintMap, build_hint_map
 from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
 from nominee.scheduler.result_recorder import ResultRecorder
+from nominee.scheduler.shell.attempt import decision_log
 from nominee.scheduler.shell.attempt.attempt import AttemptHooks
 from nominee.scheduler.shell.attempt.attempt_log import AttemptLog
 from nominee.scheduler.shell.attempt.recorder import ProfileRecorder
@@ -307,6 +309,7 @@ def _deferred_resizes(
         is_ours=parts_of.__contains__,
         pod_info=functools.partial(PodInfo, options=base.features.resources),
         resolved=lambda pod: base.calls.decide(PodStatusPatch(pod=pod, nominating=CLEAR_NOMINATION)),
+        report=decision_log.log_resize,
     )
 
 
@@ -377,7 +380,9 @@ def _framework(
 
 
 def _hooks(framework: Framework, metrics: Metrics, *, records: bool) -> AttemptHooks:
-    recorder = (ResultRecorder(framework),) if records else ()
+    recorder: tuple[object, ...] = (ResultRecorder(framework),) if records else ()
+    if decision_log.is_detailed():
+        recorder = (*recorder, SimpleNamespace(scored=decision_log.keep_scores))
     timer = PluginTimer(metrics.plugin_seconds.of)
     return AttemptHooks(hooks_of(*recorder), hooks_of(timer, *recorder), SAMPLED_EVERY)
 

@@ -55,6 +55,9 @@ class FakeRequest(ApiRequest):
     def impersonation(self) -> list[tuple[str, str]]:
         return []
 
+    def user_agent(self) -> str:
+        return "test"
+
     def resolve(self) -> Attributes:
         self.kind, self.namespace = kinds.CONFIG_MAP, "default"
         return Attributes("create", "configmaps", version="v1", namespace="default")

@@ -80,7 +80,8 @@ def test_a_summary_of_several_seeds_counts_their_checks(tmp_path: Path) -> None:
     file.write_text(_SMALL)
     answer = nominee("scenario", "run", "--simulate", "--seeds", "1-3", "--jobs", "1", str(file))
     assert answer.returncode == 0, answer.stderr
-    last = answer.stdout.splitlines()[-1]
+    *_, last, seeds = answer.stdout.splitlines()
+    assert seeds == "3 of 3 seeds held"
     found = re.fullmatch(r"1 of 1 scenarios passed: 3 checks held in (.*) simulated s", last)
     assert found is not None, last
     assert float(found[1]) > 0

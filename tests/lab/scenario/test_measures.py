@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -274,6 +275,20 @@ def test_a_wait_that_is_not_required_says_what_it_observed() -> None:
     assert result.outcome is Outcome.PASSED, result.reason
     assert result.steps[0].name == "until pod absent exists, or for 2 s"
     assert result.steps[0].observation == "not within 2 s; observed: there is no such object"
+
+
+def test_a_failure_about_an_object_that_is_gone_says_when_it_was_deleted() -> None:
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: short}, spec: {containers: [{name: c, image: app}]}}"
+    scenario = _read(
+        f"  steps:\n  - apply: [{pod}]\n  - wait: {{object: {{kind: Pod, name: short}}}}\n"
+        "  - delete: {kind: Pod, name: short, gracePeriodSeconds: 0}\n"
+        "  - wait: {object: {kind: Pod, name: short, count: 0}}\n"
+        "  - expect: {now: {object: {kind: Pod, name: short, condition: Ready=True}}}\n"
+    )
+    result = simulate(scenario, 1)
+    assert result.outcome is Outcome.FAILED
+    assert re.search(r"it existed until \d+\.\d s$", result.reason), result.reason
+    assert result.objects == ("Pod default/short",)
 
 
 def test_copies_of_a_step_are_performed_at_the_same_time() -> None:

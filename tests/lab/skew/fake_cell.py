@@ -10,6 +10,7 @@ from pathlib import Path
 
 from nominee.lab.jobs.job import Write
 from nominee.lab.scenario.format.documents import read_documents
+from nominee.lab.scenario.format.replacing import Programs
 from nominee.lab.scenario.result import Outcome, ScenarioResult
 from tests.support.eventually import eventually_sync
 
@@ -30,7 +31,7 @@ def started_by(folder: Path) -> list[tuple[str, int, int]]:
     return [(name, int(pid), int(parent)) for name, pid, parent in map(str.split, lines)]
 
 
-def play(_directory: Path, write: Write, text: str, _simulated: bool) -> None:
+def play(_directory: Path, write: Write, text: str, _simulated: bool, _programs: Programs) -> None:
     """Play the cell."""
     folder = Path(os.environ[FOLDER])
     name = read_documents(text, "")[0].value["metadata"]["name"]

@@ -103,9 +103,10 @@ def _run(plan: MatrixPlan, store: Store, executor: FakeExecutor) -> Counter:
     return progress
 
 
-def _report(
+def report_of(
     folder: Path, text: str, outcomes: Mapping[str, Outcome] | None = None
 ) -> tuple[reports.Report, Store]:
+    """Return the report of all cells, which had these outcomes, and its store."""
     store = Store(folder / "report")
     store.open(resume=False)
     plan = planned(folder, text, full=True)
@@ -133,7 +134,7 @@ def test_ctrl_c_keeps_what_has_ended_and_resume_runs_the_others(tmp_path: Path) 
 
 
 def test_a_changed_scenario_runs_again(tmp_path: Path) -> None:
-    _, store = _report(tmp_path, CLEARING)
+    _, store = report_of(tmp_path, CLEARING)
     executor = FakeExecutor({})
     _run(planned(tmp_path, CLEARING.replace("name: a pod", "name: one pod"), full=True), store, executor)
     assert len(executor.jobs) == 10
@@ -159,7 +160,7 @@ def test_a_process_that_leaves_no_result_is_an_error(tmp_path: Path) -> None:
 
 
 def test_answers_are_confirmed_contradicted_or_not_tested(tmp_path: Path) -> None:
-    report, _ = _report(tmp_path, CLEARING + _ANSWERS)
+    report, _ = report_of(tmp_path, CLEARING + _ANSWERS)
     first, second, third, fourth = report.answers
     assert (first.verdict, len(first.cells), first.against) == (Verdict.CONFIRMED, 2, {})
     assert second.verdict is Verdict.CONTRADICTED
@@ -173,7 +174,7 @@ def test_answers_are_confirmed_contradicted_or_not_tested(tmp_path: Path) -> Non
 def test_a_failed_cell_contradicts_and_a_cell_that_could_not_run_decides_nothing(tmp_path: Path) -> None:
     old = [cell.id for cell in planned(tmp_path, CLEARING, full=True, only="apiserver=1.33").cells]
     outcomes = {old[0]: Outcome.FAILED, old[1]: Outcome.ERROR}
-    report, _ = _report(tmp_path, CLEARING + _ANSWERS, outcomes)
+    report, _ = report_of(tmp_path, CLEARING + _ANSWERS, outcomes)
     first = report.answers[0]
     assert (first.verdict, len(first.cells)) == (Verdict.CONTRADICTED, 1)
     assert not report.held
@@ -182,7 +183,7 @@ def test_a_failed_cell_contradicts_and_a_cell_that_could_not_run_decides_nothing
 
 def test_the_reports(tmp_path: Path) -> None:
     failed = planned(tmp_path, CLEARING, full=True, only="1.33 scheduler=1.34").cells[0].id
-    report, store = _report(tmp_path, CLEARING + PATH + _ANSWERS, {failed: Outcome.FAILED})
+    report, store = report_of(tmp_path, CLEARING + PATH + _ANSWERS, {failed: Outcome.FAILED})
     names = running.write(report, store)
     assert set(names) == {"skew.json", "index.html", "junit.xml", "report.md", "kep-5278.md"}
     suite = ElementTree.parse(store.directory / "junit.xml").getroot()
@@ -212,7 +213,7 @@ def test_the_reports(tmp_path: Path) -> None:
 
 
 def test_a_result_of_another_version_runs_again(tmp_path: Path) -> None:
-    report, store = _report(tmp_path, CLEARING)
+    report, store = report_of(tmp_path, CLEARING)
     file = store.folder(report.plan.cells[0]) / "result.json"
     document = json.loads(file.read_text(encoding="utf-8"))
     file.write_text(json.dumps({**document, "version": "0.1.0"}), encoding="utf-8")
@@ -259,7 +260,7 @@ def test_text_in_a_table(text: str, shown: str) -> None:
 
 
 def test_the_page_of_a_kep(tmp_path: Path) -> None:
-    report, store = _report(tmp_path, CLEARING + _ANSWERS)
+    report, store = report_of(tmp_path, CLEARING + _ANSWERS)
     running.write(report, store)
     document = json.loads((store.directory / "skew.json").read_text(encoding="utf-8"))
     text = kep_page(document, 5278)

@@ -23,7 +23,7 @@ from nominee.machinery.wire.values.scalars import parse_seconds
 from tests.mutations.catalogue import MUTATIONS
 from tests.mutations.launch import BY_NAME, ROOT
 from tests.mutations.standard.commands import Command, standard_commands
-from tests.mutations.standard.job import OUTPUT, job_of
+from tests.mutations.standard.job import OUTPUT, Task, job_of
 from tests.mutations.standard.results import UNMUTATED, Result, Results
 from tests.mutations.standard.schedule import pending
 from tests.mutations.standard.table import Chosen, lines, problems
@@ -71,30 +71,35 @@ def _chosen(only: list[str]) -> Chosen:
 
 def _run(chosen: Chosen, commands: tuple[Command, ...], results: Results, width: int) -> None:
     """Run the commands, and save each result as it comes."""
-    started: dict[str, tuple[str, Command]] = {}
-    written: dict[str, dict[str, Any]] = {}
+    started: dict[str, tuple[str, list[Task]]] = {}
 
     def jobs() -> Iterator[Job]:
-        for mutation, command in pending(chosen.names, commands, results):
-            job = job_of("" if mutation == UNMUTATED else mutation, command)
-            started[job.id] = mutation, command
+        for mutation, due in pending(chosen.names, commands, results):
+            job = job_of("" if mutation == UNMUTATED else mutation, due)
+            started[job.id] = mutation, due
             yield job
+
+    def add(mutation: str, command: Command, values: dict[str, Any]) -> None:
+        result = Result(
+            mutation=mutation,
+            commit=commit(),
+            words=command.words,
+            **{"label": command.label, **values},
+        )
+        results.add(result)
+        print(_progress(result), file=sys.stderr, flush=True)
 
     with closing(LocalExecutor(width).run(jobs())) as reports:
         for report in reports:
             if isinstance(report, Line):
-                written[report.job.id] = report.value
+                mutation, due = started[report.job.id]
+                add(mutation, due.pop(0).command, report.value)
             elif isinstance(report, Ended):
-                mutation, command = started[report.job.id]
-                values = written.pop(report.job.id, None) or {
-                    "error": f"{report.problem}: {_tail(report.directory)}",
-                    "seconds": round(report.seconds, 1),
-                }
-                result = Result(
-                    mutation=mutation, label=command.label, words=command.words, commit=commit(), **values
-                )
-                results.add(result)
-                print(_progress(result), file=sys.stderr, flush=True)
+                mutation, due = started[report.job.id]
+                is_over = results.finding(mutation) is not None and mutation != UNMUTATED
+                if due and not is_over:
+                    error = f"{report.problem}: {_tail(report.directory)}"
+                    add(mutation, due[0].command, {"error": error, "seconds": round(report.seconds, 1)})
 
 
 def _progress(result: Result) -> str:

@@ -14,19 +14,23 @@ TIMES_LONGER: Final = 3
 """By so much the times of the commands are longer than in `make chaos`."""
 REAL_SECONDS: Final = 60.0
 """What a command on real processes takes beside its time: they start, come to rest, and are stopped."""
-_RECIPE = re.compile(r"^chaos:.*\n((?:\t.*\n)*)", re.MULTILINE)
+SIMULATED_SECONDS_PER_SECOND: Final = 3.0
+"""About so long a time of a random run is simulated in a second of processor time."""
+_RECIPE = re.compile(r"^chaos[-\w]*:.*\n((?:\t.*\n)*)", re.MULTILINE)
+_VARIABLE = re.compile(r"^(\w+) := (.*)$", re.MULTILINE)
 _PROGRAM = "nominee chaos "
 _TIMES: Final = ("--budget", "--duration")
 
 
 class RecipeError(ValueError):
-    """The recipe of `make chaos` is not as it is expected; the text says how."""
+    """A recipe of `make chaos` is not as it is expected; the text says how."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """One command: its words after `nominee`, and the seconds that it may take, all rounds together.
 
+    Simulated, these are seconds of processor time.
     `label` names it in the table; no two have the same.
     """
 
@@ -44,15 +48,22 @@ class Command:
         return self.seconds + (0.0 if self.is_simulated else REAL_SECONDS)
 
     def limited(self, seconds_max: float) -> Command:
-        """Return the command with no more than these seconds."""
+        """Return the command with no more than these seconds; a random run has fewer rounds first."""
         if self.seconds <= seconds_max:
             return self
-        share = seconds_max / self.seconds
-        pairs = zip(("", *self.words), self.words, strict=False)
-        words = tuple(
-            f"{share * parse_seconds(word):g}s" if before in _TIMES else word for before, word in pairs
-        )
-        return replace(self, words=words, seconds=seconds_max)
+        changed = dict(zip(self.words, self.words[1:], strict=False))
+        rounds = int(changed.get("--rounds", "1"))
+        fewer = max(1, int(rounds * seconds_max / self.seconds))
+        share = min(1.0, seconds_max / (self.seconds * fewer / rounds))
+        words, before = list[str](), ""
+        for word in self.words:
+            if before in _TIMES:
+                word = f"{share * parse_seconds(word):g}s"
+            elif before == "--rounds":
+                word = str(fewer)
+            words.append(word)
+            before = words[-1]
+        return replace(self, words=tuple(words), seconds=seconds_max)
 
 
 def standard_commands(makefile: str) -> tuple[Command, ...]:
@@ -61,15 +72,17 @@ def standard_commands(makefile: str) -> tuple[Command, ...]:
     Raises:
         RecipeError: there is no command, or one has no limit of time.
     """
-    recipe = _RECIPE.search(makefile.replace("\\\n", " "))
-    lines = recipe[1].splitlines() if recipe else ()
+    text = makefile.replace("\\\n", " ")
+    for name, value in _VARIABLE.findall(text):
+        text = text.replace(f"$({name})", value)
+    lines = [line for recipe in _RECIPE.finditer(text) for line in recipe[1].splitlines()]
     commands: list[Command] = []
     for line in lines:
         _, program, rest = line.partition(_PROGRAM)
         if program:
             commands.append(_command(shlex.split(rest), commands))
     if not commands:
-        raise RecipeError(f"the recipe of `make chaos` has no line with `{_PROGRAM.strip()}`")
+        raise RecipeError(f"the recipes of `make chaos` have no line with `{_PROGRAM.strip()}`")
     return tuple(sorted(commands, key=lambda each: each.cost_seconds))
 
 
@@ -84,6 +97,8 @@ def _command(words: Sequence[str], earlier: Sequence[Command]) -> Command:
         changed.append(word)
     if seconds is not None and "--rounds" in changed:
         seconds *= int(changed[changed.index("--rounds") + 1])
+    if seconds is not None and "--simulate" in changed and "--duration" in changed:
+        seconds /= SIMULATED_SECONDS_PER_SECOND
     if seconds is None:
         raise RecipeError(f"`{shlex.join(words)}` has neither of {', '.join(_TIMES)}")
     if "explore" in changed:
@@ -102,6 +117,8 @@ def _parts(word: str) -> tuple[str, ...]:
 
 
 def _label(words: Sequence[str]) -> str:
-    """Return the subcommand, the name of the scenario's file, and where it runs."""
-    files = [word.rpartition("/")[2].removesuffix(".yaml") for word in words if word.endswith(".yaml")]
-    return " ".join([words[1], *files, *(["simulated"] if "--simulate" in words else [])])
+    """Return the subcommand, the scenario's name or that of its file, and where it runs."""
+    names = [word.rpartition("/")[2].removesuffix(".yaml") for word in words if word.endswith(".yaml")]
+    if "--name" in words:
+        names = [words[words.index("--name") + 1]]
+    return " ".join([words[1], *names, *(["simulated"] if "--simulate" in words else [])])

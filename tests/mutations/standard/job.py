@@ -1,52 +1,128 @@
-"""One command with one mutation, as a job in a process of its own."""
+"""Commands with one mutation, as a job in a process of its own.
+
+Simulations count their processor time, so that a busy machine does not shorten them.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import json
+import resource
 import runpy
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from nominee.lab.chaos import clusters, explorer
+from nominee.lab.chaos.worker import simulated
 from nominee.lab.jobs.job import Job, Write
 from nominee.machinery.runtime.clock import SystemClock
-from tests.mutations.launch import prepare
+from tests.mutations.launch import BY_NAME, prepare
+from tests.mutations.standard import reached
 from tests.mutations.standard.commands import Command
 
 SECONDS_BESIDE: Final = 300.0
-"""Beyond its own time a command may take so long: to start its clusters, and to come to rest."""
-TIMES_LONGER_MAX: Final = 3
-"""By so much simulated time may pass more slowly than the clock, on a busy machine."""
+"""Beyond its own time a command on real processes may take so long: to start them, and to come to rest."""
+TIMES_LONGER_MAX: Final = 4
+"""So many times its own time, in processor time, a simulated command may take: its last run does not end."""
+PROCESSOR_SECONDS_BESIDE: Final = 60
 OUTPUT: Final = "output.txt"
 _PROGRAM: Final = "nominee.cli"
 _ERROR_LENGTH_MAX: Final = 500
 
 
-def job_of(mutation: str, command: Command) -> Job:
-    """Return the job of a command with a mutation, or without one ("")."""
+class ProcessorClock(SystemClock):
+    """A clock that moves with the processor time of this process."""
+
+    def monotonic(self) -> float:
+        return time.process_time()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A command, and the cases that it runs with a mutation, or all of them without any."""
+
+    command: Command
+    cases: tuple[str, ...] = ()
+
+
+def job_of(mutation: str, tasks: Sequence[Task]) -> Job:
+    """Return the job of commands with a mutation, or without one (""); it ends with the first finding."""
+    commands = [each.command for each in tasks]
+    are_simulated = all(each.is_simulated for each in commands)
+    labels = ", ".join(each.label for each in commands)
     return Job(
-        id=f"{mutation} {command.label}",
+        id=f"{mutation} {labels}",
         function="tests.mutations.standard.job:run",
-        arguments=(mutation, command.words),
-        noun=f"{command.label} with {mutation or 'no mutation'}",
-        seconds_max=TIMES_LONGER_MAX * command.seconds + SECONDS_BESIDE,
+        arguments=(mutation, tuple(tasks)),
+        noun=f"{labels} with {mutation or 'no mutation'}",
+        seconds_max=None if are_simulated else sum(each.seconds for each in commands) + SECONDS_BESIDE,
         output=OUTPUT,
         own_temporary_files=True,
     )
 
 
-def run(_directory: Path, write: Write, mutation: str, words: Sequence[str]) -> None:
-    """Run the command in this process, and write what it found."""
+def run(_directory: Path, write: Write, mutation: str, tasks: Sequence[Task]) -> None:
+    """Run the commands in this process until one finds something, and write what each found."""
     if mutation:
-        prepare(mutation, _PROGRAM, words)
+        prepare(mutation, _PROGRAM, tasks[0].command.words)
+    elif tasks[0].command.is_simulated:
+        reached.watch(BY_NAME.values())
+    cases = _recorded() if not mutation else {}
+    for task in tasks:
+        clock = _clock(task.command)
+        began, runs, found = clock.monotonic(), 0, dict[str, Any]()
+        for words in [(*task.command.words, "--case", each) for each in task.cases] or [task.command.words]:
+            found = read(_output(words))
+            runs += found.get("runs", 0)
+            if found.get("observation") or found.get("error"):
+                break
+        for name in reached.take():
+            cases.setdefault(name, ["*"])
+        seconds = round(clock.monotonic() - began, 1)
+        label = task.command.label
+        write({**found, "runs": runs, "label": label, "seconds": seconds, "reached": dict(cases)})
+        cases.clear()
+        if mutation and found.get("observation"):
+            return
+
+
+def _clock(command: Command) -> SystemClock:
+    """Return the clock of a command; a simulated one gets a limit of processor time."""
+    if not command.is_simulated:
+        return SystemClock()
+    vars(explorer)["SystemClock"] = vars(clusters)["SystemClock"] = ProcessorClock
+    clock = ProcessorClock()
+    limit = int(clock.monotonic() + TIMES_LONGER_MAX * command.seconds) + PROCESSOR_SECONDS_BESIDE
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+    return clock
+
+
+def _recorded() -> dict[str, list[str]]:
+    """Record from now on which mutations each case of an exploration reaches; "" is the undisturbed run."""
+    cases: dict[str, list[str]] = {}
+
+    def recorded(scenario: Any, case: Any, *rest: Any, **options: Any) -> Any:
+        reached.take()
+        answer = simulated(scenario, case, *rest, **options)
+        for name in reached.take():
+            cases.setdefault(name, []).append(str(case))
+        return answer
+
+    vars(clusters)["simulated"] = recorded
+    return cases
+
+
+def _output(words: Sequence[str]) -> str:
     sys.argv = [_PROGRAM, *words]
-    printed, began = io.StringIO(), SystemClock().monotonic()
+    printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
         runpy.run_module(_PROGRAM, run_name="__main__", alter_sys=True)
-    write({**read(printed.getvalue()), "seconds": round(SystemClock().monotonic() - began, 1)})
+    return printed.getvalue()
 
 
 def read(output: str) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,7 @@ class Result:
     error: str = ""
     runs: int = 0
     seconds: float = 0.0
+    reached: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def is_found(self) -> bool:
@@ -47,11 +48,13 @@ class Results:
         """Read the file, if there is one; the results of other commits in it are not of this program."""
         self._file = file
         self._by_mutation: dict[str, list[Result]] = {}
+        self._tried: set[tuple[str, tuple[str, ...]]] = set()
         for result in _read(file):
             if result.commit == commit:
                 self._by_mutation.setdefault(result.mutation, []).append(result)
 
     def add(self, result: Result) -> None:
+        self._tried.add((result.mutation, result.words))
         self._by_mutation.setdefault(result.mutation, []).append(result)
         self._file.parent.mkdir(parents=True, exist_ok=True)
         with self._file.open("a", encoding="utf-8") as out:
@@ -63,6 +66,17 @@ class Results:
     def has(self, mutation: str, words: tuple[str, ...]) -> bool:
         """Report whether the command, with just these words, was carried out with the mutation."""
         return any(result.words == words and result.is_complete for result in self.of(mutation))
+
+    def is_due(self, mutation: str, words: tuple[str, ...]) -> bool:
+        """Report whether the command is to be run: never carried out, and not tried by this process."""
+        return (mutation, words) not in self._tried and not self.has(mutation, words)
+
+    def reaching(self, mutation: str, words: tuple[str, ...]) -> Sequence[str]:
+        """Return the cases of a command that a mutation may change, "*" where that is not known."""
+        for each in self.of(UNMUTATED):
+            if mutation != UNMUTATED and each.words == words and each.reached:
+                return each.reached.get(mutation, ())
+        return ("*",)
 
     def unfinished(self, mutation: str) -> list[Result]:
         """Return the results of commands that could not be carried out, and were not since."""

@@ -1,22 +1,37 @@
-"""What runs next: the cheapest command with all mutations, then the next one with the others. Pure."""
+"""What runs next: the simulated commands with each mutation, then those on real processes. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from tests.mutations.standard.commands import Command
+from tests.mutations.standard.job import Task
 from tests.mutations.standard.results import UNMUTATED, Results
+
+CASES_MAX: Final = 6
+"""With a mutation that leaves the undisturbed run as it is, so many of the cases that it changes are run."""
 
 
 def pending(
     mutations: Sequence[str], commands: Sequence[Command], results: Results
-) -> Iterator[tuple[str, Command]]:
-    """Yield what is to be run; `results` grow meanwhile.
+) -> Iterator[tuple[str, list[Task]]]:
+    """Yield what is to be run, the commands of one process together; `results` grow meanwhile.
 
-    A mutation that is found needs no other command. The program itself needs all of them.
+    A mutation that is found needs no other command, and none needs a command that it does not change. The
+    program itself needs all of them. What follows a command that ended its process is yielded once more.
     """
-    for command in commands:
+    simulated = [each for each in commands if each.is_simulated]
+    others = [[each] for each in commands if not each.is_simulated]
+    for group in [*([simulated] * len(simulated)), *others]:
         for mutation in mutations:
             is_over = mutation != UNMUTATED and results.finding(mutation) is not None
-            if not is_over and not results.has(mutation, command.words):
-                yield mutation, command
+            due = [each for each in group if results.is_due(mutation, each.words)]
+            tasks = [task for each in due for task in _tasks(each, results.reaching(mutation, each.words))]
+            if tasks and not is_over:
+                yield mutation, tasks
+
+
+def _tasks(command: Command, cases: Sequence[str]) -> Iterator[Task]:
+    if cases:
+        yield Task(command, () if {"", "*"} & set(cases) else tuple(cases[:CASES_MAX]))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.mutations.launch import ROOT
 from tests.mutations.standard.commands import Command, RecipeError, standard_commands
-from tests.mutations.standard.job import read
+from tests.mutations.standard.job import Task, read
 from tests.mutations.standard.results import UNMUTATED, Result, Results
 from tests.mutations.standard.schedule import pending
 from tests.mutations.standard.table import Chosen, lines, problems
@@ -23,16 +23,17 @@ check:
 chaos: setup
 \tpytest -m chaos
 \t$(BIN)/nominee chaos explore scenarios/pods.yaml --seed 1 --budget 45s
-\t$(BIN)/nominee chaos explore scenarios/pods.yaml --seed 1 \\
+\t$(BIN)/nominee chaos explore scenarios/pods.yaml --name p --seed 1 \\
 \t\t--budget=45s --simulate
 \t$(BIN)/nominee chaos run --seed 1 --duration 20s
-\t$(BIN)/nominee chaos run --seed 2 --duration 20s --rounds 2
+\t$(BIN)/nominee chaos run --seed 2 --duration 20s --rounds 2 --simulate
 
 other:
 \tnominee chaos run --duration 1s
 """
-FAST = Command(label="fast", words=("fast",), seconds=1.0)
-SLOW = Command(label="slow", words=("slow",), seconds=2.0)
+FAST = Command(label="fast", words=("fast", "--simulate"), seconds=1.0)
+SLOW = Command(label="slow", words=("slow", "--simulate"), seconds=2.0)
+REAL = Command(label="real", words=("real",), seconds=2.0)
 FIVE = {unseen.mutation.name: unseen for unseen in UNSEEN[:5]}
 
 
@@ -51,21 +52,23 @@ def result(mutation: str, command: Command = FAST, *, observation: str = "", com
 def test_the_commands_of_the_recipe_get_three_times_their_time_the_cheapest_first() -> None:
     found = standard_commands(MAKEFILE)
     assert [(each.label, each.seconds) for each in found] == [
+        ("run simulated", 40.0),
         ("run", 60.0),
-        ("explore pods simulated", 135.0),
-        ("run (2)", 120.0),
+        ("explore p simulated", 135.0),
         ("explore pods", 135.0),
-    ]
-    assert found[0].words == ("chaos", "run", "--seed", "1", "--duration", "60s", "-o", "json")
-    assert found[1].words[-6:] == ("--budget", "135s", "--simulate", "--stop", "-o", "json")
+    ], "a second of processor time simulates about three"
+    assert found[1].words == ("chaos", "run", "--seed", "1", "--duration", "60s", "-o", "json")
+    assert found[2].words[-6:] == ("--budget", "135s", "--simulate", "--stop", "-o", "json")
 
 
 def test_no_command_gets_more_than_is_asked_for() -> None:
-    limited = [each.limited(100.0) for each in standard_commands(MAKEFILE)]
-    assert [each.seconds for each in limited] == [60.0, 100.0, 100.0, 100.0]
-    assert limited[0] == standard_commands(MAKEFILE)[0]
-    assert "50s" in limited[2].words, "in each of two rounds"
-    assert limited[1].words[-6:] == ("--budget", "100s", "--simulate", "--stop", "-o", "json")
+    limited = [each.limited(30.0) for each in standard_commands(MAKEFILE)]
+    assert [each.seconds for each in limited] == [30.0, 30.0, 30.0, 30.0]
+    assert limited[0].words[-5:] == ("--rounds", "1", "--simulate", "-o", "json"), "fewer rounds first"
+    assert "60s" in limited[0].words, "its time is not more than in the recipe"
+    assert limited[1].words == ("chaos", "run", "--seed", "1", "--duration", "30s", "-o", "json")
+    assert limited[2].words[-6:] == ("--budget", "30s", "--simulate", "--stop", "-o", "json")
+    assert standard_commands(MAKEFILE)[1].limited(60.0) == standard_commands(MAKEFILE)[1]
 
 
 @pytest.mark.parametrize("text", ["", "chaos: setup\n\tpytest\n", "chaos:\n\tnominee chaos run --seed 1\n"])
@@ -81,13 +84,28 @@ def test_the_makefile_has_commands_with_labels_of_their_own() -> None:
 
 def test_a_finding_ends_a_mutation_and_the_program_itself_gets_every_command(tmp_path: Path) -> None:
     results = Results(tmp_path / "r.jsonl", "c")
-    ran = list[tuple[str, str]]()
-    for mutation, command in pending([UNMUTATED, "a", "b"], [FAST, SLOW], results):
-        ran.append((mutation, command.label))
-        observation = "broken" if (mutation, command) == ("a", FAST) else ""
-        results.add(result(mutation, command, observation=observation))
-    assert ran == [(UNMUTATED, "fast"), ("a", "fast"), ("b", "fast"), (UNMUTATED, "slow"), ("b", "slow")]
-    assert list(pending([UNMUTATED, "a", "b"], [FAST, SLOW], Results(tmp_path / "r.jsonl", "c"))) == []
+    ran = list[tuple[str, list[str]]]()
+    for mutation, due in pending([UNMUTATED, "a", "b"], [FAST, SLOW, REAL], results):
+        ran.append((mutation, [task.command.label for task in due]))
+        for task in due:
+            results.add(result(mutation, task.command, observation="broken" if mutation == "a" else ""))
+    assert ran == [
+        (UNMUTATED, ["fast", "slow"]),
+        ("a", ["fast", "slow"]),
+        ("b", ["fast", "slow"]),
+        (UNMUTATED, ["real"]),
+        ("b", ["real"]),
+    ]
+    assert list(pending([UNMUTATED, "a", "b"], [FAST, REAL], Results(tmp_path / "r.jsonl", "c"))) == []
+
+
+def test_what_follows_a_command_that_ended_its_process_is_run(tmp_path: Path) -> None:
+    results = Results(tmp_path / "r.jsonl", "c")
+    ran = list[list[str]]()
+    for mutation, due in pending(["a"], [FAST, SLOW], results):
+        ran.append([task.command.label for task in due])
+        results.add(replace(result(mutation, due[0].command), error="killed"))
+    assert ran == [["fast", "slow"], ["slow"]]
 
 
 def test_results_of_other_commits_and_torn_lines_do_not_count(tmp_path: Path) -> None:
@@ -100,7 +118,7 @@ def test_results_of_other_commits_and_torn_lines_do_not_count(tmp_path: Path) ->
     assert read_again.of("a") == [result("a")]
     assert not read_again.of("b")
     assert read_again.has("a", FAST.words)
-    assert not read_again.has("a", ("fast", "--budget", "9s"))
+    assert not read_again.has("a", ("fast", "--simulate", "--budget", "9s"))
 
 
 def test_a_command_that_could_not_be_carried_out_is_run_again(tmp_path: Path) -> None:
@@ -108,7 +126,9 @@ def test_a_command_that_could_not_be_carried_out_is_run_again(tmp_path: Path) ->
     results.add(replace(result(UNMUTATED), error="no etcd"))
     chosen = Chosen(known=[], unseen={})
     assert problems(chosen, results) == ["without a mutation fast cannot be run: no etcd"]
-    assert list(pending([UNMUTATED], [FAST], results)) == [(UNMUTATED, FAST)]
+    assert list(pending([UNMUTATED], [FAST], results)) == [], "not again by the same process"
+    results = Results(tmp_path / "r.jsonl", "c")
+    assert next(pending([UNMUTATED], [FAST], results)) == (UNMUTATED, [Task(FAST)])
     results.add(result(UNMUTATED))
     assert problems(chosen, results) == []
     assert list(pending([UNMUTATED], [FAST], results)) == []

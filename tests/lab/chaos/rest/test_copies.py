@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nominee.lab.chaos.rest.copies import STATE, scopes_of
-from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, GROUPS, LOOP
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
 from nominee.lab.chaos.rest.state import Scope
@@ -143,3 +143,19 @@ def test_an_autoscaler_whose_loops_fail_while_its_cloud_runs_is_found() -> None:
     text = [str(each) for each in findings(state(correct(), debug=debug, running=running))]
     assert text == ["the autoscaler fails in its loops: connection refused"]
     assert findings(state(correct(), debug=debug)) == []
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        ({}, ""),
+        ({"target": 2}, "has the size 2 and 1 instances"),
+        ({"min": 2, "begunWith": 2}, "has the size 1, and its limits are 2 to 3"),
+        ({"min": 2, "begunWith": 1}, ""),
+        ({"max": 0}, "has the size 1, and its limits are 1 to 0"),
+    ],
+)
+def test_a_node_group_has_its_size(group: dict[str, Any], expected: str) -> None:
+    document = {"pool": {"min": 1, "max": 3, "begunWith": 1, "target": 1, "instances": ["pool-1"], **group}}
+    text = [str(each) for each in findings(state(correct(), debug={(CLOUD, GROUPS): document}))]
+    assert text == ([f"node group pool {expected}"] if expected else [])

@@ -86,6 +86,10 @@ def serves(name: str) -> Change:
             "pod default/orphan exists, and its owner, the replicaset gone, does not",
         ),
         (
+            put("volume/metadata/namespace", "gone"),
+            "persistentvolume gone/pv exists, and its namespace does not",
+        ),
+        (
             put("budget/status/currentHealthy", 1),
             "poddisruptionbudget default/web shows 1 currentHealthy, and its pods are 2",
         ),

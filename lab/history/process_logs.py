@@ -1,0 +1,99 @@
+"""The log lines of a cluster's processes beside its history: decisions, restarts and faults, and writers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from nominee.lab.history.writers import Writer
+from nominee.machinery.runtime.clock import parse_rfc3339
+
+_LINE: Final = re.compile(r"[DIWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{6}) (\S+)\] (.*?)((?: [\w.]+=.*)?)")
+_FIELD: Final = re.compile(r' ([\w.]+)=("(?:[^"\\]|\\.)*"|\S+)')
+_WROTE: Final = "Wrote"
+_MARKS: Final = frozenset(
+    {"Ready", "Step", "Failpoint", "Failpoint set", "Fault set", "Faults removed", "Clock shifted"}
+)
+"""Messages of restarts, of a scenario's steps and of faults."""
+_OF_KIND: Final = {"Pod": ("pod", "victims", "preemptor")}
+"""Keys of fields that name objects of a kind, where they are not the kind's name."""
+_LOG_BYTES_MAX: Final = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a log: seconds since the epoch, process, message, and the key=value pairs behind it."""
+
+    time: float
+    process: str
+    message: str
+    fields: Mapping[str, str]
+
+    @property
+    def is_mark(self) -> bool:
+        """Return whether it reports a restart, a step or a fault."""
+        return self.message in _MARKS
+
+    @property
+    def text(self) -> str:
+        """Return the line without its time."""
+        pairs = " ".join(f"{key}={value}" for key, value in self.fields.items())
+        return f"{self.process}: {self.message} {pairs}".rstrip()
+
+    def is_about(self, kind: str, namespace: str, name: str) -> bool:
+        """Return whether a field names the object, alone or among others; namespace "" is any."""
+        texts = [self.fields[key] for key in _OF_KIND.get(kind, (kind.lower(),)) if key in self.fields]
+        parts = (part.rpartition("/") for text in texts for part in text.split(","))
+        return any(
+            each == name and ("" in (namespace, space) or space == namespace) for space, _, each in parts
+        )
+
+
+def log_files(directory: Path) -> list[Path]:
+    """Return the logs beside a history file, or of a state directory."""
+    return sorted([*directory.glob("*.log"), *(directory / "logs").glob("*.log")])
+
+
+def read(files: Iterable[Path], year: int) -> list[LogLine]:
+    """Return the lines of logs in the order of their times; klog's format has no year.
+
+    Lines of other formats are left out. Raises: OSError.
+    """
+    found: list[LogLine] = []
+    for path in files:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            found += lines_of(file.read(_LOG_BYTES_MAX).splitlines(), year)
+    return sorted(found, key=lambda line: line.time)
+
+
+def lines_of(texts: Iterable[str], year: int) -> Iterator[LogLine]:
+    """Yield the lines that have klog's format."""
+    for text in texts:
+        match = _LINE.fullmatch(text)
+        if match is not None:
+            month, day, clock, process, message, rest = match.groups()
+            fields = {key: _plain(value) for key, value in _FIELD.findall(rest)}
+            yield LogLine(parse_rfc3339(f"{year}-{month}-{day}T{clock}Z"), process, message, fields)
+
+
+def _plain(value: str) -> str:
+    return str(json.loads(value)) if value.startswith('"') else value
+
+
+def writers(lines: Iterable[LogLine]) -> dict[int, Writer]:
+    """Return the writers by revision that API servers have logged.
+
+    A write that changes nothing has the revision of the one before it, which was logged earlier.
+    """
+    found: dict[int, Writer] = {}
+    for line in lines:
+        if line.message == _WROTE and line.fields.get("revision", "").isdecimal():
+            get = line.fields.get
+            verb = f"{get('verb', '')} {get('resource', '')}"
+            writer = Writer(user=get("user", ""), verb=verb, client=get("userAgent", ""))
+            found.setdefault(int(line.fields["revision"]), writer)
+    return found

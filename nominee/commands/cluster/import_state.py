@@ -1,0 +1,197 @@
+"""`nominee import`: continue the state of another cluster in this one."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nominee.commands.common import ask_supervisor, directory_option, echo_json, output_option
+
+if TYPE_CHECKING:
+    from nominee.importing.report import Report
+    from nominee.importing.sources import Document
+    from nominee.localcluster.supervisor.directory import JsonObject
+    from nominee.machinery.client.api_client import Client
+
+_STOP_ORDER = ("autoscaler", "scheduler", "controllers", "kubelet")
+"""Of the components that act on objects; they start in reverse."""
+_START_SECONDS_MAX = 300.0
+
+
+@click.command("import")
+@click.argument("files", nargs=-1, type=click.Path(allow_dash=True))
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Read the objects from a running cluster instead of files; nothing is written there.",
+)
+@click.option("--context", help="The context of the kubeconfig, if it is not the current one.")
+@directory_option
+@click.option("--strict", is_flag=True, help="Exit with status 1 if anything did not come.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Import into a cluster that exists for this only, and print what would not come.",
+)
+@click.option("--with-secrets", is_flag=True, help="Import the values of Secrets too, not their keys only.")
+@output_option("text", "json")
+def import_state(
+    files: tuple[str, ...],
+    kubeconfig: Path | None,
+    context: str | None,
+    directory: Path,
+    strict: bool,
+    dry_run: bool,
+    with_secrets: bool,
+    output: str,
+) -> None:
+    """Import the state of another cluster.
+
+    FILES have its objects, as `kubectl get ... -A -o json` (or yaml) prints them. JSON is read much faster
+    than YAML. The controllers need ControllerRevisions and ReplicaSets, too: without those of a DaemonSet,
+    StatefulSet or Deployment they replace its pods.
+
+    Names, labels, annotations,
+    owners, creation times and statuses stay; uids and resourceVersions are new. The kubelets run the nodes
+    from then on, and the pods on them go on running. What cannot come is listed at the end, with reasons.
+
+    While the objects are written, the scheduler, the controllers, the autoscaler and the kubelets are
+    stopped.
+    """
+    if bool(files) == bool(kubeconfig) or (context and not kubeconfig):
+        raise click.UsageError("give FILES (- is stdin), or --kubeconfig and possibly --context")
+    documents = _read(files) if kubeconfig is None else _read_live(kubeconfig, context)
+    if dry_run:
+        report = _dry_run(directory, documents, secrets=with_secrets)
+    else:
+        with _halted(directory):
+            report = _import(directory, documents, secrets=with_secrets)
+    if output == "json":
+        echo_json(report.to_json())
+    else:
+        for line in report.lines():
+            click.echo(line)
+    if strict and not report.is_complete:
+        raise SystemExit(1)
+
+
+def _read(files: tuple[str, ...]) -> Sequence[Document]:
+    """Return the objects of the sources.
+
+    Raises:
+        click.ClickException: a source cannot be read, or has no objects.
+    """
+    # 100 ms that --help and completion would pay.
+    from nominee.importing.sources import SourceError, read_files
+
+    try:
+        documents = read_files(files)
+    except SourceError as error:
+        raise click.ClickException(str(error)) from None
+    if not documents:
+        raise click.ClickException("no objects in the files")
+    return documents
+
+
+def _read_live(kubeconfig: Path, context: str | None) -> Sequence[Document]:
+    """Return the objects of a running cluster; print which kinds it does not list.
+
+    Raises:
+        click.ClickException: it cannot be read.
+    """
+    # 300 ms that --help and completion would pay.
+    from nominee.importing.live import read_live
+    from nominee.importing.sources import SourceError
+
+    try:
+        state = read_live(kubeconfig, context)
+    except SourceError as error:
+        raise click.ClickException(str(error)) from None
+    for kind, problem in state.problems.items():
+        click.echo(f"warning: {kind} is not listed: {problem}", err=True)
+    return state.objects
+
+
+def _import(directory: Path, documents: Sequence[Document], *, secrets: bool) -> Report:
+    # 100 ms that --help and completion would pay.
+    from nominee.importing.importer import Importer
+    from nominee.importing.report import Report
+    from nominee.session import converse
+
+    report = Report()
+
+    async def work(client: Client) -> None:
+        rng = random.SystemRandom()  # uids that no earlier import has given
+        importer = Importer(client, rng, lambda line: click.echo(line, err=True), secrets, report)
+        await importer.run(documents)
+
+    converse(directory, work)
+    return report
+
+
+def _dry_run(directory: Path, documents: Sequence[Document], *, secrets: bool) -> Report:
+    """Import into an API server with the versions and gates of the directory's cluster."""
+    # 150 ms that --help and completion would pay.
+    from nominee.localcluster.own_cluster import ClusterStartError, cluster
+
+    with tempfile.TemporaryDirectory(prefix="nominee-import-") as temporary:
+        try:
+            with cluster(Path(temporary), _server_options(directory), "etcd,apiserver"):
+                return _import(Path(temporary), documents, secrets=secrets)
+        except ClusterStartError as error:
+            raise click.ClickException(str(error)) from None
+
+
+def _server_options(directory: Path) -> list[str]:
+    """Return the version and gates that the directory's API server has now."""
+    from nominee.localcluster.supervisor.directory import StateDirectory
+
+    for document in StateDirectory(directory).live_run_files().values():
+        if document.get("component") == "apiserver":
+            gates = ",".join(f"{name}={str(on).lower()}" for name, on in document["featureGates"].items())
+            options = ["--emulated-version", f"apiserver={document['emulatedVersion']}"]
+            return [*options, *(("--feature-gates", f"apiserver:{gates}") if gates else ())]
+    return []
+
+
+@contextmanager
+def _halted(directory: Path) -> Iterator[None]:
+    """Stop the components that act on objects until the block ends; then the kubelets also adopt nodes.
+
+    Raises:
+        click.ClickException: such a process runs without a supervisor.
+    """
+    # 60 ms that --help and completion would pay.
+    from nominee.commands.cluster.lifecycle import ask
+    from nominee.localcluster.plan import adoption
+    from nominee.localcluster.supervisor.directory import StateDirectory
+    from nominee.localcluster.up_options.kept_options import KeptOptions
+
+    running = StateDirectory(directory).live_run_files()
+    acting = [name for name, document in running.items() if document.get("component") in _STOP_ORDER]
+    if not acting:
+        yield
+        return
+    components = ask_supervisor(directory, "status")["cluster"]["components"]
+    stopped = [each for name in _STOP_ORDER for each in components if _stops(each, name)]
+    try:
+        for each in stopped:
+            ask_supervisor(directory, "stop", component=each["name"])
+        yield
+    finally:
+        kubelets = [each["name"] for each in components if each["component"] == "kubelet"]
+        for each in reversed(stopped):
+            name = each["name"]
+            arguments = adoption(kubelets.index(name), len(kubelets)) if name in kubelets else ()
+            ask(directory, "start", name, _START_SECONDS_MAX, arguments=tuple(arguments))
+        KeptOptions.read(directory).override(None, {"adopt": True}).write(directory)
+
+
+def _stops(process: JsonObject, component: str) -> bool:
+    return process["component"] == component and process["state"] in ("ready", "starting", "backoff")

@@ -1,0 +1,82 @@
+"""Make of a document of another cluster the object to create in this one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+from google.protobuf.message import Message
+
+from nominee.importing.order import owner_uids
+from nominee.importing.sources import Document, metadata_of
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import ADOPTED
+from nominee.machinery.wire.codec import from_json
+from nominee.machinery.wire.values.scalars import DecodeError
+
+LEFT_OUT = frozenset(
+    {"Lease", "Event", "IPAddress", "ComponentStatus", "NodeMetrics", "PodMetrics", "LeaseCandidate"}
+)
+"""Kinds whose objects belong to the processes of their cluster: they are made again."""
+NO_VALUE = "e30="
+"""`{}`, in place of each value of a Secret: it is valid also where a type wants JSON."""
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class NotServed(Exception):
+    """An object cannot come; the text says why."""
+
+
+def kind_of(document: Document) -> kinds.AnyKind:
+    """Return the kind of a document.
+
+    Raises:
+        NotServed: there are no objects of it here.
+    """
+    api_version, name = str(document.get("apiVersion", "")), str(document.get("kind", ""))
+    kind = kinds.by_kind(api_version, name)
+    if kind is None or kind.read_only:
+        raise NotServed(f"{api_version} is not served")
+    if metadata_of(document).get("deletionTimestamp"):
+        raise NotServed("is being deleted")
+    return kind
+
+
+def prepare(document: Document, uids: Mapping[str, str], lost: Container[str], *, secrets: bool) -> Message:
+    """Return the object to create, with the new `uids`; without references to owners whose uid is in `lost`.
+
+    Raises:
+        NotServed: a value does not fit its field.
+    """
+    kind = kind_of(document)
+    new = {key: _remapped(each, uids) for key, each in document.items()}
+    metadata = new["metadata"] = dict(metadata_of(new))
+    for name in ("resourceVersion", "selfLink"):
+        metadata.pop(name, None)
+    owners = zip(owner_uids(document), metadata.get("ownerReferences") or (), strict=True)
+    metadata["ownerReferences"] = [owner for uid, owner in owners if uid not in lost]
+    annotations = metadata["annotations"] = dict(metadata.get("annotations") or {})
+    if kind is kinds.NODE:
+        annotations[ADOPTED] = ""
+    if kind is kinds.SECRET and not secrets:
+        annotations.pop(_LAST_APPLIED, None)
+        new["data"] = dict.fromkeys(document.get("data") or (), NO_VALUE)
+        new.pop("stringData", None)
+    try:
+        message: Message = from_json(kind.message, new)
+    except DecodeError as error:
+        raise NotServed(str(error)) from None
+    return message
+
+
+def _remapped(value: object, uids: Mapping[str, str]) -> object:
+    """Return a JSON value in which each text that is an old uid is the new one.
+
+    Uids are in many places: owners, a volume's claim, targets of endpoints, a Job's selector and labels.
+    """
+    if isinstance(value, str):
+        return uids.get(value, value)
+    if isinstance(value, Mapping):
+        return {key: _remapped(each, uids) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_remapped(each, uids) for each in value]
+    return value

@@ -1,0 +1,57 @@
+"""Heartbeats of a node's status: when it is compared, and when it is written."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+from nominee.kubelet.node.node_object import Identity, NodeFacts, new_node
+from nominee.kubelet.options import Heartbeats
+from nominee.kubelet.shell.agent import Agent
+from nominee.kubelet.shell.registration import Registrar
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
+from nominee.machinery.features.gates import Version
+from nominee.machinery.runtime.clock import FakeClock
+from tests.support.fake_api import FakeApi
+
+
+async def test_a_status_is_compared_when_its_node_changed_and_written_every_few_minutes() -> None:
+    identity, facts = Identity(name="n1", number=1), NodeFacts(version=Version(1, 36))
+    agent = cast("Agent", SimpleNamespace(name="n1", identity=identity))
+    clock = FakeClock()
+    api = FakeApi.of(new_node(identity, facts, clock.now()))
+    registrar = Registrar(
+        cast("Client", api), clock, facts, Heartbeats(), node_of=lambda name: api.find(kinds.NODE, name)
+    )
+
+    async def beat() -> list[str]:
+        """Return the heartbeat's writes."""
+        before = len(api.requests)
+        if registrar.needs_report(agent):
+            await registrar.report(agent)
+        return [request.verb for request in api.requests[before:]]
+
+    await registrar.register(agent)
+    await clock.advance(1.0)
+    assert registrar.needs_report(agent), "it was not compared yet"
+    assert await beat() == []
+    assert not registrar.needs_report(agent)
+
+    changed = core.Node()
+    changed.CopyFrom(cast("core.Node", api.find(kinds.NODE, "n1")))
+    changed.metadata.labels["a"] = "b"
+    api.put(changed)
+    assert registrar.needs_report(agent), "the object is another one"
+    assert await beat() == []
+
+    changed.status.conditions[0].status = "Unknown"
+    api.put(changed)
+    assert await beat() == ["patch/status"]
+    assert await beat() == []
+
+    await clock.advance(300.0)
+    assert await beat() == ["patch/status"], "the heartbeat of a status that did not change"
+    registrar.forget(agent)
+    assert registrar.needs_report(agent)

@@ -1,0 +1,1 @@
+"""`nominee import`."""
