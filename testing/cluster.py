@@ -184,7 +184,8 @@ class Cluster:
             raise ValueError("a cluster that is to be kept is made with detach=True")
         self._kept = True
         where = f"--dir {self.directory}"
-        return f"export KUBECONFIG={self.kubeconfig}; nominee status {where}; nominee down {where}"
+        remove = f" && rm -r {self.directory}" if self._temporary else ""
+        return f"export KUBECONFIG={self.kubeconfig}; nominee status {where}; nominee down {where}{remove}"
 
     @property
     def directory(self) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -112,6 +113,7 @@ def test_the_report_of_a_failed_test_and_the_kept_cluster(tmp_path: Path) -> Non
     finally:
         nominee("down", "--kill", directory=directory)
     assert lock_holder(StateDirectory(directory)) is None
+    shutil.rmtree(directory)
 
 
 @pytest.mark.slow
