@@ -97,9 +97,9 @@ class RunningCluster:
             for each in self._ask("status")["cluster"]["components"]
         ]
 
-    def wait_until_ready(self) -> None:
+    def wait_until_ready(self, seconds_max: float = COMMAND_SECONDS_MAX) -> None:
         """Return when every process that should run is ready."""
-        self._ask("wait")
+        self._ask("wait", seconds_max=seconds_max)
 
     def start(self, component: str, arguments: Sequence[str] = ()) -> None:
         """Start a component that is down, with more arguments; return when it is ready."""
@@ -192,10 +192,12 @@ class RunningCluster:
             raise ClusterError(f"{component} does not run")
         return running
 
-    def _ask(self, command: str, component: str = "", **more: object) -> JsonObject:
+    def _ask(
+        self, command: str, component: str = "", *, seconds_max: float = COMMAND_SECONDS_MAX, **more: object
+    ) -> JsonObject:
         fields = {**more, **({"component": component} if component else {})}
         try:
-            return call(self._state, command, timeout_seconds=COMMAND_SECONDS_MAX, **fields)
+            return call(self._state, command, timeout_seconds=seconds_max, **fields)
         except (NotRunningError, RefusedError, TimeoutError) as error:
             raise ClusterError(f"{f'{command} {component}'.strip()}: {error}") from None
 

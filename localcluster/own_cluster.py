@@ -18,6 +18,8 @@ from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.machinery.process import child
 
 _READY_SECONDS_MAX = 60.0
+_ANSWER_SECONDS_MAX = 3600.0
+"""The supervisor gives up before: after its own --timeout."""
 STOP_SECONDS = 10.0
 """How long the processes may take to stop in order, and then to be gone once they are killed."""
 _LOG = "up"
@@ -63,7 +65,7 @@ def cluster(
     try:
         wait_until(lambda: socket.exists() or process.poll() is not None, _READY_SECONDS_MAX)
         try:
-            running.wait_until_ready()
+            running.wait_until_ready(_ANSWER_SECONDS_MAX)
         except ClusterError as error:
             end([process], STOP_SECONDS, signals=2)
             tail = "\n".join(state.log_tail(_LOG, lines=_TAIL_LINES, start=start))

@@ -184,7 +184,8 @@ class Cluster:
             raise ValueError("a cluster that is to be kept is made with detach=True")
         self._kept = True
         where = f"--dir {self.directory}"
-        return f"export KUBECONFIG={self.kubeconfig}; nominee status {where}; nominee down {where}"
+        remove = f" && rm -r {self.directory}" if self._temporary else ""
+        return f"export KUBECONFIG={self.kubeconfig}; nominee status {where}; nominee down {where}{remove}"
 
     @property
     def directory(self) -> Path:
@@ -433,13 +434,13 @@ class Cluster:
 
         The history is what etcd has not compacted, some minutes; with the option `--history` it is whole.
         """
+        words = ["--namespace", self._namespace]
+        if reference is not None:
+            kind, namespace = reference.in_namespace(self._namespace)
+            words = ["/".join(filter(None, (kind.group_resource, namespace, reference.name)))]
         after = 0 if since is None else since.revision
-        if reference is None:
-            return object_history.read(self._directory, namespace=self._namespace, since=after)
-        kind, namespace = reference.in_namespace(self._namespace)
-        return object_history.read(
-            self._directory, namespace=namespace, kind=kind.group_resource, name=reference.name, since=after
-        )
+        found = object_history.read(self._directory, *words)
+        return [each for each in found if each.revision > after]
 
     def verify(self, *invariants: str) -> Document:
         """Check all invariants, or these, on the cluster's history (docs/invariants.md); return the report.

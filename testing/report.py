@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from nominee.localcluster.cluster import ClusterError, ProcessState
-from nominee.machinery.api.errors import StatusError
-from nominee.machinery.printing.tables import table
-from nominee.machinery.wire.values.scalars import Json
+from nominee.machinery.process import child
 from nominee.testing.cluster import Cluster, Moment
+from nominee.testing.history import NOTHING_FOUND, run
 
 LOG_LINES_MAX: Final = 40
 """Of each process."""
-EVENTS_MAX: Final = 40
-REVISIONS_MAX: Final = 40
-_NOT_SHOWN: Final = ("Event", "Lease")
-"""Kinds whose revisions say nothing that the events do not."""
+LINES_MAX: Final = 120
+"""Of the events, and of the history."""
 
 
 def sections(cluster: Cluster, began: Moment | None) -> list[tuple[str, str]]:
@@ -26,9 +23,9 @@ def sections(cluster: Cluster, began: Moment | None) -> list[tuple[str, str]]:
         for state in _processes(cluster)
         if (text := last_lines(cluster.logs(state.name, began).splitlines(), LOG_LINES_MAX))
     ]
-    where = f"in namespace {cluster.namespace}"
-    found.append((f"nominee: events {where}", _text(lambda: _events(cluster))))
-    found.append((f"nominee: history {where}", _text(lambda: _history(cluster, began))))
+    for title, words in (("events", ("get", "events")), ("history", ("history",))):
+        where = ("--namespace", cluster.namespace, "--dir", str(cluster.directory))
+        found.append((f"nominee: {title} in namespace {cluster.namespace}", _output(*words, *where)))
     return found
 
 
@@ -45,37 +42,10 @@ def _processes(cluster: Cluster) -> Sequence[ProcessState]:
         return ()
 
 
-def _text(read: Callable[[], str]) -> str:
-    """Return a text, or why it cannot be read: a failed test may have broken its cluster."""
+def _output(*words: str) -> str:
+    """Return the output of a command, or why it has none: a failed test may have broken its cluster."""
     try:
-        return read() or "none"
-    except (ClusterError, StatusError) as error:
-        return f"cannot be read: {error}"
-
-
-def _events(cluster: Cluster) -> str:
-    events = sorted(cluster.list("events"), key=_time)
-    if not events:
-        return ""
-    rows = [
-        [
-            _time(event)[11:19],
-            str(event.get("type", "")),
-            str(event.get("reason", "")),
-            f"{event['involvedObject'].get('kind', '')} {event['involvedObject'].get('name', '')}",
-            str(event.get("message", "")),
-        ]
-        for event in events
-    ]
-    return last_lines(list(table(["TIME", "TYPE", "REASON", "OBJECT", "MESSAGE"], rows)), EVENTS_MAX)
-
-
-def _time(event: Mapping[str, Json]) -> str:
-    series = event.get("series") or {}
-    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return str(next(filter(None, times), None) or event["metadata"].get("creationTimestamp", ""))
-
-
-def _history(cluster: Cluster, began: Moment | None) -> str:
-    revisions = [each for each in cluster.history(since=began) if each.kind not in _NOT_SHOWN]
-    return last_lines([str(each) for each in revisions], REVISIONS_MAX)
+        text = run(child.command("nominee.cli", *words), also=NOTHING_FOUND)
+    except ClusterError as error:
+        return str(error)
+    return last_lines(text.splitlines(), LINES_MAX) or "none"

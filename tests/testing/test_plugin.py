@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -101,7 +102,9 @@ def test_the_report_of_a_failed_test_and_the_kept_cluster(tmp_path: Path) -> Non
         assert "nominee: " not in own.partition("short test summary")[0]
         assert "not status.phase == 'Running' within 0.5 s; status.phase = Pending" in failed
         assert re.search(r"- nominee: events in namespace test-that-fails-2 -", failed)
-        assert re.search(r"FailedScheduling +Pod large +0/1 nodes are available: 1 Insufficient cpu", failed)
+        assert re.search(
+            r"FailedScheduling +pod/large.* 0/1 nodes are available: 1 Insufficient cpu", failed
+        ), failed
         assert re.search(r"revision \d+, .*: Pod test-that-fails-2/large created", failed)
         assert "not-shown" not in failed
         # The cluster runs, with the objects of the failed test.
@@ -110,6 +113,7 @@ def test_the_report_of_a_failed_test_and_the_kept_cluster(tmp_path: Path) -> Non
     finally:
         nominee("down", "--kill", directory=directory)
     assert lock_holder(StateDirectory(directory)) is None
+    shutil.rmtree(directory)
 
 
 @pytest.mark.slow
