@@ -73,7 +73,9 @@ def _share(names: Iterable[str], results: Results) -> str:
 
 def _row(name: str, unseen: Unseen | None, results: Results) -> str:
     ran, finding = results.of(name), results.finding(name)
-    by, case = "not found" if ran else "not run", ""
+    labels = [each.label for each in results.of(UNMUTATED) if each.reached]
+    is_reached = not labels or any(results.reaching(name, label) for label in labels)
+    by, case = "not found" if ran else "not run" if is_reached else "not reached", ""
     observed = "; ".join(each.error for each in results.unfinished(name))
     if finding is not None:
         by, case, observed = (

@@ -15,6 +15,7 @@ from tests.mutations.standard.commands import Command
 from tests.mutations.standard.job import Task
 from tests.mutations.standard.results import UNMUTATED, Result, Results
 from tests.mutations.standard.schedule import pending
+from tests.mutations.standard.table import Chosen, lines
 
 _HERE: Final = "tests.mutations.standard.test_reached"
 
@@ -72,3 +73,6 @@ def test_only_the_cases_that_reach_a_mutation_are_run_with_it(
     results.add(ran)
     assert list(pending(["m", "n"], [command], results)) == [("m", [Task(command, want)])]
     assert Results(tmp_path / "r.jsonl", "").of(UNMUTATED) == [ran]
+    rows = list(lines(Chosen(known=["m", "n"], unseen={}), results))
+    assert "| not run |" in rows[3]
+    assert "| not reached |" in rows[4]
