@@ -23,9 +23,6 @@ from nominee.machinery.api.selectors import LabelSelector
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 BURST_MAX: Final = 500
 """Pods created or deleted in one reconciliation."""
-GATHERED_FROM: Final = 100
-"""Replicas of a set whose pods' changes gather; a smaller set is reconciled at once."""
-SECONDS_PER_POD: Final = 0.0002
 _PHASE_RANK: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
@@ -182,12 +179,3 @@ def recheck_seconds(
         is_active(pod) and is_ready(pod) and not is_available(pod, least, now_seconds) for pod in pods
     )
     return least if waits else None
-
-
-def update_delay_seconds(replicas: int) -> float:
-    """Return for how long changed pods of a replica set gather before it is reconciled.
-
-    A reconciliation looks at each pod: with thousands of pods that change one by one, each of them would cost
-    as much as the whole set. Upstream has no such delay.
-    """
-    return max(replicas - GATHERED_FROM, 0) * SECONDS_PER_POD

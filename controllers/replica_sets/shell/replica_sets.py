@@ -18,7 +18,6 @@ from nominee.controllers.replica_sets.replicas import (
     pod_of,
     recheck_seconds,
     status_of,
-    update_delay_seconds,
 )
 from nominee.controllers.shell.controller import Context, Controller, namespace_ends
 from nominee.controllers.shell.owner_references import adopt_and_release
@@ -93,11 +92,7 @@ class ReplicaSetController(Controller):
             if controller_of(new) is None and old.metadata.labels != new.metadata.labels:
                 self._pod_added(new)
             return
-        replica_set = self.sets.get(after.name, after.namespace)
-        if replica_set is None or before != after or is_active(old) is not is_active(new):
-            self.queue.add(after)
-        else:
-            self.queue.add_after(after, update_delay_seconds(replica_set.spec.replicas))
+        self.queue.add(after)
 
     def _pod_gone(self, pod: core.Pod) -> None:
         self._note_deletion(pod)

@@ -14,7 +14,6 @@ from nominee.controllers.replica_sets.replicas import (
     pod_of,
     recheck_seconds,
     to_delete,
-    update_delay_seconds,
 )
 from nominee.controllers.replica_sets.replicas import status_of as replicas_status
 from nominee.machinery.api.objects import ObjectKey, get_condition
@@ -177,8 +176,3 @@ def test_a_ready_pod_is_looked_at_again_until_it_is_available() -> None:
     assert recheck_seconds(of, [pod()], NOW.seconds) is None
     of.spec.minReadySeconds = 0
     assert recheck_seconds(of, [ready], NOW.seconds) is None
-
-
-@pytest.mark.parametrize(("replicas", "seconds"), [(0, 0.0), (100, 0.0), (600, 0.1), (5_100, 1.0)])
-def test_changes_of_the_pods_of_a_large_set_gather(replicas: int, seconds: float) -> None:
-    assert update_delay_seconds(replicas) == pytest.approx(seconds)
