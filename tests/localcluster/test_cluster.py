@@ -178,9 +178,9 @@ def test_what_is_refused_does_not_hold_up_the_rest(directory: Path) -> None:
     many = directory / "many.yaml"
     many.write_text("---".join(POD.format(name=name, cpu="1") for name in ("a", "B", "C", "d")))
     refused = cluster("apply", "-f", many, status=1)
-    assert [line.split()[:5] for line in refused.splitlines()] == [
-        ["Error", "from", "server", "(Invalid):", "Pod"],
-    ] * 2
+    assert [line.split()[:6] for line in refused.splitlines()] == [
+        ["Error", "from", "server", "(Invalid):", f"{many}:{line}:", "Pod"] for line in (11, 18)
+    ]
     assert cluster("get", "pods", "-o", "name").split() == ["pod/a", "pod/d"]
 
     typo = directory / "typo.yaml"

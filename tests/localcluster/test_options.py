@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nominee.localcluster.credentials.identities import tokens
 from nominee.localcluster.plan import UpOptions, build
 from nominee.localcluster.up_options.config_file import read_config
 from nominee.localcluster.up_options.options import (
@@ -263,3 +264,19 @@ def test_config_files_that_cannot_be(tmp_path: Path, text: str, message: str) ->
     path.write_text(text)
     with pytest.raises(OptionError, match=message):
         read_config(path)
+
+
+def test_components_that_act_start_after_an_import_kubelets_first(tmp_path: Path) -> None:
+    components = ("etcd", "apiserver", "scheduler", "controllers", "cloud", "kubelet", "autoscaler")
+    chosen = options(
+        components=components, nodes=0, kubelets=2, adopts_nodes=True, imports=(tmp_path / "a.json",)
+    )
+    spec = build(chosen).spec
+    assert spec.later == (("kubelet-0", "kubelet-1"), ("scheduler", "controllers", "autoscaler"))
+    assert spec.first[-4:] == ("import", "--dir", str(chosen.directory), str(tmp_path / "a.json"))
+    assert [command(chosen, f"kubelet-{index}")[-1] for index in (0, 1)] == ["0/2", "1/2"]
+    assert type(spec).from_json(spec.to_json()) == spec
+    found = tokens(spec.processes)["kubelet-1"]
+    assert found.groups == ("system:nodes", "nominee:nodes:*")
+    with pytest.raises(OptionError, match="--from: objects are imported into an API server"):
+        build(options(components=("etcd",), imports=(tmp_path,)))
