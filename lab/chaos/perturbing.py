@@ -55,7 +55,7 @@ Points = Mapping[str, Mapping[str, FailpointState]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Restart(Restart):
-    """Kill a process and start it; it has time to take over the objects before the next step."""
+    """Kill a process and start it; it has time to take over its objects before the next step."""
 
     async def launch(self, stage: Stage) -> None:
         """Restart the process, and wait."""

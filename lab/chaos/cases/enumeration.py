@@ -160,7 +160,7 @@ def _of_clocks(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
 
 
 def _of_processes(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
-    """Yield restarts before the steps: after a step, a process has objects to take over."""
+    """Yield restarts before all steps but the first, which leaves a process nothing to take over."""
     if Action.CRASH in scope.actions:
         for step in reversed(scope.steps):
             for process in activity.calls:

@@ -79,7 +79,7 @@ def group_sizes(state: State) -> Iterator[Finding]:
         target, count = group["target"], len(group["instances"])
         if target != count:
             yield Finding(f"node group {name}", f"has the size {target} and {count} instances")
-        # A group may be created below its minimum: the autoscaler does not fill it up.
+        # A group may begin below its minimum: the autoscaler does not fill it up.
         if target > group["max"] or target < min(group["min"], group["begunWith"]):
             limits = f"{group['min']} to {group['max']}"
             yield Finding(f"node group {name}", f"has the size {target}, and its limits are {limits}")

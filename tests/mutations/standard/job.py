@@ -44,7 +44,7 @@ class ProcessorClock(SystemClock):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A command, and the cases that it runs with a mutation, or all of them without any."""
+    """A command, and the cases that it runs with a mutation; without cases it runs all of them."""
 
     command: Command
     cases: tuple[str, ...] = ()

@@ -45,7 +45,7 @@ def mark(name: str) -> None:
 
 
 def compare(name: str, old: Callable[[], object], new: Callable[[], object], *, as_truth: bool) -> None:
-    """Record that a mutation was reached if a value differs with it, or cannot be compared."""
+    """Record that a mutation was reached if a value differs with it, or cannot be computed."""
     try:
         differs = bool(old()) is not bool(new()) if as_truth else bool(old() != new())
     except Exception:  # noqa: BLE001 - whatever the mutation would raise, it would do something else
