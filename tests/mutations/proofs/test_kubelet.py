@@ -111,6 +111,7 @@ def test_a_new_process_keeps_the_containers_of_a_pod_in_its_grace_period() -> No
     runs = EmulatedRuntime(sandboxes={"u": runtime.prepare(terminating, now=0.0)})
     agent = SimpleNamespace(
         lost_checkpoint=False,
+        adopting=False,
         runtime=runs,
         checkpointer=SimpleNamespace(mark_changed=lambda: None),
         moment=lambda: SimpleNamespace(now=0.0, monotonic=0.0),
