@@ -58,3 +58,10 @@ def pytest_runtest_call() -> Generator[None, object, object]:
     if started:  # and the error was caught
         pytest.fail(f"starts a process without the marker {PROCESSES}: {', '.join(started)}")
     return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, object, object]:
+    # A fixture that ends here may be one of other tests of the file, or of the session.
+    with GUARD.on(False):
+        return (yield)
