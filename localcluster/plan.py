@@ -26,7 +26,7 @@ AUTHORIZATION_MODE = "Node,RBAC"
 _NEED_CONTROLLERS = ("TaintNodesByCondition", "ServiceAccount")
 """Admission plugins that need controllers: without them no pod could be created, or none could run."""
 _PROGRAM_STAGE = 1
-ACTING = frozenset({"autoscaler", "scheduler", "controllers", "kubelet"})
+ACTING = ("autoscaler", "scheduler", "controllers", "kubelet")
 """The components that act on objects: none of them runs while another cluster's are imported."""
 RECORDER = "history"
 """The process of `nominee up --history`."""
@@ -145,7 +145,7 @@ def _with_import(spec: ClusterSpec, options: UpOptions) -> ClusterSpec:
         raise OptionError("--from", "objects are imported into an API server; add it to --components")
     own = [process for process in spec.processes if process.starts_with_cluster]
     kubelets = tuple(process.name for process in own if process.component == "kubelet")
-    others = tuple(process.name for process in own if process.component in ACTING - {"kubelet"})
+    others = tuple(process.name for process in own if process.component in ACTING[:-1])
     command = (sys.executable, "-P", "-m", "nominee.cli", "import", "--dir", str(options.directory))
     return replace(spec, first=(*command, *map(str, options.imports)), later=(kubelets, others))
 

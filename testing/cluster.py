@@ -42,6 +42,7 @@ WAIT_SECONDS: Final = 30.0
 """The limit of a wait without one."""
 _NAMESPACE_SECONDS_MAX: Final = 30.0
 _DOWN_SECONDS_MAX: Final = 30.0
+_UP_SECONDS_MAX: Final = 3600.0
 _RETRY_SECONDS: Final = 0.1
 _BROKEN: Final = 1
 """The exit status of `nominee verify` if an invariant is violated."""
@@ -127,19 +128,24 @@ class Cluster:
             ),
             *options,
         ]
-        self._namespace, self._detach, self._kept = namespace, detach, False
+        self._namespace, self._detach = namespace, detach
+        self._attached = self._kept = False
         self._processes, self._api = RunningCluster(self._directory), RestApi(self._directory)
         self._stack = ExitStack()
 
     @classmethod
     def attach(cls, directory: Path | str, *, namespace: str = "default") -> Self:
         """Return a cluster that runs already, as `nominee up --detach` started it; it is not stopped."""
-        return cls(directory=directory, namespace=namespace)
+        found = cls(directory=directory, namespace=namespace)
+        found._attached = True
+        return found
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             stack.callback(self._remove)
-            if self._detach:
+            if self._attached:
+                self._processes.wait_until_ready()
+            elif self._detach:
                 stack.callback(self._down)
                 self._up()
             else:
@@ -160,7 +166,8 @@ class Cluster:
     def _up(self) -> None:
         words = ("up", "--detach", "--no-remember", "--dir", str(self._directory), *self._words)
         try:
-            object_history.run([sys.executable, "-P", "-m", "nominee.cli", *words])
+            command = [sys.executable, "-P", "-m", "nominee.cli", *words]
+            object_history.run(command, seconds_max=_UP_SECONDS_MAX)
         except ClusterError as error:
             raise own_cluster.ClusterStartError(str(error)) from None
 
@@ -173,6 +180,11 @@ class Cluster:
     def _remove(self) -> None:
         if self._temporary and not self._kept:
             shutil.rmtree(self._directory, ignore_errors=True)
+
+    @property
+    def outlives(self) -> bool:
+        """Return whether it can outlive this process (`keep`)."""
+        return self._detach
 
     def keep(self) -> str:
         """Let a detached cluster run on after the block; return how to reach and stop it.
@@ -355,7 +367,7 @@ class Cluster:
     def _states(self, kind: AnyKind, namespace: str, name: str, deadline: float) -> Iterator[Document | None]:
         """Yield the present state of an object and each later one, until the watch ends."""
         path, selection = path_of(kind, namespace), {"fieldSelector": f"metadata.name={name}"}
-        listed = self._api.request("GET", path, query=selection)
+        listed = self._api.request("GET", path, query=selection, seconds=deadline - monotonic())
         meta = {"apiVersion": kind.api_version, "kind": kind.kind}
         items = listed["items"]
         yield {**meta, **items[0]} if items else None

@@ -15,6 +15,8 @@ from nominee.machinery.process import child
 from nominee.machinery.wire.values.scalars import Json
 
 READ_SECONDS_MAX: Final = 120.0
+_MODULE_WORDS: Final = 6
+"""Of the command of a child, before its arguments."""
 NOTHING_FOUND: Final = 1
 """The exit status of `nominee history` without any revision."""
 
@@ -73,20 +75,25 @@ def read(directory: Path, *words: str) -> list[ObjectRevision]:
     return [ObjectRevision.of(entry) for entry in entries if "fields" in entry]
 
 
-def run(command: list[str], *, also: int = 0) -> str:
+def run(command: list[str], *, also: int = 0, seconds_max: float = READ_SECONDS_MAX) -> str:
     """Run a command, and return its output; it may also end with the status `also`.
 
     Raises:
-        ClusterError: it fails; the message is its last line.
+        ClusterError: it fails, and the message is its last line; or it takes too long.
     """
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=READ_SECONDS_MAX,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds_max,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ClusterError(
+            f"`nominee {' '.join(command[_MODULE_WORDS:])}` did not end in {seconds_max:g} s"
+        ) from None
     if done.returncode not in (0, also):
         lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
         raise ClusterError(lines[-1].removeprefix("Error: "))

@@ -153,7 +153,7 @@ def pytest_runtest_makereport(
         for cluster, began in factory.clusters.items():
             is_viewed = view is not None and view.directory == cluster.directory
             shown = view if view is not None and is_viewed else cluster
-            if factory.keeps:
+            if factory.keeps and cluster.outlives:
                 report.sections.append((f"nominee: {cluster.directory} runs on", cluster.keep()))
             report.sections += sections(shown, began)
     return report

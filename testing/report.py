@@ -21,7 +21,7 @@ def sections(cluster: Cluster, began: Moment | None) -> list[tuple[str, str]]:
     found = [
         (f"nominee: log of {state.name} ({state.state}, restarts {state.restarts})", text)
         for state in _processes(cluster)
-        if (text := last_lines(cluster.logs(state.name, began).splitlines(), LOG_LINES_MAX))
+        if (text := last_lines(_log(cluster, state.name, began).splitlines(), LOG_LINES_MAX))
     ]
     for title, words in (("events", ("get", "events")), ("history", ("history",))):
         where = ("--namespace", cluster.namespace, "--dir", str(cluster.directory))
@@ -40,6 +40,13 @@ def _processes(cluster: Cluster) -> Sequence[ProcessState]:
         return cluster.processes()
     except ClusterError:
         return ()
+
+
+def _log(cluster: Cluster, name: str, began: Moment | None) -> str:
+    try:
+        return cluster.logs(name, began)
+    except ClusterError:  # it has never started
+        return ""
 
 
 def _output(*words: str) -> str:

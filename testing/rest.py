@@ -22,6 +22,7 @@ from nominee.machinery.wire import codec
 from nominee.machinery.wire.values.scalars import Json
 
 REQUEST_SECONDS_MAX: Final = 30.0
+_SECONDS_MIN: Final = 0.1
 PLAIN: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"
 PATCHES: Final = {
@@ -55,14 +56,26 @@ class RestApi:
             self._client.close()
 
     def request(
-        self, method: str, path: str, body: object = None, *, form: str = PLAIN, query: Query | None = None
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        form: str = PLAIN,
+        query: Query | None = None,
+        seconds: float = REQUEST_SECONDS_MAX,
     ) -> Document:
-        """Send a request and return the answer's document."""
+        """Send a request and return the answer's document; each step of it may take so many seconds."""
         content = None if body is None else json.dumps(body)
         headers = {"Content-Type": form, "Accept": PLAIN}
         with self._reporting() as (client, server):
             answer = client.request(
-                method, f"{server}{path}", content=content, headers=headers, params=dict(query or {})
+                method,
+                f"{server}{path}",
+                content=content,
+                headers=headers,
+                params=dict(query or {}),
+                timeout=min(max(seconds, _SECONDS_MIN), REQUEST_SECONDS_MAX),
             )
         _raise_for_status(answer.status_code, answer.content)
         document: Document = answer.json()

@@ -33,7 +33,7 @@ def words_of(
         for gate, enabled in own.items():
             words += ["--feature-gates", f"{component}={gate}={str(enabled).lower()}".removeprefix("=")]
     for plugin in plugins:
-        words += ["--arg", f"scheduler=--plugin={path_of(plugin)}"]
+        words += ["--arg", f"scheduler=--plugin={module_and_class(plugin)}"]
     if plugins and scheduler_config is None:
         scheduler_config = configuration(map(_name, plugins))
     if isinstance(scheduler_config, Mapping):
@@ -55,7 +55,7 @@ def configuration(plugins: Iterable[str]) -> Document:
     }
 
 
-def path_of(plugin: str | PluginClass) -> str:
+def module_and_class(plugin: str | PluginClass) -> str:
     """Return `module:Class`."""
     return plugin if isinstance(plugin, str) else f"{plugin.__module__}:{plugin.__qualname__}"
 

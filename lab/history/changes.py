@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -10,6 +11,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from nominee.lab.history.revision import Revision
+from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import rfc3339_micro
 from nominee.machinery.wire import codec
 from nominee.machinery.wire.values.scalars import Json
@@ -19,6 +21,10 @@ FIELDS_MAX: Final = 8
 _TEXT_MAX: Final = 80
 _IDENTITIES: Final = ("type", "name", "key", "ip")
 """Fields that identify an item of a list, as a condition's type."""
+_SECRET: Final = re.compile(
+    r"(stringData|data)\.|metadata\.annotations\.kubectl\.kubernetes\.io/last-applied"
+)
+_HIDDEN: Final = "(hidden)"
 _IGNORED: Final = frozenset({"kind", "apiVersion", "metadata.managedFields"})
 
 
@@ -60,13 +66,33 @@ def verb(revision: Revision) -> str:
 
 
 def changed_fields(before: Message | None, after: Message | None) -> list[FieldChange]:
-    """Return the fields that differ, status and spec before metadata."""
+    """Return the fields that differ, status and spec before metadata; the values of Secrets are hidden."""
     old, new = dict(_leaves(before)), dict(_leaves(after))
-    paths = dict.fromkeys([*new, *old])
-    found = [
-        FieldChange(path, old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path)
-    ]
+    is_secret = isinstance(before or after, core.Secret)
+
+    def change(path: str) -> FieldChange:
+        values: list[Json] = [old.get(path), new.get(path)]
+        if is_secret and _SECRET.match(path):
+            values = [None if value is None else _HIDDEN for value in values]
+        return FieldChange(path, *values)
+
+    found = [change(path) for path in dict.fromkeys([*new, *old]) if old.get(path) != new.get(path)]
     return sorted(found, key=lambda change: change.path.startswith("metadata"))
+
+
+def shown_object(obj: Message) -> Json:
+    """Return an object as JSON; the values of a Secret are hidden."""
+    document = codec.to_json(obj)
+    if isinstance(obj, core.Secret):
+        for field in ("data", "stringData"):
+            if field in document:
+                document[field] = dict.fromkeys(document[field], _HIDDEN)
+        annotations = document["metadata"].get("annotations", {})
+        document["metadata"]["annotations"] = {
+            key: _HIDDEN if _SECRET.match(f"metadata.annotations.{key}") else value
+            for key, value in annotations.items()
+        }
+    return document
 
 
 def _leaves(obj: Message | None) -> Iterator[tuple[str, Json]]:

@@ -54,6 +54,11 @@ class Selection:
             return any(target.matches(kind, namespace, name) for target in self.targets)
         return kind is not None and kind not in _NOT_UNASKED and self.namespace in ("", namespace)
 
+    def may_show(self, revision: Revision) -> bool:
+        """Return whether a revision is shown, unless it is too early, or is an Event about something else."""
+        is_event = revision.kind is kinds.EVENT and bool(self.targets)
+        return is_event or self.has(revision.kind, revision.namespace, revision.name)
+
     def has_line(self, line: LogLine) -> bool:
         """Return whether a line of a log is about a named object; without names only marks are."""
         return line.is_mark or any(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -65,8 +66,10 @@ def read(files: Iterable[Path], year: int) -> list[LogLine]:
     """
     found: list[LogLine] = []
     for path in files:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            found += lines_of(file.read(_LOG_BYTES_MAX).splitlines(), year)
+        with path.open("rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - _LOG_BYTES_MAX, 0))
+            # The first line may be cut; then it has not klog's format.
+            found += lines_of(file.read().decode(errors="replace").splitlines(), year)
     return sorted(found, key=lambda line: line.time)
 
 
@@ -81,7 +84,10 @@ def lines_of(texts: Iterable[str], year: int) -> Iterator[LogLine]:
 
 
 def _plain(value: str) -> str:
-    return str(json.loads(value)) if value.startswith('"') else value
+    try:
+        return str(json.loads(value)) if value.startswith('"') else value
+    except ValueError:  # a line that is still written
+        return value
 
 
 def writers(lines: Iterable[LogLine]) -> dict[int, Writer]:

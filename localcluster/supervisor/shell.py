@@ -232,7 +232,9 @@ class Supervisor:
                 self._print(line)
             return
         hopeless = self._core.hopeless()
-        late = not self._core.all_ready and now - self._group_started > self._spec.ready_seconds_max
+        # While the first program runs (an import), a process may restart.
+        waits = not self._core.all_ready and self._first is None
+        late = waits and now - self._group_started > self._spec.ready_seconds_max
         if hopeless or late:
             guilty = hopeless or [
                 p for p in self._core.processes.values() if p.state not in (ChildState.READY, ChildState.DOWN)

@@ -12,6 +12,7 @@ Labels and taints are written as for kubectl. Several changes of one text are se
 from __future__ import annotations
 
 import copy
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -104,23 +105,35 @@ def _add_node(documents: Documents, name: str, like: str) -> Documents:
     """Return a copy of a node under another name, with its own CSINode and ResourceSlices."""
     if any(_is_node(document, name) for document in documents):
         raise ChangeError(f"node {name} already exists")
-    node: _Tree = copy.deepcopy(
-        dict(documents[_find(documents, lambda d: _is_node(d, like), f"node {like}")])
-    )
+    return [*documents, *_copies(_originals(documents, like), name, like)]
+
+
+def _originals(documents: Documents, like: str) -> Documents:
+    """Return a node, and then its own CSINode and ResourceSlices."""
+    node = documents[_find(documents, lambda d: _is_node(d, like), f"node {like}")]
+    csi_nodes = [
+        d for d in documents if d.get("kind") == "CSINode" and d.get("metadata", {}).get("name") == like
+    ]
+    return [node, *csi_nodes, *(document for document in documents if _is_slice_of(document, like))]
+
+
+def _copies(originals: Documents, name: str, like: str) -> Documents:
+    """Return the objects of a node for one of another name."""
+    node: _Tree = copy.deepcopy(dict(originals[0]))
     metadata = node["metadata"]
     metadata["name"] = name
     metadata.pop("uid", None)
     if _HOSTNAME in metadata.get("labels", {}):
         metadata["labels"][_HOSTNAME] = name
     added: Documents = [node]
-    for document in documents:
-        if document.get("kind") == "CSINode" and document.get("metadata", {}).get("name") == like:
+    for document in originals[1:]:
+        if document.get("kind") == "CSINode":
             csi_node: _Tree = copy.deepcopy(dict(document))
             csi_node["metadata"]["name"] = name
             added.append(csi_node)
-        if _is_slice_of(document, like):
+        else:
             added.append(_copied_slice(document, name, like))
-    return [*documents, *added]
+    return added
 
 
 def _is_slice_of(document: Document, node: str) -> bool:
@@ -188,13 +201,15 @@ def _put_pod(documents: Documents, key: str, node: str) -> Documents:
 def _add_nodes(documents: Documents, count: str, like: str) -> Documents:
     if int(count) > _NODES_MAX:
         raise ChangeError(f"at most {_NODES_MAX} nodes can be added")
-    number = 0
-    for _ in range(int(count)):
-        number += 1
-        while any(_is_node(document, f"{like}-copy-{number}") for document in documents):
-            number += 1
-        documents = _add_node(documents, f"{like}-copy-{number}", like)
-    return documents
+    taken = {
+        (document.get("metadata") or {}).get("name")
+        for document in documents
+        if document.get("kind") == "Node"
+    }
+    names = (name for number in itertools.count(1) if (name := f"{like}-copy-{number}") not in taken)
+    originals = _originals(documents, like)
+    copies = [_copies(originals, name, like) for name in itertools.islice(names, int(count))]
+    return [*documents, *itertools.chain.from_iterable(copies)]
 
 
 def _drain_node(documents: Documents, name: str) -> Documents:

@@ -109,13 +109,19 @@ class Importer:
                 await anyio.sleep(PROGRESS_SECONDS)
                 self.progress(f"{self._done} of {total} objects")
 
-        async with anyio.create_task_group() as shown:
-            shown.start_soon(show)
-            for wave in waves:
-                async with anyio.create_task_group() as tasks:
-                    for document in wave:
-                        tasks.start_soon(one, document)
-            shown.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as shown:
+                shown.start_soon(show)
+                for wave in waves:
+                    async with anyio.create_task_group() as tasks:
+                        for document in wave:
+                            tasks.start_soon(one, document)
+                shown.cancel_scope.cancel()
+        except BaseExceptionGroup as group:  # the same for all that were under way
+            gone, others = group.split(StatusError)
+            if gone is None or others is not None:
+                raise
+            raise _first(gone) from None
 
     async def _create(self, document: Document) -> None:
         gone = self._lost.intersection(order.owner_uids(document))
@@ -163,6 +169,11 @@ class Importer:
         self.report.refuse(document, message)
         if uid := metadata_of(document).get("uid"):
             self._lost.add(uid)
+
+
+def _first(group: BaseExceptionGroup[StatusError]) -> StatusError:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def _owner_kinds(document: Document, gone: set[str]) -> str:

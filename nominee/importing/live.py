@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SECONDS_MAX = 60.0
 _PAGE = 500
 _GONE = 410
+_TEXT_MAX = 200
 _NOT_LISTED = (403, 404, 405, 503)
 """One kind that is not listed is no reason to read no other."""
 
@@ -60,7 +61,7 @@ def read_live(kubeconfig: Path, context: str | None) -> LiveState:
 
 def _read(http: httpx2.Client) -> LiveState:
     state = LiveState()
-    for path, api_version, kind in _resources(http):
+    for path, api_version, kind in _resources(http, state.problems):
         listed = _list(http, path)
         if isinstance(listed, str):
             state.problems[kind] = listed
@@ -70,14 +71,21 @@ def _read(http: httpx2.Client) -> LiveState:
     return state
 
 
-def _resources(http: httpx2.Client) -> Iterator[tuple[str, str, str]]:
-    """Yield path, apiVersion and kind of all kinds that can be listed, of each group in one version."""
+def _resources(http: httpx2.Client, problems: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Yield path, apiVersion and kind of all kinds that can be listed, of each group in one version.
+
+    A group whose own server does not answer is one of the problems.
+    """
     groups = _get(http, "/apis")["groups"]
     for versions in (["v1"], *(_versions(group) for group in groups)):
         found: dict[str, tuple[str, str, str]] = {}
         for version in versions:
             prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
-            for row in _get(http, prefix)["resources"]:
+            answer = http.get(prefix)
+            if answer.status_code in _NOT_LISTED:
+                problems[version] = _message(answer)
+                continue
+            for row in answer.raise_for_status().json()["resources"]:
                 if "/" in row["name"] or "list" not in row.get("verbs", ()) or row["kind"] in LEFT_OUT:
                     continue
                 kind = kinds.by_kind(version, row["kind"])
@@ -103,13 +111,20 @@ def _list(http: httpx2.Client, path: str) -> list[Document] | str:
             items, parameters = [], {}  # the pages' revision is gone: all at once
             continue
         if answer.status_code in _NOT_LISTED:
-            return str(answer.json().get("message", answer.text))
+            return _message(answer)
         page = answer.raise_for_status().json()
         items += page.get("items") or ()
         token = page["metadata"].get("continue")
         if not token:
             return items
         parameters = {"limit": str(_PAGE), "continue": token}
+
+
+def _message(answer: httpx2.Response) -> str:
+    try:
+        return str(answer.json()["message"])
+    except (ValueError, KeyError, TypeError):  # of a proxy, not of an API server
+        return f"status {answer.status_code}: {answer.text[:_TEXT_MAX]}"
 
 
 def _get(http: httpx2.Client, path: str) -> Document:

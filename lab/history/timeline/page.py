@@ -10,12 +10,12 @@ from string import Template
 from typing import Final
 
 from nominee.lab.history import object_history
+from nominee.lab.history.changes import shown_object
 from nominee.lab.history.object_history import Entry
 from nominee.lab.history.process_logs import LogLine
 from nominee.lab.history.timeline.lanes import Bar, lanes
 from nominee.lab.reports import html
 from nominee.machinery.runtime.clock import rfc3339_micro
-from nominee.machinery.wire import codec
 from nominee.machinery.wire.values.scalars import Json
 
 ENTRIES_MAX: Final = 3000
@@ -119,5 +119,5 @@ def _item(entry: Entry | LogLine) -> dict[str, Json]:
             [str(change) for change in entry.changes] if entry.revision.value is not None else []
         )
         if entry.revision.object is not None:
-            item["object"] = json.dumps(codec.to_json(entry.revision.object), indent=1).splitlines()
+            item["object"] = json.dumps(shown_object(entry.revision.object), indent=1).splitlines()
     return item

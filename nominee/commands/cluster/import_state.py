@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from nominee.localcluster.supervisor.directory import JsonObject
     from nominee.machinery.client.api_client import Client
 
-_STOP_ORDER = ("autoscaler", "scheduler", "controllers", "kubelet")
-"""Of the components that act on objects; they start in reverse."""
 _START_SECONDS_MAX = 300.0
 
 
@@ -68,7 +66,7 @@ def import_state(
         raise click.UsageError("give FILES (- is stdin), or --kubeconfig and possibly --context")
     documents = _read(files) if kubeconfig is None else _read_live(kubeconfig, context)
     if dry_run:
-        report = _dry_run(directory, documents, secrets=with_secrets)
+        report = _dry_run(_server_options(directory, files), documents, secrets=with_secrets)
     else:
         with _halted(directory):
             report = _import(directory, documents, secrets=with_secrets)
@@ -131,25 +129,32 @@ def _import(directory: Path, documents: Sequence[Document], *, secrets: bool) ->
         importer = Importer(client, rng, lambda line: click.echo(line, err=True), secrets, report)
         await importer.run(documents)
 
-    converse(directory, work)
+    try:
+        converse(directory, work)
+    except click.ClickException:
+        for line in report.lines():  # the cluster has these objects
+            click.echo(line, err=True)
+        raise
     return report
 
 
-def _dry_run(directory: Path, documents: Sequence[Document], *, secrets: bool) -> Report:
-    """Import into an API server with the versions and gates of the directory's cluster."""
+def _dry_run(options: Sequence[str], documents: Sequence[Document], *, secrets: bool) -> Report:
+    """Import into an API server of its own, with these options of `nominee up`."""
     # 150 ms that --help and completion would pay.
     from nominee.localcluster.own_cluster import ClusterStartError, cluster
 
     with tempfile.TemporaryDirectory(prefix="nominee-import-") as temporary:
         try:
-            with cluster(Path(temporary), _server_options(directory), "etcd,apiserver"):
+            with cluster(Path(temporary), options, "etcd,apiserver"):
                 return _import(Path(temporary), documents, secrets=secrets)
         except ClusterStartError as error:
             raise click.ClickException(str(error)) from None
 
 
-def _server_options(directory: Path) -> list[str]:
-    """Return the version and gates that the directory's API server has now."""
+def _server_options(directory: Path, files: Sequence[str]) -> list[str]:
+    """Return version and gates of the directory's API server, or those that `up --from` would give it."""
+    # 100 ms that --help and completion would pay.
+    from nominee.importing.sources import kubelet_version
     from nominee.localcluster.supervisor.directory import StateDirectory
 
     for document in StateDirectory(directory).live_run_files().values():
@@ -157,7 +162,8 @@ def _server_options(directory: Path) -> list[str]:
             gates = ",".join(f"{name}={str(on).lower()}" for name, on in document["featureGates"].items())
             options = ["--emulated-version", f"apiserver={document['emulatedVersion']}"]
             return [*options, *(("--feature-gates", f"apiserver:{gates}") if gates else ())]
-    return []
+    version = kubelet_version([Path(file) for file in files if file != "-"])
+    return ["--emulated-version", version] if version is not None else []
 
 
 @contextmanager
@@ -169,17 +175,19 @@ def _halted(directory: Path) -> Iterator[None]:
     """
     # 60 ms that --help and completion would pay.
     from nominee.commands.cluster.lifecycle import ask
-    from nominee.localcluster.plan import adoption
+    from nominee.localcluster.plan import ACTING, adoption
     from nominee.localcluster.supervisor.directory import StateDirectory
     from nominee.localcluster.up_options.kept_options import KeptOptions
 
     running = StateDirectory(directory).live_run_files()
-    acting = [name for name, document in running.items() if document.get("component") in _STOP_ORDER]
+    # The kubelets that start later adopt nodes, too, also if the import ends early.
+    KeptOptions.read(directory).override(None, {"adopt": True}).write(directory)
+    acting = [name for name, document in running.items() if document.get("component") in ACTING]
     if not acting:
         yield
         return
     components = ask_supervisor(directory, "status")["cluster"]["components"]
-    stopped = [each for name in _STOP_ORDER for each in components if _stops(each, name)]
+    stopped = [each for name in ACTING for each in components if _stops(each, name)]
     try:
         for each in stopped:
             ask_supervisor(directory, "stop", component=each["name"])
@@ -189,9 +197,12 @@ def _halted(directory: Path) -> Iterator[None]:
         for each in reversed(stopped):
             name = each["name"]
             arguments = adoption(kubelets.index(name), len(kubelets)) if name in kubelets else ()
-            ask(directory, "start", name, _START_SECONDS_MAX, arguments=tuple(arguments))
-        KeptOptions.read(directory).override(None, {"adopt": True}).write(directory)
+            try:
+                ask(directory, "start", name, _START_SECONDS_MAX, arguments=tuple(arguments))
+            except click.ClickException as error:  # the others start, and an earlier error stays
+                click.echo(f"warning: {name} does not start: {error.format_message()}", err=True)
 
 
 def _stops(process: JsonObject, component: str) -> bool:
-    return process["component"] == component and process["state"] in ("ready", "starting", "backoff")
+    states = ("ready", "starting", "backoff", "paused")
+    return process["component"] == component and process["state"] in states

@@ -83,7 +83,7 @@ def history(
     end_as_by_ctrl_c()
     file, targets = _arguments(arguments, namespace)
     with unreadable(directory):
-        revisions, read = _read(file, directory)
+        revisions, read = _read(file, directory, targets, namespace)
         _show(file, directory, revisions, read, targets, namespace, since, html, output)
 
 
@@ -106,17 +106,25 @@ def _arguments(arguments: Sequence[str], namespace: str) -> tuple[Path | None, l
     return file, targets
 
 
-def _read(file: Path | None, directory: Path) -> tuple[list[Revision], History]:
+def _read(
+    file: Path | None, directory: Path, targets: Sequence[Target], namespace: str
+) -> tuple[list[Revision], History]:
+    from nominee.lab.history.object_history import Selection
     from nominee.lab.history.verification.reading import History, readable
 
     revisions: list[Revision] = []
-    read = History()
+    read, selection = History(), Selection(tuple(targets), namespace)
+
+    def keep(revision: Revision) -> None:
+        if selection.may_show(revision):
+            revisions.append(revision)
+
     if file is not None:
-        read.read_file(file, revisions.append)
+        read.read_file(file, keep)
         return revisions, read
 
     async def work() -> None:
-        await read.read(directory, revisions.append)
+        await read.read(directory, keep)
 
     with readable(directory):
         anyio.run(work)

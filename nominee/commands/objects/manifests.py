@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from nominee.machinery.wire.files.manifest_objects import Manifest
 
 T = TypeVar("T")
-SERVICE_UNAVAILABLE: Final = 503
-"""The server is not there: an error about no object."""
 _files = click.option(
     "-f",
     "--filename",
@@ -52,11 +50,12 @@ async def _send(manifest: Manifest, call: Awaitable[T]) -> T:
     """
     # 80 ms that --help and completion would pay.
     from nominee.machinery.api.errors import StatusError
+    from nominee.session import SERVICE_UNAVAILABLE
 
     try:
         return await call
     except StatusError as error:
-        if error.code != SERVICE_UNAVAILABLE:
+        if error.code != SERVICE_UNAVAILABLE:  # else it is about no object
             path = error.causes[0].field if error.causes else ""
             error.message = f"{manifest.where(path)}: {error.message}"
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,11 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from nominee.commands.measuring.history import history as command
-from nominee.lab.history import object_history
+from nominee.lab.history import object_history, process_logs
 from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.history.history_file import NAME, HistoryWriter
 from nominee.lab.history.object_history import Selection, Target, entries
 from nominee.lab.history.process_logs import LogLine, lines_of, writers
+from nominee.lab.history.timeline.page import page
 from nominee.lab.history.writers import UNKNOWN, Writer, manager_of
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
@@ -189,3 +191,40 @@ def test_a_file_that_is_no_history(tmp_path: Path) -> None:
 def test_the_command_names_file_and_objects() -> None:
     found = object_history.command("/d", ["Pod default/a", "Node n1"])
     assert found == "nominee history /d/history.gz Pod/default/a Node/n1"
+
+
+def test_the_values_of_secrets_are_hidden_everywhere() -> None:
+    applied = "kubectl.kubernetes.io/last-applied-configuration"
+
+    def secret(value: bytes) -> core.Secret:
+        found = core.Secret(data={"password": value})
+        found.metadata.name, found.metadata.namespace = "s", "default"
+        found.metadata.annotations.update({applied: value.decode(), "team": "web"})
+        return found
+
+    revisions = History().put(secret(b"hunter1"), secret(b"hunter2")).revisions
+    found = entries(revisions, Selection(namespace="default"))
+    shown = "\n".join(
+        [*object_history.lines(found), json.dumps(object_history.as_json(found)), page("", found, 0)]
+    )
+    assert "hunter" not in shown
+    assert base64.b64encode(b"hunter1").decode() not in shown
+    assert 'data.password: "(hidden)" -> "(hidden)"' in shown
+    assert 'metadata.annotations.team: "web"' in shown
+
+
+def test_a_long_log_is_read_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "scheduler.log"
+    file.write_text("\n".join([*LOG, 'I1114 22:13:22.000000 scheduler] Last err="not yet']), encoding="utf-8")
+    monkeypatch.setattr(process_logs, "_LOG_BYTES_MAX", 200)
+    found = process_logs.read([file], 2023)
+    assert [line.message for line in found] == ["Attempted", "Last"]
+    assert found[-1].fields["err"] == '"not'
+
+
+def test_revisions_that_are_never_shown_need_not_be_kept() -> None:
+    revisions = History().put(pod("a"), pod("b"), node("n1"), _event("a"), _event("b")).revisions
+    for selection in (_of("a"), Selection(namespace="default"), Selection()):
+        kept = [revision for revision in revisions if selection.may_show(revision)]
+        assert len(kept) < len(revisions)
+        assert entries(kept, selection) == entries(revisions, selection)

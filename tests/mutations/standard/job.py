@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from nominee.lab.chaos import clusters, explorer
-from nominee.lab.chaos.worker import simulated
+from nominee.lab.chaos import clusters, explorer, started_cluster, worker
 from nominee.lab.jobs.job import Job, Write
 from nominee.machinery.runtime.clock import SystemClock
 from tests.mutations.launch import BY_NAME, prepare
@@ -96,6 +95,8 @@ def _clock(command: Command) -> SystemClock:
     if not command.is_simulated:
         return SystemClock()
     vars(explorer)["SystemClock"] = vars(clusters)["SystemClock"] = ProcessorClock
+    # Cases in forks would leave their marks and their processor time there.
+    vars(started_cluster)["can_fork"] = lambda: False
     clock = ProcessorClock()
     limit = int(clock.monotonic() + TIMES_LONGER_MAX * command.seconds) + PROCESSOR_SECONDS_BESIDE
     resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
@@ -105,6 +106,7 @@ def _clock(command: Command) -> SystemClock:
 def _recorded() -> dict[str, list[str]]:
     """Record from now on which mutations each case of an exploration reaches; "" is the undisturbed run."""
     cases: dict[str, list[str]] = {}
+    simulated = worker.simulated
 
     def recorded(scenario: Any, case: Any, *rest: Any, **options: Any) -> Any:
         reached.take()
@@ -113,7 +115,7 @@ def _recorded() -> dict[str, list[str]]:
             cases.setdefault(name, []).append(str(case))
         return answer
 
-    vars(clusters)["simulated"] = recorded
+    worker.simulated = recorded
     return cases
 
 
