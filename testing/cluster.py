@@ -362,6 +362,8 @@ class Cluster:
             if monotonic() >= deadline:
                 break
             wait_until(lambda: False, min(_RETRY_SECONDS, deadline - monotonic()))
+        if kind is kinds.SECRET:
+            observed = "the values of Secrets are hidden"
         raise TimeoutError(_unmet(reference, namespace, compiled, observed, timeout))
 
     def _states(self, kind: AnyKind, namespace: str, name: str, deadline: float) -> Iterator[Document | None]:

@@ -30,9 +30,9 @@ class BrokenSeed:
         return f"seed {self.seed}: {self.message}" + (f"\n    {self.command}" if self.command else "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SimulationResult:
-    """The result of a scenario over its seeds: `assert result.held, result`.
+    """The result of a scenario over its seeds: `assert result.held, str(result)`.
 
     `broken` are the seeds that failed, the lowest first (at most 1,000). `result` is that of the first one
     with its steps, or of all runs with their measured values.
@@ -53,6 +53,8 @@ class SimulationResult:
             return f"{self.scenario}: {self.result.outcome.value}: {self.result.reason}"
         head = f"{self.scenario}: {self.runs - len(self.broken)} of {self.runs} seeds held"
         return "\n".join([head, *map(str, self.broken)])
+
+    __repr__ = __str__
 
 
 def simulate(

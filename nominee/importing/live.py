@@ -49,7 +49,13 @@ def read_live(kubeconfig: Path, context: str | None) -> LiveState:
         raise SourceError(f"--kubeconfig needs lightkube; {installation('import')}") from None
     try:
         config = KubeConfig.from_file(kubeconfig).get(context)
-        assert config is not None  # there is no default to return
+    except (AttributeError, KeyError, TypeError):  # lightkube does not check the form
+        config = None
+    except ConfigError as error:
+        raise SourceError(f"{kubeconfig}: {error}") from None
+    if config is None:
+        raise SourceError(f"{kubeconfig}: is no kubeconfig, or has no such context")
+    try:
         parameters = ConnectionParams(timeout=httpx2.Timeout(_SECONDS_MAX))
         with Client(config, parameters) as http:
             return _read(http)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from nominee.lab.scenario.format.documents import InvalidScenarioError
+from nominee.lab.scenario.result import Outcome, ScenarioResult
 from nominee.testing import Simulation, simulate
-from nominee.testing.simulations import BrokenSeed
+from nominee.testing.simulations import BrokenSeed, SimulationResult
 
 pytestmark = pytest.mark.processes
 HOLDS = """
@@ -33,7 +34,7 @@ DEPENDS = f"""{HOLDS.replace("a-pod-is-bound", "on-node-0")}
 
 def test_a_scenario_that_holds() -> None:
     result = simulate(HOLDS, range(1, 3), jobs=1, emulated_version="1.36")
-    assert result.held, result
+    assert result.held, str(result)
     assert (result.runs, result.broken) == (2, ())
     assert str(result) == "a-pod-is-bound: passed: 2 seeds"
 
@@ -76,3 +77,9 @@ def test_a_simulation_by_itself() -> None:
 
     simulation = Simulation(seed=7)
     assert simulation.run(main) >= 0.0
+
+
+def test_the_text_of_a_result_begins_with_the_seeds_that_held() -> None:
+    found = ScenarioResult(scenario="s", outcome=Outcome.FAILED, reason="step 1")
+    result = SimulationResult("s", 3, (BrokenSeed(1, "step 1", "nominee scenario run"),), found)
+    assert repr(result) == str(result) == "s: 2 of 3 seeds held\nseed 1: step 1\n    nominee scenario run"

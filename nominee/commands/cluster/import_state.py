@@ -192,15 +192,21 @@ def _halted(directory: Path) -> Iterator[None]:
         for each in stopped:
             ask_supervisor(directory, "stop", component=each["name"])
         yield
-    finally:
-        kubelets = [each["name"] for each in components if each["component"] == "kubelet"]
-        for each in reversed(stopped):
-            name = each["name"]
-            arguments = adoption(kubelets.index(name), len(kubelets)) if name in kubelets else ()
-            try:
-                ask(directory, "start", name, _START_SECONDS_MAX, arguments=tuple(arguments))
-            except click.ClickException as error:  # the others start, and an earlier error stays
-                click.echo(f"warning: {name} does not start: {error.format_message()}", err=True)
+    except BaseException:
+        names = ", ".join(each["name"] for each in stopped)
+        text = "warning: the import did not end. Nothing acts on half of a state, so these stay down:"
+        click.echo(
+            f"{text} {names}. Import into an empty --dir, or start them with `nominee start`.", err=True
+        )
+        raise
+    kubelets = [each["name"] for each in components if each["component"] == "kubelet"]
+    for each in reversed(stopped):
+        name = each["name"]
+        arguments = adoption(kubelets.index(name), len(kubelets)) if name in kubelets else ()
+        try:
+            ask(directory, "start", name, _START_SECONDS_MAX, arguments=tuple(arguments))
+        except click.ClickException as error:  # the others start
+            click.echo(f"warning: {name} does not start: {error.format_message()}", err=True)
 
 
 def _stops(process: JsonObject, component: str) -> bool:

@@ -94,6 +94,8 @@ def _arguments(arguments: Sequence[str], namespace: str) -> tuple[Path | None, l
     from nominee.session import find_kind
 
     file, names = None, list(arguments)
+    if names and names[0].endswith(NAME) and not Path(names[0]).exists():
+        raise click.UsageError(f"{names[0]}: there is no such file")
     if names and Path(names[0]).exists():
         file = Path(names.pop(0))
         file = file / NAME if file.is_dir() else file
