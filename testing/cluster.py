@@ -166,7 +166,7 @@ class Cluster:
     def _up(self) -> None:
         words = ("up", "--detach", "--no-remember", "--dir", str(self._directory), *self._words)
         try:
-            command = [sys.executable, "-P", "-m", "nominee.cli", *words]
+            command = [sys.executable, "-P", "-m", object_history.COMMAND, *words]
             object_history.run(command, seconds_max=_UP_SECONDS_MAX)
         except ClusterError as error:
             raise own_cluster.ClusterStartError(str(error)) from None
@@ -175,7 +175,7 @@ class Cluster:
         if self._kept:
             return
         with suppress(ClusterError):
-            object_history.run(child.command("nominee.cli", "down", "--dir", str(self._directory)))
+            object_history.run(child.command(object_history.COMMAND, "down", "--dir", str(self._directory)))
 
     def _remove(self) -> None:
         if self._temporary and not self._kept:
@@ -463,7 +463,9 @@ class Cluster:
             BrokenInvariantsError: an invariant is violated.
         """
         words = [word for name in invariants for word in ("--invariant", name)]
-        command = child.command("nominee.cli", "verify", "--dir", str(self._directory), "-o", "json", *words)
+        command = child.command(
+            object_history.COMMAND, "verify", "--dir", str(self._directory), "-o", "json", *words
+        )
         report: Document = json.loads(object_history.run(command, also=_BROKEN))
         if not report["holds"]:
             raise BrokenInvariantsError(report)

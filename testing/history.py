@@ -14,9 +14,9 @@ from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.process import child
 from nominee.machinery.wire.values.scalars import Json
 
+COMMAND: Final = "nominee.cli"
+"""The module of the command `nominee`."""
 READ_SECONDS_MAX: Final = 120.0
-_MODULE_WORDS: Final = 6
-"""Of the command of a child, before its arguments."""
 NOTHING_FOUND: Final = 1
 """The exit status of `nominee history` without any revision."""
 
@@ -69,14 +69,14 @@ def read(directory: Path, *words: str) -> list[ObjectRevision]:
     Raises:
         ClusterError: the history cannot be read.
     """
-    command = child.command("nominee.cli", "history", "--dir", str(directory), "-o", "json", *words)
+    command = child.command(COMMAND, "history", "--dir", str(directory), "-o", "json", *words)
     answer = run(command, also=NOTHING_FOUND)
     entries = json.loads(answer)["entries"] if answer else []
     return [ObjectRevision.of(entry) for entry in entries if "fields" in entry]
 
 
 def run(command: list[str], *, also: int = 0, seconds_max: float = READ_SECONDS_MAX) -> str:
-    """Run a command, and return its output; it may also end with the status `also`.
+    """Run the command `nominee`, and return its output; it may also end with the status `also`.
 
     Raises:
         ClusterError: it fails, and the message is its last line; or it takes too long.
@@ -91,9 +91,8 @@ def run(command: list[str], *, also: int = 0, seconds_max: float = READ_SECONDS_
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise ClusterError(
-            f"`nominee {' '.join(command[_MODULE_WORDS:])}` did not end in {seconds_max:g} s"
-        ) from None
+        words = " ".join(command[command.index(COMMAND) + 1 :])
+        raise ClusterError(f"`nominee {words}` did not end in {seconds_max:g} s") from None
     if done.returncode not in (0, also):
         lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
         raise ClusterError(lines[-1].removeprefix("Error: "))

@@ -8,7 +8,7 @@ from typing import Final
 from nominee.localcluster.cluster import ClusterError, ProcessState
 from nominee.machinery.process import child
 from nominee.testing.cluster import Cluster, Moment
-from nominee.testing.history import NOTHING_FOUND, run
+from nominee.testing.history import COMMAND, NOTHING_FOUND, run
 
 LOG_LINES_MAX: Final = 40
 """Of each process."""
@@ -52,7 +52,7 @@ def _log(cluster: Cluster, name: str, began: Moment | None) -> str:
 def _output(*words: str) -> str:
     """Return the output of a command, or why it has none: a failed test may have broken its cluster."""
     try:
-        text = run(child.command("nominee.cli", *words), also=NOTHING_FOUND)
+        text = run(child.command(COMMAND, *words), also=NOTHING_FOUND)
     except ClusterError as error:
         return str(error)
     return last_lines(text.splitlines(), LINES_MAX) or "none"
