@@ -1,93 +1,22 @@
 """The pods that a replica set creates or deletes, and its status. Pure.
 
-Source: kube-controller-manager 1.36, pkg/controller/replicaset and controller_utils (ActivePodsWithRanks).
+Source: kube-controller-manager 1.36, pkg/controller/replicaset.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nominee.machinery.api.objects import (
-    condition_is,
-    get_condition,
-    has_ended,
-    is_terminating,
-    owner_reference,
-)
+from nominee.controllers.owned_pods.deletion_order import to_delete
+from nominee.controllers.owned_pods.readiness import is_active, is_available, is_ready
+from nominee.machinery.api.objects import get_condition, has_ended, is_terminating
 from nominee.machinery.api.pb import apps, core, meta
 from nominee.machinery.api.selectors import LabelSelector
 
-DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 BURST_MAX: Final = 500
 """Pods created or deleted in one reconciliation."""
-_PHASE_RANK: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
-
-
-def is_active(pod: core.Pod) -> bool:
-    """Report whether a pod counts as a replica: not ended, not terminating."""
-    return not has_ended(pod) and not is_terminating(pod)
-
-
-def is_ready(pod: core.Pod) -> bool:
-    return condition_is(pod.status.conditions, "Ready")
-
-
-def is_available(pod: core.Pod, min_ready_seconds: int, now_seconds: float) -> bool:
-    """Report whether a pod has been ready for at least minReadySeconds."""
-    ready = get_condition(pod.status.conditions, "Ready")
-    if ready is None or ready.status != "True":
-        return False
-    if min_ready_seconds == 0:
-        return True
-    since = ready.lastTransitionTime
-    return since.HasField("seconds") and since.seconds + min_ready_seconds <= now_seconds
-
-
-def _cost(pod: core.Pod) -> int:
-    try:
-        return int(pod.metadata.annotations.get(DELETION_COST, "0"))
-    except ValueError:
-        return 0
-
-
-def _ready_since(pod: core.Pod) -> int:
-    ready = get_condition(pod.status.conditions, "Ready")
-    return ready.lastTransitionTime.seconds if ready is not None and ready.status == "True" else 0
-
-
-def _age_bucket(seconds: int, now: float) -> int:
-    """Return the age on a logarithmic scale, so that among old pods the order is by uid."""
-    return int(math.log2(max(now - seconds, 1))) if seconds else -1
-
-
-def to_delete(
-    pods: Sequence[core.Pod], count: int, siblings_on_node: Mapping[str, int], now_seconds: float
-) -> list[core.Pod]:
-    """Return the `count` pods to delete.
-
-    First are pods that are unassigned, pending, not ready, of low deletion cost, on a node with many related
-    pods, ready for a short time, often restarted, young. `siblings_on_node` counts the active related pods.
-    """
-
-    def order(pod: core.Pod) -> tuple[float | str, ...]:
-        restarts = max((status.restartCount for status in pod.status.containerStatuses), default=0)
-        ready = is_ready(pod)
-        return (
-            bool(pod.spec.nodeName),
-            _PHASE_RANK.get(pod.status.phase, 1),
-            ready,
-            _cost(pod),
-            -siblings_on_node.get(pod.spec.nodeName, 0),
-            _age_bucket(_ready_since(pod), now_seconds) if ready else 0,
-            -restarts,
-            _age_bucket(pod.metadata.creationTimestamp.seconds, now_seconds),
-            pod.metadata.uid,
-        )
-
-    return sorted(pods, key=order)[:count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +43,6 @@ def plan(
         count = min(difference, BURST_MAX)
         return Scaling(delete=tuple(to_delete(active, count, siblings_on_node, now_seconds)))
     return Scaling()
-
-
-def pod_of(replica_set: apps.ReplicaSet) -> core.Pod:
-    """Return a new pod from the template, owned by the replica set."""
-    template = replica_set.spec.template
-    pod = core.Pod()
-    pod.metadata.namespace = replica_set.metadata.namespace
-    pod.metadata.generateName = f"{replica_set.metadata.name}-"
-    pod.metadata.labels.update(template.metadata.labels)
-    pod.metadata.annotations.update(template.metadata.annotations)
-    pod.metadata.finalizers.extend(template.metadata.finalizers)
-    pod.metadata.ownerReferences.append(owner_reference(replica_set))
-    pod.spec.CopyFrom(template.spec)
-    return pod
 
 
 def status_of(

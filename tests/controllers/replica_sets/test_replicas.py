@@ -5,16 +5,11 @@ from __future__ import annotations
 import pytest
 
 from nominee.controllers.claiming import claim
-from nominee.controllers.replica_sets.expectations import EXPECTATION_SECONDS_MAX, Expectations
-from nominee.controllers.replica_sets.replicas import (
-    BURST_MAX,
-    is_active,
-    is_available,
-    plan,
-    pod_of,
-    recheck_seconds,
-    to_delete,
-)
+from nominee.controllers.owned_pods.deletion_order import to_delete
+from nominee.controllers.owned_pods.expectations import EXPECTATION_SECONDS_MAX, Expectations
+from nominee.controllers.owned_pods.readiness import is_active, is_available
+from nominee.controllers.owned_pods.template import pod_of
+from nominee.controllers.replica_sets.replicas import BURST_MAX, plan, recheck_seconds
 from nominee.controllers.replica_sets.replicas import status_of as replicas_status
 from nominee.machinery.api.objects import ObjectKey, get_condition
 from nominee.machinery.api.pb import core
@@ -94,7 +89,8 @@ def test_how_many_pods_are_created_or_deleted(
 
 
 def test_a_new_pod_has_the_template_and_its_owner() -> None:
-    made = pod_of(replica_set(uid="set"))
+    of = replica_set(uid="set")
+    made = pod_of(of, of.spec.template)
     assert made.metadata.generateName == "web-"
     assert dict(made.metadata.labels) == WEB
     owner = made.metadata.ownerReferences[0]

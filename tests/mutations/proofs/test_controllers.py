@@ -13,8 +13,8 @@ from nominee.controllers.garbage.shell.collector import GarbageCollector
 from nominee.controllers.garbage.shell.pod_gc import PodGarbageCollector
 from nominee.controllers.nodes.shell.eviction import TaintEviction
 from nominee.controllers.nodes.shell.lifecycle import NodeLifecycle
+from nominee.controllers.owned_pods.expectations import Expectations
 from nominee.controllers.quotas.shell.quotas import QuotaController
-from nominee.controllers.replica_sets.expectations import Expectations
 from nominee.controllers.replica_sets.shell.replica_sets import ReplicaSetController
 from nominee.controllers.shell.controller import Context
 from nominee.controllers.volumes.shell.binder import VolumeController
@@ -40,8 +40,8 @@ async def test_a_deletion_that_was_refused_is_not_expected() -> None:
     api = FakeApi(rejections={"delete": [errors.service_unavailable("away")]})
     controller = ReplicaSetController(context_of(api, FakeClock()))
     with pytest.raises(StatusError):
-        await controller._delete_pod(replica_set(uid="s"), pod(uid="u"))
-    assert controller._expected.satisfied(WEB, 0.0)
+        await controller.delete_pod(replica_set(uid="s"), pod(uid="u"))
+    assert controller.expectations.satisfied(WEB, 0.0)
 
 
 def test_creations_alone_are_waited_for() -> None:

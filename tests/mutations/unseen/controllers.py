@@ -9,7 +9,7 @@ from tests.mutations.patch import Edit
 from tests.mutations.unseen.unseen import Unseen
 
 _MODULE: Final = "nominee.controllers"
-_SETS: Final = "nominee.controllers.replica_sets.shell.replica_sets:ReplicaSetController"
+_SETS: Final = "nominee.controllers.owned_pods.shell.pod_owner:PodOwner"
 
 CONTROLLERS: Final[tuple[Unseen, ...]] = (
     Unseen(
@@ -19,9 +19,9 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
             module=_MODULE,
             edits=(
                 Edit(
-                    f"{_SETS}._delete_pod",
-                    "self._expected.deleted(key, pod.metadata.uid)",
-                    "if is_not_found(error):\n            self._expected.deleted(key, pod.metadata.uid)",
+                    f"{_SETS}.delete_pod",
+                    "self.expectations.deleted(key, pod.metadata.uid)",
+                    "if is_not_found(error):\n            self.expectations.deleted(key, pod.metadata.uid)",
                 ),
             ),
         ),
@@ -37,7 +37,7 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
             module=_MODULE,
             edits=(
                 Edit(
-                    "nominee.controllers.replica_sets.expectations:Expectations.satisfied",
+                    "nominee.controllers.owned_pods.expectations:Expectations.satisfied",
                     "if not self._creations.get(key) and not self._deletions.get(key):",
                     "if not self._creations.get(key) or not self._deletions.get(key):",
                 ),

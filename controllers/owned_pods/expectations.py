@@ -1,4 +1,4 @@
-"""The creations and deletions of a replica set that the watch has not shown yet. Pure.
+"""A controller's creations and deletions of pods that the watch has not shown yet. Pure.
 
 Source: kube-controller-manager 1.36, controller_utils (UIDTrackingControllerExpectations).
 """
@@ -14,7 +14,7 @@ EXPECTATION_SECONDS_MAX: Final = 300.0
 
 
 class Expectations:
-    """The pods that the last reconciliations created and deleted, by replica set, until the watch shows it.
+    """The pods that the last reconciliations created and deleted, by owner, until the watch shows it.
 
     Until then the informer is behind, and a reconciliation would create pods twice.
     """
@@ -47,5 +47,5 @@ class Expectations:
             held.pop(key, None)
 
     def outstanding(self) -> list[ObjectKey]:
-        """Return the replica sets of which a creation or deletion has not been seen, however long ago."""
+        """Return the owners of which a creation or deletion has not been seen, however long ago."""
         return [key for key in self._since if self._creations.get(key) or self._deletions.get(key)]

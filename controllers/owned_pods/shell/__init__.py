@@ -1,0 +1,1 @@
+"""I/O of controllers that own pods."""

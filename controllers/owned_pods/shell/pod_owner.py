@@ -1,0 +1,171 @@
+"""The base of controllers that create and delete the pods of their objects."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar, Generic, TypeVar
+
+import anyio
+from google.protobuf.message import Message
+
+from nominee.controllers.owned_pods.expectations import Expectations
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.shell.controller import Context, Controller, namespace_ends
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import (
+    ObjectKey,
+    controller_of,
+    key_of,
+    resource_version_number,
+    resource_version_of,
+)
+from nominee.machinery.api.pb import core, meta
+from nominee.machinery.api.selectors import LabelSelector
+from nominee.machinery.runtime.failpoints import Failpoint
+
+T = TypeVar("T")
+O = TypeVar("O", bound=Message)  # noqa: E741
+
+
+class PodOwner(Controller, Generic[O]):
+    """A controller whose objects own pods: it reconciles an object for each event of its pods.
+
+    What it creates and deletes is expected (`expectations`) until the watch of pods shows it; an object with
+    unfulfilled expectations must not count its pods.
+    Source: kube-controller-manager 1.36, controller_utils (RealPodControl, ControllerExpectations).
+    """
+
+    create_before: ClassVar[Failpoint]
+    create_after: ClassVar[Failpoint]
+
+    def __init__(self, context: Context, kind: Kind[O]) -> None:
+        super().__init__(context)
+        self.kind = kind
+        self.owners = self.watch(kind)
+        self.pods = context.informers.of(kinds.POD)
+        self.pods.add_handler(
+            on_add=self._pod_added, on_update=self._pod_updated, on_delete=lambda pod, _: self._pod_gone(pod)
+        )
+        self.expectations = Expectations()
+
+    @abstractmethod
+    def selector_of(self, owner: O) -> meta.LabelSelector:
+        """Return the selector of an owner's pods."""
+
+    def outstanding(self) -> list[str]:
+        return [str(key) for key in self.expectations.outstanding()]
+
+    # --- events of pods ---
+
+    def owner_key(self, pod: core.Pod) -> ObjectKey | None:
+        """Return the key of the pod's controller, or None if it is of another kind."""
+        owner = controller_of(pod)
+        if owner is None or owner.kind != self.kind.kind:
+            return None
+        return ObjectKey(pod.metadata.namespace, owner.name)
+
+    def _pod_added(self, pod: core.Pod) -> None:
+        key = self.owner_key(pod)
+        if key is not None:
+            self.expectations.created(key, pod.metadata.uid)
+            self.queue.add(key)
+        elif controller_of(pod) is None:
+            for owner in self.owners.list(pod.metadata.namespace):
+                if LabelSelector.from_message(self.selector_of(owner)).matches(pod.metadata.labels):
+                    self._enqueue(owner)  # it may adopt the orphan
+
+    def _pod_updated(self, old: core.Pod, new: core.Pod) -> None:
+        if new.metadata.HasField("deletionTimestamp"):
+            self._note_deletion(new)
+        before, after = self.owner_key(old), self.owner_key(new)
+        if before is not None and before != after:
+            self.queue.add(before)
+        if after is None:
+            if controller_of(new) is None and (
+                before is not None or old.metadata.labels != new.metadata.labels
+            ):
+                self._pod_added(new)
+            return
+        self.queue.add(after)
+
+    def _pod_gone(self, pod: core.Pod) -> None:
+        self._note_deletion(pod)
+        key = self.owner_key(pod)
+        if key is not None:
+            self.expectations.created(key, pod.metadata.uid)
+            self.queue.add(key)
+
+    def _note_deletion(self, pod: core.Pod) -> None:
+        key = self.owner_key(pod)
+        if key is not None:
+            self.expectations.deleted(key, pod.metadata.uid)
+
+    # --- writes of pods ---
+
+    async def in_growing_batches(self, items: Sequence[T], call: Callable[[T], Awaitable[None]]) -> None:
+        """Call for 1, 2, 4, ... items at a time, so that an exhausted quota fails once, not 500 times.
+
+        Raises:
+            StatusError: the first failure; the batches after it are not begun.
+        """
+        done, size = 0, 1
+        while done < len(items):
+            batch = items[done : done + size]
+            failures: list[StatusError] = []
+
+            async def guarded(item: T, failures: list[StatusError] = failures) -> None:
+                try:
+                    await call(item)
+                except StatusError as error:
+                    failures.append(error)
+
+            async with anyio.create_task_group() as tasks:
+                for item in batch:
+                    tasks.start_soon(guarded, item)
+            if failures:
+                raise failures[0]
+            done += len(batch)
+            size *= 2
+
+    async def create_pod(self, owner: O, pod: core.Pod) -> None:
+        """Create a pod and record it; it is expected until the watch shows it.
+
+        Raises:
+            StatusError: the API server refuses it, for another reason than a namespace that terminates.
+        """
+        key = key_of(owner)
+        await self.create_before.hit(owner=str(key))
+        try:
+            created = await self.client.create(pod)
+        except StatusError as error:
+            if namespace_ends(error):
+                return
+            self.record(owner, PlannedEvent("FailedCreate", f"Error creating: {error}", "Warning"))
+            raise
+        if resource_version_of(created) > resource_version_number(self.pods.resource_version):
+            self.expectations.expect(key, self.clock.monotonic(), created=created.metadata.uid)
+        await self.create_after.hit(owner=str(key))
+        self._record_pod(owner, "SuccessfulCreate", f"Created pod: {created.metadata.name}", created)
+
+    async def delete_pod(self, owner: O, pod: core.Pod) -> None:
+        """Delete a pod and record it; it is expected to terminate. One that is gone is no error."""
+        key = key_of(owner)
+        self.expectations.expect(key, self.clock.monotonic(), deleted=pod.metadata.uid)
+        try:
+            await self.client.delete(
+                kinds.POD, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid
+            )
+        except StatusError as error:
+            self.expectations.deleted(key, pod.metadata.uid)
+            if is_not_found(error):
+                return
+            self.record(owner, PlannedEvent("FailedDelete", f"Error deleting: {error}", "Warning"))
+            raise
+        self._record_pod(owner, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}", pod)
+
+    def _record_pod(self, owner: O, reason: str, note: str, pod: core.Pod) -> None:
+        # Events that differ in `related` are not aggregated.
+        self.recorder.event(owner, "Normal", reason, action="", note=note, related=pod)
