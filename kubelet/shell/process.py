@@ -388,9 +388,12 @@ class Kubelet:
             agent.retry()
 
     def _put_back(self, node: str, changes: list[tuple[str, core.Pod | None]]) -> None:
-        """Put changes back, unless newer ones have come in the meantime."""
+        """Put changes back as the watch has them by now: a pod may have been removed since."""
         for uid, pod in changes:
-            self._inbox.setdefault(uid, (node, pod))
+            newest = None if pod is None else self.pods.get(pod.metadata.name, pod.metadata.namespace)
+            if newest is not None and newest.metadata.uid != uid:
+                newest = None
+            self._inbox.setdefault(uid, (node, newest))
         self._arrived.set()
 
     def _measure(self) -> None:

@@ -61,7 +61,6 @@ def relaxed(scenario: Scenario, case: Case, needed: Mapping[int, float]) -> Rela
 
     `needed` is how long each step (1 is the first) took in the undisturbed run, in seconds.
     """
-    killed = case.killed
     recovery = RECOVERY_SECONDS + hang_seconds(case)
     steps = []
     for number, step in enumerate(scenario.steps, start=1):
@@ -73,10 +72,25 @@ def relaxed(scenario: Scenario, case: Case, needed: Mapping[int, float]) -> Rela
             scenario,
             steps=tuple(step for _, step in steps),
             timeout_seconds=scenario.timeout_seconds + len(steps) * recovery,
-            background=tuple(each for each in scenario.background if not asks(each.condition, killed)),
+            background=tuple(each for each in scenario.background if _counts(each.condition, case)),
         ),
         tuple(number for number, _ in steps),
     )
+
+
+def _counts(condition: Condition, case: Case) -> bool:
+    """Return whether a check over the whole run still counts.
+
+    After the API server was away, the watches come back one by one: objects of two kinds may be shown as of
+    different revisions, and never have been so together.
+    """
+    if asks(condition, case.killed):
+        return False
+    return len(set(condition.watched())) < 2 or not _disturbs_api_server(case)
+
+
+def _disturbs_api_server(case: Case) -> bool:
+    return any(is_among(process, {"apiserver"}) for process in case.components)
 
 
 def hang_seconds(case: Case) -> float:
@@ -109,7 +123,7 @@ def _is_strict(check: Expect, case: Case) -> bool:
         return check.when_disturbed is WhenDisturbed.STRICT
     return (
         check.mode in (Mode.ALWAYS, Mode.NEVER)
-        and not any(is_among(process, {"apiserver"}) for process in case.components)
+        and not _disturbs_api_server(case)
         and all(isinstance(leaf, ObjectCondition) for leaf in leaves(check.condition))
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
@@ -15,6 +17,7 @@ from nominee.lab.chaos.cases.tolerance import (
     relaxed,
     states,
 )
+from nominee.lab.scenario.conditions.all_of import AllOf
 from nominee.lab.scenario.conditions.failpoint import FailpointCondition
 from nominee.lab.scenario.conditions.metric import MetricCondition
 from nominee.lab.scenario.conditions.object import ObjectCondition
@@ -28,6 +31,7 @@ from nominee.lab.scenario.steps.objects.apply import Apply
 from nominee.lab.scenario.steps.wait import Wait
 
 POD = ObjectCondition(kind="Pod", name="p")
+NODE = ObjectCondition(kind="Node", name="n")
 METRIC = MetricCondition(component="kubelet", name="m", value=Comparison(at_least=1.0))
 
 
@@ -82,6 +86,25 @@ def test_a_killed_process_is_not_asked_for_its_memory() -> None:
     assert [each.name for each in found.scenario.background] == ["pods"]
     assert 3 not in relaxed(SCENARIO, Case.parse("scheduler:s.x=crash"), {}).numbers
     assert 3 in found.numbers
+
+
+@pytest.mark.parametrize(
+    ("condition", "case", "counts"),
+    [
+        (POD, "apiserver:a.x=crash", True),
+        (AllOf(conditions=(POD, POD)), "apiserver:a.x=crash", True),
+        (AllOf(conditions=(POD, NODE)), "scheduler:s.x=crash", True),
+        # Their watches come back one after the other.
+        (AllOf(conditions=(POD, NODE)), "apiserver-1:a.x=crash", False),
+    ],
+)
+def test_kinds_are_compared_with_each_other_while_all_are_watched(
+    condition: Condition, case: str, counts: bool
+) -> None:
+    scenario = replace(
+        SCENARIO, background=(Background(mode=Mode.NEVER, condition=condition, name="n", line=1),)
+    )
+    assert bool(relaxed(scenario, Case.parse(case), {}).scenario.background) is counts
 
 
 @pytest.mark.parametrize(
