@@ -107,7 +107,7 @@ def is_consistent(of: apps.StatefulSet, pod: core.Pod) -> bool:
     )
 
 
-def corrected(of: apps.StatefulSet, pod: core.Pod) -> core.Pod:
+def correction(of: apps.StatefulSet, pod: core.Pod) -> core.Pod:
     """Return the pod with its labels and claims."""
     new = copy_of(pod)
     if new.metadata.labels.get(POD_NAME_LABEL) != new.metadata.name:

@@ -14,7 +14,7 @@ from nominee.controllers.owned_pods.readiness import is_available
 from nominee.controllers.stateful_sets import retention
 from nominee.controllers.stateful_sets.identity import (
     claims_of,
-    corrected,
+    correction,
     is_consistent,
     new_claim,
     new_pod,
@@ -115,7 +115,7 @@ def plan(seen: Observation) -> Plan:
 def _replica(
     seen: Observation, ordinal: int, pod: core.Pod | None, *, ordered: bool
 ) -> tuple[Step | None, bool]:
-    """Return what is due for an ordinal, and whether the ordinals after it wait for that."""
+    """Return the step that is due for an ordinal, and whether the ordinals after it wait for that."""
     of = seen.of
     if pod is None:
         partition = of.spec.updateStrategy.rollingUpdate.partition
@@ -132,7 +132,7 @@ def _replica(
     if ordered and (is_terminating(pod) or not seen.is_running_and_available(pod)):
         return (step if is_pending else None), True
     if not is_consistent(of, pod):
-        return _with_claims(seen, Step("update", corrected(of, pod))), False
+        return _with_claims(seen, Step("update", correction(of, pod))), False
     if step is not None and not is_pending:
         return Step("update", pod, (), (), step.changed_claims, step.contested_claims), False
     return step, False
