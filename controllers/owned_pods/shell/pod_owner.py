@@ -145,8 +145,10 @@ class PodOwner(Controller, Generic[O]):
                 return
             self.record_pod(owner, "Create", pod, error)
             raise
-        if resource_version_of(created) > resource_version_number(self.pods.resource_version):
-            self.expectations.expect(key, self.clock.monotonic(), created=created.metadata.uid)
+        version = resource_version_of(created)
+        if version > resource_version_number(self.pods.resource_version):
+            uid = created.metadata.uid
+            self.expectations.expect(key, self.clock.monotonic(), created=uid, version=version)
         await self.create_after.hit(owner=str(key))
         self.record_pod(owner, "Create", created)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from nominee.controllers.claiming import claim
 from nominee.controllers.owned_pods.shell.pod_owner import PodOwner
@@ -15,7 +16,14 @@ from nominee.controllers.stateful_sets.rollout import Observation, Plan, Step, p
 from nominee.controllers.stateful_sets.status import recheck_seconds, status_of
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, ignoring, is_already_exists, is_not_found
-from nominee.machinery.api.objects import ObjectKey, copy_of, is_terminating
+from nominee.machinery.api.objects import (
+    ObjectKey,
+    copy_of,
+    is_terminating,
+    key_of,
+    resource_version_number,
+    resource_version_of,
+)
 from nominee.machinery.api.pb import apps, core, meta
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.wire.codec import to_json
@@ -30,6 +38,9 @@ REVISION_AFTER = failpoints.declare(
 DELETE_BEFORE = failpoints.declare(
     "controllers.stateful_set.delete.before", "a StatefulSet's pod is to be deleted; it is not"
 )
+
+STALE_SECONDS: Final = 1.0
+"""After how long to look again whether the watches show the controller's own writes."""
 
 
 class StatefulSetController(PodOwner[apps.StatefulSet]):
@@ -47,6 +58,7 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
     def __init__(self, context: Context) -> None:
         super().__init__(context, kinds.STATEFUL_SET)
         self.revisions = context.informers.of(kinds.CONTROLLER_REVISION)
+        self._status_versions: dict[ObjectKey, int] = {}
         self.claims = context.informers.of(kinds.PERSISTENT_VOLUME_CLAIM)
         self.claims.add_handler(on_delete=lambda gone, _stale: self._claim_gone(gone))
 
@@ -64,7 +76,10 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
         of = self.owners.get(key.name, key.namespace)
         if of is None:
             self.expectations.forget(key)
+            self._status_versions.pop(key, None)
             return None
+        if not self._sees_own_writes(key):
+            return STALE_SECONDS
         revisions = await self._revisions(of)
         near = [
             *self.pods.by_index("owner", of.metadata.uid),
@@ -73,8 +88,6 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
         members = [pod for pod in near if is_member(of, pod)]
         claims = claim(of, of.spec.selector, members, lambda pod: not is_terminating(pod))
         pods = await adopt_and_release(self.client, of, claims)
-        if not self.expectations.satisfied(key, self.clock.monotonic()):
-            return None
         update, collisions = await self._update_revision(of, revisions)
         current = next(
             (each for each in revisions if each.metadata.name == of.status.currentRevision), update
@@ -82,6 +95,16 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
         await self._sync(of, pods, current, update, collisions)
         await self._truncate(of, pods, revisions, current, update)
         return recheck_seconds(of, pods, self.clock.now())
+
+    def _sees_own_writes(self, key: ObjectKey) -> bool:
+        """Report whether the watches show what earlier reconciliations of a set wrote.
+
+        Source: StaleControllerConsistencyStatefulSet, on since 1.36; before, upstream may read older objects.
+        """
+        self.expectations.passed(key, resource_version_number(self.pods.resource_version))
+        seen = resource_version_number(self.owners.resource_version)
+        is_seen = self.expectations.satisfied(key, self.clock.monotonic())
+        return is_seen and seen >= self._status_versions.get(key, 0)
 
     # --- revisions ---
 
@@ -164,7 +187,8 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
         if to_json(status) != to_json(of.status):
             new = copy_of(of)
             new.status.CopyFrom(status)
-            await self.client.update(new, subresource="status")
+            written = await self.client.update(new, subresource="status")
+            self._status_versions[key_of(of)] = resource_version_of(written)
         if failure is not None:
             raise failure
 

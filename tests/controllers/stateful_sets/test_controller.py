@@ -12,7 +12,7 @@ from nominee.controllers.revisions import history
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.objects import copy_of, metadata_of
 from nominee.machinery.api.pb import apps, core
-from tests.controllers.builders import claim
+from tests.controllers.builders import claim, pod
 from tests.controllers.stateful_sets.builders import member, stateful_set
 from tests.controllers.stateful_sets.playing import Api, Play, playing
 
@@ -183,6 +183,21 @@ async def test_creations_that_the_watch_does_not_show_are_not_repeated() -> None
     assert sorted(made) == [f"default/web-{ordinal}" for ordinal in range(5)]
 
 
+async def test_a_pod_that_came_and_went_unseen_is_not_waited_for() -> None:
+    """The watch broke while the pod existed, and lists again afterwards: only the resourceVersion tells."""
+    api = Api(behind={"pods"})
+    api.put(stateful_set(replicas=1))
+    async with playing(api) as play:
+        await play.advance()
+        (lost,) = play.pods()
+        api.remove(kinds.POD, lost.metadata.name)
+        api.log = [each for each in api.log if each[1] is not kinds.POD]
+        api.put(pod("another"))
+        api.behind.clear()
+        await play.settle(4)
+        assert play.set.status.readyReplicas == 1
+
+
 _CHANGES = st.one_of(
     st.tuples(st.just("scale"), st.integers(0, 4)),
     st.tuples(st.just("image"), st.integers(1, 3)),
@@ -199,21 +214,21 @@ _CHANGES = st.one_of(
 
 async def _do(play: Play, name: str, argument: Any) -> None:
     pods = play.pods()
-    pod = pods[argument % len(pods)] if pods and isinstance(argument, int) else None
+    target = pods[argument % len(pods)] if pods and isinstance(argument, int) else None
     match name:
         case "scale":
             play.change(replicas(argument))
         case "image":
             play.change(image(f"v{argument}"))
-        case "step" if pod is not None:
-            play.step(pod)
-        case "fail" if pod is not None and not pod.metadata.HasField("deletionTimestamp"):
-            failed = copy_of(pod)
+        case "step" if target is not None:
+            play.step(target)
+        case "fail" if target is not None and not target.metadata.HasField("deletionTimestamp"):
+            failed = copy_of(target)
             failed.status.phase = "Failed"
             del failed.status.conditions[:]
             play.api.put(failed)
-        case "delete" if pod is not None:
-            play.api.end(pod)
+        case "delete" if target is not None:
+            play.api.end(target)
         case "behind":
             play.api.behind.add(argument)
         case "caught up":
