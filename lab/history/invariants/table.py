@@ -10,6 +10,7 @@ from nominee.lab.history.invariants.leader_leases import LeaderLeases
 from nominee.lab.history.invariants.needed_pods import NeededPods
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
 from nominee.lab.history.invariants.node_draining import NodeDraining
+from nominee.lab.history.invariants.ordinals import Ordinals
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
 from nominee.lab.history.invariants.pod_rules.deferred_resizes import DeferredResizes
@@ -34,6 +35,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Budgets,
     Replicas,
     NeededPods,
+    Ordinals,
     ResourceVersions,
     AcknowledgedWrites,
     TrueAnswers,
