@@ -25,6 +25,7 @@ from nominee.lab.history.invariants.preemption.victim_priority import VictimPrio
 from nominee.lab.history.invariants.replicas import Replicas
 from nominee.lab.history.invariants.resource_versions import ResourceVersions
 from nominee.lab.history.invariants.true_answers import TrueAnswers
+from nominee.lab.history.invariants.unique_ordinals import UniqueOrdinals
 
 CHECKERS: tuple[type[Checker], ...] = (
     PodBinding,
@@ -36,6 +37,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Replicas,
     NeededPods,
     Ordinals,
+    UniqueOrdinals,
     ResourceVersions,
     AcknowledgedWrites,
     TrueAnswers,
