@@ -42,7 +42,7 @@ class Expectations:
     def deleted(self, key: ObjectKey, uid: str) -> None:
         self._deletions.get(key, set()).discard(uid)
 
-    def passed(self, key: ObjectKey, version: int) -> None:
+    def note_version(self, key: ObjectKey, version: int) -> None:
         """Note that the watch has come to a resourceVersion: pods of before that it lacks are gone."""
         if self._versions.get(key, 0) <= version:
             self._creations.pop(key, None)

@@ -97,11 +97,11 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
         return recheck_seconds(of, pods, self.clock.now())
 
     def _sees_own_writes(self, key: ObjectKey) -> bool:
-        """Report whether the watches show what earlier reconciliations of a set wrote.
+        """Report whether the watches show the writes of earlier reconciliations of a set.
 
         Source: StaleControllerConsistencyStatefulSet, on since 1.36; before, upstream may read older objects.
         """
-        self.expectations.passed(key, resource_version_number(self.pods.resource_version))
+        self.expectations.note_version(key, resource_version_number(self.pods.resource_version))
         seen = resource_version_number(self.owners.resource_version)
         is_seen = self.expectations.satisfied(key, self.clock.monotonic())
         return is_seen and seen >= self._status_versions.get(key, 0)

@@ -184,7 +184,7 @@ async def test_creations_that_the_watch_does_not_show_are_not_repeated() -> None
 
 
 async def test_a_pod_that_came_and_went_unseen_is_not_waited_for() -> None:
-    """The watch broke while the pod existed, and lists again afterwards: only the resourceVersion tells."""
+    """The watch broke while the pod existed, and lists again afterwards: its resourceVersion is enough."""
     api = Api(behind={"pods"})
     api.put(stateful_set(replicas=1))
     async with playing(api) as play:

@@ -1,4 +1,4 @@
-"""Stateful sets at rest: planted violations are found, and a set that waits for a pod is none."""
+"""Stateful sets at rest: planted violations are found; a set that waits for a pod has no finding."""
 
 from __future__ import annotations
 
