@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from google.protobuf.message import Message
+
 from nominee.controllers.claiming import claim
 from nominee.controllers.owned_pods.shell.pod_owner import PodOwner
 from nominee.controllers.planned_events import PlannedEvent
@@ -16,6 +18,7 @@ from nominee.controllers.stateful_sets.rollout import Observation, Plan, Step, p
 from nominee.controllers.stateful_sets.status import recheck_seconds, status_of
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, ignoring, is_already_exists, is_not_found
+from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import (
     ObjectKey,
     copy_of,
@@ -58,7 +61,11 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
     def __init__(self, context: Context) -> None:
         super().__init__(context, kinds.STATEFUL_SET)
         self.revisions = context.informers.of(kinds.CONTROLLER_REVISION)
-        self._status_versions: dict[ObjectKey, int] = {}
+        self._written: dict[Kind[Message], dict[ObjectKey, int]] = {
+            kinds.STATEFUL_SET: {},
+            kinds.CONTROLLER_REVISION: {},
+        }
+        """The resourceVersions of the last writes for a set, by kind."""
         self.claims = context.informers.of(kinds.PERSISTENT_VOLUME_CLAIM)
         self.claims.add_handler(on_delete=lambda gone, _stale: self._claim_gone(gone))
 
@@ -76,7 +83,8 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
         of = self.owners.get(key.name, key.namespace)
         if of is None:
             self.expectations.forget(key)
-            self._status_versions.pop(key, None)
+            for written in self._written.values():
+                written.pop(key, None)
             return None
         if not self._sees_own_writes(key):
             return STALE_SECONDS
@@ -102,9 +110,10 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
         Source: StaleControllerConsistencyStatefulSet, on since 1.36; before, upstream may read older objects.
         """
         self.expectations.note_version(key, resource_version_number(self.pods.resource_version))
-        seen = resource_version_number(self.owners.resource_version)
-        is_seen = self.expectations.satisfied(key, self.clock.monotonic())
-        return is_seen and seen >= self._status_versions.get(key, 0)
+        return self.expectations.satisfied(key, self.clock.monotonic()) and all(
+            resource_version_number(self.context.informers.of(kind).resource_version) >= written.get(key, 0)
+            for kind, written in self._written.items()
+        )
 
     # --- revisions ---
 
@@ -141,6 +150,7 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
                     revision = live  # the watch is behind
             else:
                 return found.revision, collisions
+            self._written[kinds.CONTROLLER_REVISION][key_of(of)] = resource_version_of(revision)
             await REVISION_AFTER.hit(stateful_set=of.metadata.name)
             return revision, collisions
 
@@ -188,7 +198,7 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
             new = copy_of(of)
             new.status.CopyFrom(status)
             written = await self.client.update(new, subresource="status")
-            self._status_versions[key_of(of)] = resource_version_of(written)
+            self._written[kinds.STATEFUL_SET][key_of(of)] = resource_version_of(written)
         if failure is not None:
             raise failure
 

@@ -140,17 +140,37 @@ async def test_a_taken_name_of_a_revision_counts_a_collision() -> None:
     assert status.currentRevision == status.updateRevision
 
 
-async def test_a_revision_that_the_watch_does_not_show_yet_is_no_collision() -> None:
-    api = Api(behind={"controllerrevisions"})
-    api.put(stateful_set(replicas=1))
+async def test_an_existing_revision_of_the_template_is_no_collision() -> None:
+    """One that a watch that is behind does not show; here it is the selector that does not."""
+    of = stateful_set(replicas=1)
+    unlabelled = history.new_revision(of, 1, history.data_hash(history.data_of(of.spec.template), 0))
+    unlabelled.metadata.labels.clear()
+    api = Api()
+    api.put(of)
+    api.put(unlabelled)
     async with playing(api) as play:
-        for _ in range(5):
-            for pod in play.pods():
-                play.step(pod)
-            await play.advance(5.0)
+        await play.settle(3)
         status = play.set.status
     assert (status.collisionCount, status.readyReplicas) == (0, 1)
     assert len(api.all_of(kinds.CONTROLLER_REVISION)) == 1
+
+
+async def test_nothing_is_done_until_a_new_revision_is_seen() -> None:
+    """Otherwise the current revision would be unknown, and the update revision taken for it."""
+    api = Api()
+    api.put(stateful_set(replicas=1))
+    async with playing(api) as play:
+        await play.settle(3)
+        api.behind.add("controllerrevisions")
+        play.change(image("v2"))
+        await play.advance(5.0)
+        play.change(image("v3"))
+        await play.advance(5.0)
+        revisions = api.all_of(kinds.CONTROLLER_REVISION)
+        await play.settle(5)
+        assert play.set.status.currentRevision == play.set.status.updateRevision
+    assert sorted(each.revision for each in revisions) == [1, 2]
+    assert sorted(each.revision for each in api.all_of(kinds.CONTROLLER_REVISION)) == [1, 2, 3]
 
 
 async def test_history_is_truncated_but_not_the_revisions_of_pods() -> None:
