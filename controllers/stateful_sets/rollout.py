@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from nominee.controllers.deployments.sizes import amount
 from nominee.controllers.owned_pods.readiness import is_available
@@ -25,10 +25,8 @@ from nominee.controllers.stateful_sets.identity import (
 from nominee.controllers.stateful_sets.status import is_running_and_ready
 from nominee.machinery.api.objects import has_ended, is_terminating
 from nominee.machinery.api.pb import apps, core
+from nominee.machinery.defaults.workloads import STATEFUL_UNAVAILABLE_SINCE
 from nominee.machinery.features.gates import Version
-
-MAX_UNAVAILABLE_SINCE: Final = Version(1, 37)
-"""MaxUnavailableStatefulSet: before, it is alpha, or off again since it broke Parallel sets."""
 
 ClaimLister = Callable[[str], core.PersistentVolumeClaim | None]
 
@@ -178,7 +176,7 @@ def _outdated(seen: Observation, replicas: Sequence[core.Pod | None]) -> Iterabl
     rolling = seen.of.spec.updateStrategy.rollingUpdate
     targets = [*reversed(replicas[rolling.partition :])]
     old = [pod for pod in targets if pod is not None and seen.is_outdated(pod)]
-    if seen.version < MAX_UNAVAILABLE_SINCE:
+    if seen.version < STATEFUL_UNAVAILABLE_SINCE:
         # One at a time, and none before all above it are available again.
         first = next((pod for pod in targets if seen.is_outdated(pod) or seen.is_unavailable(pod)), None)
         return [first] if first is not None and seen.is_outdated(first) else []
