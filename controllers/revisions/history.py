@@ -120,8 +120,3 @@ def to_delete(
     """
     past = [each for each in in_order(revisions) if each.metadata.name not in live]
     return past[: max(0, len(past) - limit)] if limit >= 0 else []
-
-
-def apply(owner: Owner, revision: apps.ControllerRevision) -> None:
-    """Restore the revision's template in the owner."""
-    owner.spec.template.CopyFrom(template_of(revision))

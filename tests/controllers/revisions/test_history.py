@@ -153,10 +153,8 @@ def test_the_oldest_revisions_beyond_the_limit_are_deleted(
     assert [each.metadata.name for each in history.to_delete(rows, live, limit)] == deleted
 
 
-def test_a_revision_is_applied() -> None:
-    of = stateful_set("v2")
-    history.apply(of, revision_of("test", 1))
-    assert of == stateful_set()
+def test_a_revision_restores_its_template() -> None:
+    assert history.template_of(revision_of("test", 1)) == stateful_set().spec.template
 
 
 def test_orphaned_revisions_are_adopted() -> None:
