@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from nominee.controllers.hashing import fnv1a
 from nominee.machinery.api.objects import owner_reference
 from nominee.machinery.api.pb import apps, core
 from nominee.machinery.wire.codec import to_json
@@ -21,8 +22,6 @@ ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _NOT_COPIED: Final = frozenset({LAST_APPLIED, REVISION, HISTORY, DESIRED, MAX, ROLLBACK_TO})
 HISTORY_CHARACTERS_MAX: Final = 2000
-_SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""Without vowels and what looks like them: a hash shall not spell a word."""
 
 
 def template_hash(template: core.PodTemplateSpec, collisions: int | None) -> str:
@@ -34,10 +33,7 @@ def template_hash(template: core.PodTemplateSpec, collisions: int | None) -> str
     data = template.SerializeToString(deterministic=True)
     if collisions is not None:
         data += collisions.to_bytes(8, "little")
-    value = 0x811C9DC5
-    for byte in data:
-        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
-    return "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in str(value))
+    return fnv1a(data)
 
 
 def _comparable(template: core.PodTemplateSpec) -> object:

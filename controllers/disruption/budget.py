@@ -55,18 +55,23 @@ class Scale:
     resource: str = ""
 
 
-def scale_of(pod: core.Pod, replica_set: apps.ReplicaSet | None) -> Scale | None:
+Scaled = apps.ReplicaSet | apps.StatefulSet | core.ReplicationController
+SCALED: Final = (kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER)
+"""The kinds of controllers that have spec.replicas."""
+
+
+def scale_of(pod: core.Pod, found: Scaled | None) -> Scale | None:
     """Return the scale of a pod's controller, None where there is no such controller.
 
-    `replica_set` has the name of the controller; it is ignored where the controller is of another kind.
+    `found` has the name and kind of the controller; it is None where that kind has no scale.
     """
     owner = controller_of(pod)
     if owner is None:
         return None
-    if owner.kind == "ReplicaSet":
-        if replica_set is None or replica_set.metadata.uid != owner.uid:
+    if owner.kind in (kind.kind for kind in SCALED):
+        if found is None or found.metadata.uid != owner.uid:
             return None
-        return Scale(owner.uid, replica_set.spec.replicas)
+        return Scale(owner.uid, found.spec.replicas)
     kind = kinds.by_kind(owner.apiVersion, owner.kind)
     return Scale(owner.uid, None, kind.group_resource if kind else f"{owner.apiVersion} {owner.kind}")
 

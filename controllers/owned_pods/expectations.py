@@ -23,11 +23,16 @@ class Expectations:
         self._creations: dict[ObjectKey, set[str]] = {}
         self._deletions: dict[ObjectKey, set[str]] = {}
         self._since: dict[ObjectKey, float] = {}
+        self._versions: dict[ObjectKey, int] = {}
 
-    def expect(self, key: ObjectKey, now: float, *, created: str = "", deleted: str = "") -> None:
+    def expect(
+        self, key: ObjectKey, now: float, *, created: str = "", deleted: str = "", version: int = 0
+    ) -> None:
+        """Expect a pod that was created, at a resourceVersion, or one that was deleted."""
         self._since[key] = now
         if created:
             self._creations.setdefault(key, set()).add(created)
+            self._versions[key] = max(version, self._versions.get(key, 0))
         if deleted:
             self._deletions.setdefault(key, set()).add(deleted)
 
@@ -37,13 +42,18 @@ class Expectations:
     def deleted(self, key: ObjectKey, uid: str) -> None:
         self._deletions.get(key, set()).discard(uid)
 
+    def note_version(self, key: ObjectKey, version: int) -> None:
+        """Note that the watch has come to a resourceVersion: pods of before that it lacks are gone."""
+        if self._versions.get(key, 0) <= version:
+            self._creations.pop(key, None)
+
     def satisfied(self, key: ObjectKey, now: float) -> bool:
         if not self._creations.get(key) and not self._deletions.get(key):
             return True
         return now - self._since.get(key, now) > EXPECTATION_SECONDS_MAX
 
     def forget(self, key: ObjectKey) -> None:
-        for held in (self._creations, self._deletions, self._since):
+        for held in (self._creations, self._deletions, self._since, self._versions):
             held.pop(key, None)
 
     def outstanding(self) -> list[ObjectKey]:

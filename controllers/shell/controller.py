@@ -68,6 +68,7 @@ def namespace_ends(error: StatusError) -> bool:
 _INDEXERS_OF_ALL: Final[Indexers] = {"owner": _owners}
 _INDEXERS: Final[Mapping[Kind[Message], Indexers]] = {
     kinds.POD: {"node": _node_of, "orphans": _orphaned},
+    kinds.CONTROLLER_REVISION: {"orphans": _orphaned},
     kinds.REPLICA_SET: {"orphans": _orphaned},
     kinds.ENDPOINT_SLICE: {"service": _service_of},
     kinds.PERSISTENT_VOLUME: {"claim": _claim_of, "free": _class_of_free},
@@ -86,9 +87,9 @@ class InformerSet:
     def of(self, kind: Kind[M]) -> Informer[M]:
         """Return the informer of a kind, created at the first call.
 
-        All are indexed by `owner` (uid); pods by `node`; pods and replica sets without a controller by
-        namespace in `orphans`; volumes by `claim` (ns/name) or, without one, by class in `free`; endpoint
-        slices by `service` (ns/name).
+        All are indexed by `owner` (uid); pods by `node`; pods, replica sets and controller revisions without
+        a controller by namespace in `orphans`; volumes by `claim` (ns/name) or, without one, by class in
+        `free`; endpoint slices by `service` (ns/name).
         """
         if kind not in self._informers:
             indexers = {**_INDEXERS_OF_ALL, **_INDEXERS.get(kind, {})}

@@ -31,6 +31,7 @@ from nominee.controllers.service_accounts.shell.accounts import ServiceAccountCo
 from nominee.controllers.service_accounts.shell.root_certificate import RootCertificatePublisher
 from nominee.controllers.service_cidrs.shell.service_cidrs import ServiceCIDRController
 from nominee.controllers.shell.controller import Context, InformerSet, Recorders, Runner
+from nominee.controllers.stateful_sets.shell.stateful_sets import StatefulSetController
 from nominee.controllers.volumes.shell.binder import ClaimController, VolumeController
 from nominee.controllers.volumes.shell.protection import ClaimProtection, VolumeProtection
 from nominee.controllers.volumes.shell.provisioner import Provisioner
@@ -68,6 +69,7 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     ),
     "deployment-controller": lambda context, _: DeploymentController(context),
     "replicaset-controller": lambda context, _: ReplicaSetController(context),
+    "statefulset-controller": lambda context, _: StatefulSetController(context),
     "resourcequota-controller": lambda context, _: QuotaController(context),
     "disruption-controller": lambda context, _: Disruption(context),
     "disruption-controller-stale-pods": lambda context, _: StaleDisruption(context),
@@ -115,6 +117,7 @@ ALIASES: dict[str, str] = {
     "resourcequota": "resourcequota-controller",
     "root-ca-cert-publisher": "root-ca-certificate-publisher-controller",
     "serviceaccount": "serviceaccount-controller",
+    "statefulset": "statefulset-controller",
 }
 """Names from before 1.28, which kube-controller-manager still accepts."""
 

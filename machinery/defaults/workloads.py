@@ -9,7 +9,8 @@ from nominee.machinery.features.gates import Gates, Version
 _HISTORY = 10
 _BACKOFFS = 6
 _INT32_MAX = 2**31 - 1
-_STATEFUL_UNAVAILABLE_SINCE = Version(1, 35)
+STATEFUL_UNAVAILABLE_SINCE = Version(1, 37)
+"""MaxUnavailableStatefulSet: off before; 1.35.0 had it on until it was found to break Parallel sets."""
 
 
 def _number(target: intstr.IntOrString, value: int) -> None:
@@ -45,7 +46,7 @@ def stateful_set(obj: apps.StatefulSet, gates: Gates) -> None:
         rolling.SetInParent()
         if not rolling.HasField("partition"):
             rolling.partition = 0
-        if gates.version >= _STATEFUL_UNAVAILABLE_SINCE and not rolling.HasField("maxUnavailable"):
+        if gates.version >= STATEFUL_UNAVAILABLE_SINCE and not rolling.HasField("maxUnavailable"):
             _number(rolling.maxUnavailable, 1)
     if not spec.HasField("replicas"):
         spec.replicas = 1

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from nominee.controllers.disruption.budget import (
+    SCALED,
     Scale,
+    Scaled,
     SyncError,
     budget_events,
     failed_status,
@@ -23,6 +26,7 @@ from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of
 from nominee.machinery.api.pb import core, policy
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.runtime.clock import to_time
 from nominee.machinery.wire.codec import to_json
 
@@ -36,20 +40,15 @@ class Disruption(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.budgets = self.watch(kinds.POD_DISRUPTION_BUDGET)
-        self.sets = context.informers.of(kinds.REPLICA_SET)
+        self.owners: dict[str, Informer[Any]] = {kind.kind: context.informers.of(kind) for kind in SCALED}
         self.pods = context.informers.of(kinds.POD)
         self.pods.add_handler(
             on_add=self._pod_changed,
             on_update=self._pod_updated,
             on_delete=lambda pod, _stale: self._pod_changed(pod),
         )
-        self.sets.add_handler(
-            on_update=lambda old, new: (
-                self._namespace_changed(new.metadata.namespace)
-                if old.spec.replicas != new.spec.replicas
-                else None
-            )
-        )
+        for informer in self.owners.values():
+            informer.add_handler(on_update=self._owner_updated)
 
     def _pod_updated(self, old: core.Pod, new: core.Pod) -> None:
         if old.metadata.labels != new.metadata.labels:
@@ -61,13 +60,17 @@ class Disruption(Controller):
             if selects(budget, pod):
                 self._enqueue(budget)
 
-    def _namespace_changed(self, namespace: str) -> None:
-        for budget in self.budgets.list(namespace):
-            self._enqueue(budget)
+    def _owner_updated(self, old: Scaled, new: Scaled) -> None:
+        if old.spec.replicas != new.spec.replicas:
+            for budget in self.budgets.list(new.metadata.namespace):
+                self._enqueue(budget)
 
     def _scale_of(self, pod: core.Pod) -> Scale | None:
         owner = controller_of(pod)
-        return scale_of(pod, self.sets.get(owner.name, pod.metadata.namespace) if owner is not None else None)
+        informer = self.owners.get(owner.kind) if owner is not None else None
+        if owner is None or informer is None:
+            return scale_of(pod, None)
+        return scale_of(pod, informer.get(owner.name, pod.metadata.namespace))
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         budget = self.budgets.get(key.name, key.namespace)

@@ -143,12 +143,14 @@ class PodOwner(Controller, Generic[O]):
         except StatusError as error:
             if namespace_ends(error):
                 return
-            self.record(owner, PlannedEvent("FailedCreate", f"Error creating: {error}", "Warning"))
+            self.record_pod(owner, "Create", pod, error)
             raise
-        if resource_version_of(created) > resource_version_number(self.pods.resource_version):
-            self.expectations.expect(key, self.clock.monotonic(), created=created.metadata.uid)
+        version = resource_version_of(created)
+        if version > resource_version_number(self.pods.resource_version):
+            uid = created.metadata.uid
+            self.expectations.expect(key, self.clock.monotonic(), created=uid, version=version)
         await self.create_after.hit(owner=str(key))
-        self._record_pod(owner, "SuccessfulCreate", f"Created pod: {created.metadata.name}", created)
+        self.record_pod(owner, "Create", created)
 
     async def delete_pod(self, owner: O, pod: core.Pod) -> None:
         """Delete a pod and record it; it is expected to terminate. One that is gone is no error."""
@@ -162,10 +164,16 @@ class PodOwner(Controller, Generic[O]):
             self.expectations.deleted(key, pod.metadata.uid)
             if is_not_found(error):
                 return
-            self.record(owner, PlannedEvent("FailedDelete", f"Error deleting: {error}", "Warning"))
+            self.record_pod(owner, "Delete", pod, error)
             raise
-        self._record_pod(owner, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}", pod)
+        self.record_pod(owner, "Delete", pod)
 
-    def _record_pod(self, owner: O, reason: str, note: str, pod: core.Pod) -> None:
+    def record_pod(self, owner: O, verb: str, pod: core.Pod, error: StatusError | None = None) -> None:
+        """Record that a pod was created or deleted ("Create", "Delete"), or why it could not be."""
+        if error is not None:
+            note = f"Error {verb.lower().removesuffix('e')}ing: {error}"
+            self.record(owner, PlannedEvent(f"Failed{verb}", note, "Warning"))
+            return
+        note = f"{verb}d pod: {pod.metadata.name}"
         # Events that differ in `related` are not aggregated.
-        self.recorder.event(owner, "Normal", reason, action="", note=note, related=pod)
+        self.recorder.event(owner, "Normal", f"Successful{verb}", action="", note=note, related=pod)

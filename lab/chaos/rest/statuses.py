@@ -84,10 +84,11 @@ def _expected(state: State, budget: policy.PodDisruptionBudget, pods: Sequence[c
         return len(pods)
     if not spec.HasField("minAvailable") and not spec.HasField("maxUnavailable"):
         return None
-    sets = {each.metadata.uid: each for each in state.of(kinds.REPLICA_SET)}
+    sets = {each.metadata.uid: each.spec.replicas for each in state.of(kinds.REPLICA_SET)}
+    sets |= {each.metadata.uid: each.spec.replicas for each in state.of(kinds.STATEFUL_SET)}
     owners = [controller_of(pod) for pod in pods]
     uids = {owner.uid for owner in owners if owner is not None}
-    return sum(sets[uid].spec.replicas for uid in uids) if uids <= sets.keys() else None
+    return sum(sets[uid] for uid in uids) if uids <= sets.keys() else None
 
 
 def _amount(value: intstr.IntOrString, total: int) -> int:

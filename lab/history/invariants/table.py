@@ -10,6 +10,7 @@ from nominee.lab.history.invariants.leader_leases import LeaderLeases
 from nominee.lab.history.invariants.needed_pods import NeededPods
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
 from nominee.lab.history.invariants.node_draining import NodeDraining
+from nominee.lab.history.invariants.ordinals import Ordinals
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
 from nominee.lab.history.invariants.pod_rules.deferred_resizes import DeferredResizes
@@ -24,6 +25,7 @@ from nominee.lab.history.invariants.preemption.victim_priority import VictimPrio
 from nominee.lab.history.invariants.replicas import Replicas
 from nominee.lab.history.invariants.resource_versions import ResourceVersions
 from nominee.lab.history.invariants.true_answers import TrueAnswers
+from nominee.lab.history.invariants.unique_ordinals import UniqueOrdinals
 
 CHECKERS: tuple[type[Checker], ...] = (
     PodBinding,
@@ -34,6 +36,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     Budgets,
     Replicas,
     NeededPods,
+    Ordinals,
+    UniqueOrdinals,
     ResourceVersions,
     AcknowledgedWrites,
     TrueAnswers,

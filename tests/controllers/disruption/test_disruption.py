@@ -12,10 +12,10 @@ from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import ObjectKey, key_of
-from nominee.machinery.api.pb import policy
+from nominee.machinery.api.pb import apps, core, policy
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import codec
-from tests.controllers.builders import pod
+from tests.controllers.builders import owned_by, pod
 
 KEY = ObjectKey("default", "budget")
 
@@ -106,3 +106,27 @@ async def test_a_status_that_was_not_written_has_no_event(world: World) -> None:
     assert world.reasons == []
     await it.reconcile(KEY)
     assert world.reasons == ["NoPods"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "expected"),
+    [
+        (apps.ReplicaSet(), 5),
+        (apps.StatefulSet(), 5),
+        (core.ReplicationController(), 5),
+        (apps.DaemonSet(), 0),
+    ],
+    ids=["replica set", "stateful set", "replication controller", "daemon set"],
+)
+async def test_the_replicas_of_controllers_are_expected(world: World, owner: Any, expected: int) -> None:
+    """Source: pkg/controller/disruption (finders): a DaemonSet has no scale."""
+    owner.metadata.name, owner.metadata.namespace, owner.metadata.uid = "web", "default", "set"
+    if expected:
+        owner.spec.replicas = expected
+    world.put(owner)
+    world.put(pod("p", labels={"app": "web"}, owners=[owned_by("set", kind=type(owner).__name__)], uid="p"))
+    (budget,) = world.of(kinds.POD_DISRUPTION_BUDGET).objects.values()
+    budget.spec.ClearField("minAvailable")
+    budget.spec.maxUnavailable.intVal = 1
+    await controller(world).reconcile(KEY)
+    assert world.of(kinds.POD_DISRUPTION_BUDGET).objects[KEY].status.expectedPods == expected

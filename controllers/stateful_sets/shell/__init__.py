@@ -1,0 +1,1 @@
+"""I/O of stateful sets: the stateful set controller."""

@@ -1,0 +1,117 @@
+"""Stateful sets at rest: planted violations are found; a set that waits for a pod has no finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from nominee.lab.chaos.rest.rules import findings
+from tests.lab.chaos.rest.clusters import Manifests, correct, manifest, owner, pod, put, state
+
+HASH = "controller-revision-hash"
+
+
+def with_set() -> Manifests:
+    """Return a correct cluster with a stateful set of two pods in a namespace without a quota."""
+    manifests = correct()
+    of = manifest(
+        "StatefulSet",
+        "db",
+        api="apps/v1",
+        namespace="other",
+        spec={
+            "replicas": 2,
+            "podManagementPolicy": "OrderedReady",
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": []}},
+        },
+        status={
+            "observedGeneration": 1,
+            "replicas": 2,
+            "readyReplicas": 2,
+            "availableReplicas": 2,
+            "updateRevision": "db-1",
+        },
+    )
+    manifests["db"] = of
+    for ordinal in range(2):
+        manifests[f"db-{ordinal}"] = pod(
+            f"db-{ordinal}", namespace="other", labels={"app": "db", HASH: "db-1"}, **owner(of)
+        )
+    return manifests
+
+
+def both(*changes: Callable[[Manifests], object]) -> Callable[[Manifests], None]:
+    def change(manifests: Manifests) -> None:
+        for each in changes:
+            each(manifests)
+
+    return change
+
+
+def remove(name: str) -> Callable[[Manifests], Any]:
+    return both(
+        lambda manifests: manifests.pop(name),
+        *(put(f"db/status/{field}", 1) for field in ("replicas", "readyReplicas", "availableReplicas")),
+    )
+
+
+UNREADY = both(
+    put("db-0/status/conditions/1/status", "False"),
+    put("db/status/readyReplicas", 1),
+    put("db/status/availableReplicas", 1),
+)
+PARALLEL = put("db/spec/podManagementPolicy", "Parallel")
+FEWER = put("db/spec/replicas", 1)
+
+
+def test_a_correct_stateful_set() -> None:
+    assert findings(state(with_set())) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (remove("db-1"), "lacks the pods db-1"),
+        (FEWER, "has pods too many: db-1"),
+        (put("db/spec/ordinals", {"start": 1}), "lacks the pods db-2|has pods too many: db-0"),
+        (both(FEWER, UNREADY, PARALLEL), "has pods too many: db-1"),
+        (put("db/status/updateRevision", "db-2"), "has pods of an earlier revision: db-0, db-1"),
+        (
+            both(
+                put("db/spec/updateStrategy/rollingUpdate/partition", 1),
+                put("db/status/updateRevision", "db-2"),
+            ),
+            "has pods of an earlier revision: db-1",
+        ),
+        (put("db/status/readyReplicas", 1), "shows 1 readyReplicas in its status, and its pods are 2"),
+        (put("db/metadata/generation", 2), "has a status of generation 1 only"),
+    ],
+)
+def test_planted_violations(change: Callable[[Manifests], object], sentence: str) -> None:
+    manifests = with_set()
+    change(manifests)
+    found = [str(each) for each in findings(state(manifests))]
+    assert found == [f"statefulset other/db {each}" for each in sentence.split("|")]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        both(FEWER, UNREADY),
+        both(UNREADY, put("db/status/updateRevision", "db-2")),
+        both(put("db/spec/updateStrategy", {"type": "OnDelete"}), put("db/status/updateRevision", "db-2")),
+        both(
+            remove("db-1"),
+            lambda manifests: manifests.update(q=manifest("ResourceQuota", "q", namespace="other")),
+        ),
+    ],
+    ids=["scaling down waits", "the update waits", "on delete", "a quota"],
+)
+def test_a_set_that_waits(change: Callable[[Manifests], object]) -> None:
+    manifests = with_set()
+    change(manifests)
+    assert findings(state(manifests)) == []

@@ -1,0 +1,92 @@
+"""No component removes a StatefulSet's pod whose containers run."""
+
+from __future__ import annotations
+
+import pytest
+
+from nominee.lab.history.invariants.check import Check
+from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
+from nominee.lab.history.invariants.checking.checker import Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.unique_ordinals import UniqueOrdinals
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from tests.lab.invariants.histories import History, node, pod
+
+
+def member(*, runs: bool = True, phase: str = "Running", kind: str = "StatefulSet") -> core.Pod:
+    """Return a pod on n1."""
+    found = pod("db-0", node="n1", phase=phase, allocated="1" if runs else "")
+    found.status.phase = phase
+    found.metadata.ownerReferences.add(
+        apiVersion="apps/v1", kind=kind, name="db", uid="uid-db", controller=True
+    )
+    return found
+
+
+def ready_node(status: str = "True") -> core.Node:
+    found = node("n1")
+    found.status.conditions.add(type="Ready", status=status)
+    return found
+
+
+def check(
+    history: History, client: str = "kubelet-0", outcome: Outcome = Outcome.DONE, earlier: int = 0
+) -> tuple[int, tuple[Violation, ...]]:
+    """Return the number of checked removals and the violations; the last write was the answered one."""
+    running = Check(ComponentSettings(observes_answers=True), [UniqueOrdinals.about.name])
+    for revision in history.revisions:
+        running.observe(revision)
+    end = history.next_revision - 1 - earlier
+    running.observe_answer(
+        Answer(
+            client=client,
+            method=Method.DELETE,
+            outcome=outcome,
+            kind=kinds.POD,
+            namespace="default",
+            name="db-0",
+            begin=end - 1,
+            end=end,
+        )
+    )
+    (result,) = running.finish(Evidence(now=history.now))
+    return result.checked, result.violations
+
+
+def removed(of: core.Pod, *nodes: core.Node) -> History:
+    return History().put(*(nodes or [ready_node()]), of).delete(of)
+
+
+def test_a_pod_that_runs_is_removed() -> None:
+    for client in ("kubelet-0", "controllers"):
+        checked, (violation,) = check(removed(member()), client)
+        assert checked == 1
+        component = client.partition("-")[0]
+        assert violation.message == (
+            f"the {component} removed the pod while its containers ran on a node that is ready"
+        )
+    checked, violations = check(removed(member()).put(member()), earlier=1)
+    assert (checked, len(violations)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        removed(member(runs=False)),
+        removed(member(phase="Failed")),
+        removed(member(), ready_node("Unknown")),
+        removed(member(), ready_node(), ready_node("False")),
+        History().put(ready_node()).delete(ready_node()).put(member()).delete(member()),
+    ],
+    ids=["stopped", "ended", "not ready", "not ready any more", "gone"],
+)
+def test_correct_removals(history: History) -> None:
+    assert check(history) == (1, ())
+
+
+def test_removals_that_are_not_checked() -> None:
+    assert check(removed(member()), "user") == (0, ())
+    assert check(removed(member(kind="ReplicaSet"))) == (0, ())
+    assert check(removed(member()), outcome=Outcome.NOT_FOUND) == (0, ())
+    assert check(removed(member()), earlier=1) == (0, ())
