@@ -17,7 +17,7 @@ def is_rolling(deployment: apps.Deployment) -> bool:
     return deployment.spec.strategy.type == "RollingUpdate"
 
 
-def _amount(value: intstr.IntOrString, total: int, *, up: bool) -> int:
+def amount(value: intstr.IntOrString, total: int, *, up: bool) -> int:
     """Return an absolute number, or a percentage of `total`, rounded up or down."""
     if value.type == 0:
         return value.intVal
@@ -28,8 +28,8 @@ def _amount(value: intstr.IntOrString, total: int, *, up: bool) -> int:
 def fenceposts(deployment: apps.Deployment) -> tuple[int, int]:
     """Return (surge, unavailable) in pods: surge rounds up, unavailable down, and never are both 0."""
     rolling, replicas = deployment.spec.strategy.rollingUpdate, deployment.spec.replicas
-    surge = _amount(rolling.maxSurge, replicas, up=True)
-    unavailable = _amount(rolling.maxUnavailable, replicas, up=False)
+    surge = amount(rolling.maxSurge, replicas, up=True)
+    unavailable = amount(rolling.maxUnavailable, replicas, up=False)
     # Validation does not let both be 0, but a percentage may round down to it.
     return (surge, unavailable) if surge or unavailable else (surge, 1)
 
