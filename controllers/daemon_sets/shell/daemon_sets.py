@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from nominee.controllers.claiming import claim
 from nominee.controllers.daemon_sets.history import History, digest_of
-from nominee.controllers.daemon_sets.nodes import NodeRules, pod_for, template_of
 from nominee.controllers.daemon_sets.placement import (
     BURST_MAX,
     FailedPods,
@@ -17,6 +16,7 @@ from nominee.controllers.daemon_sets.placement import (
     recheck_seconds,
     status_of,
 )
+from nominee.controllers.daemon_sets.pods import pod_for, template_of
 from nominee.controllers.daemon_sets.rolling_update import plan_update
 from nominee.controllers.owned_pods.shell.pod_owner import PodOwner
 from nominee.controllers.revisions.history import REVISION_LABEL, data_of, restores
@@ -28,6 +28,7 @@ from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of, is_
 from nominee.machinery.api.pb import apps, core, meta
 from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.runtime import failpoints
+from nominee.machinery.scheduling.daemons import NodeRules
 
 REVISION_AFTER = failpoints.declare(
     "controllers.daemon_set.revision.after",
@@ -51,7 +52,9 @@ class _Spec:
     def of(cls, daemon_set: apps.DaemonSet) -> _Spec:
         metadata = daemon_set.metadata
         data = data_of(daemon_set.spec.template)
-        return cls(metadata.uid, NodeRules.of(daemon_set), data, FailedPods(metadata.generation))
+        return cls(
+            metadata.uid, NodeRules.of(daemon_set.spec.template.spec), data, FailedPods(metadata.generation)
+        )
 
 
 class DaemonSetController(PodOwner[apps.DaemonSet]):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nominee.controllers.daemon_sets.nodes import Verdict
 from nominee.controllers.daemon_sets.placement import Placement, by_node
 from nominee.machinery.api.pb import apps, core
+from nominee.machinery.scheduling.daemons import Verdict
 from nominee.machinery.wire import codec
 from tests.controllers.builders import EPOCH, owned_by, pod
 

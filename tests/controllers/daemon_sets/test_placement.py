@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.controllers.daemon_sets.nodes import Verdict
 from nominee.controllers.daemon_sets.placement import FailedPods, Placement, Work, recheck_seconds, status_of
 from nominee.machinery.api.pb import core
+from nominee.machinery.scheduling.daemons import Verdict
 from nominee.machinery.scheduling.node_affinity import NAME_FIELD
 from nominee.machinery.wire.codec import to_json
 from tests.controllers.daemon_sets.builders import (

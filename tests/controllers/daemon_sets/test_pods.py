@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from nominee.controllers.daemon_sets.nodes import NodeRules, Verdict, pod_for, target_node, template_of
+from nominee.controllers.daemon_sets.pods import pod_for, target_node, template_of
+from nominee.machinery.scheduling.daemons import NodeRules, Verdict
 from nominee.machinery.wire.codec import to_json
 from tests.controllers.builders import node, pod
 from tests.controllers.daemon_sets.builders import KEEPS, NEITHER, RUNS, daemon_set
@@ -57,7 +58,7 @@ N2 = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"
 def test_verdicts(
     spec: dict[str, Any], labels: dict[str, str], taints: Sequence[Mapping[str, str]], verdict: Verdict
 ) -> None:
-    rules = NodeRules.of(daemon_set(**spec))
+    rules = NodeRules.of(daemon_set(**spec).spec.template.spec)
     assert rules.verdict(node(labels=labels, taints=taints)) == verdict
 
 
