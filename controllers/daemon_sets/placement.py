@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from nominee.controllers.daemon_sets.pods import target_node
 from nominee.controllers.deployments.sizes import amount
 from nominee.controllers.owned_pods.readiness import is_available, is_ready
 from nominee.controllers.planned_events import PlannedEvent
@@ -18,7 +17,7 @@ from nominee.controllers.revisions.history import REVISION_LABEL
 from nominee.machinery.api.objects import has_ended, is_terminating
 from nominee.machinery.api.pb import apps, core
 from nominee.machinery.runtime.queues.backoff import ExponentialBackoff
-from nominee.machinery.scheduling.daemons import Verdict
+from nominee.machinery.scheduling.daemons import Verdict, target_node
 
 BURST_MAX: Final = 250
 """Pods created, and pods deleted, in one reconciliation."""

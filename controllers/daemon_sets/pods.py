@@ -1,6 +1,6 @@
 """A daemon set's pods for nodes. Pure.
 
-Source: kube-controller-manager 1.36, pkg/controller/daemon/util (CreatePodTemplate, GetTargetNodeName).
+Source: kube-controller-manager 1.36, pkg/controller/daemon/util (CreatePodTemplate).
 """
 
 from __future__ import annotations
@@ -39,15 +39,3 @@ def pod_for(daemon_set: apps.DaemonSet, template: core.PodTemplateSpec, node: st
     del required.nodeSelectorTerms[:]
     required.nodeSelectorTerms.add().matchFields.add(key=NAME_FIELD, operator="In", values=[node])
     return pod
-
-
-def target_node(pod: core.Pod) -> str:
-    """Return the node that a pod is on or shall get to; "" for a pod that names none."""
-    if pod.spec.nodeName:
-        return pod.spec.nodeName
-    required = pod.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution
-    for term in required.nodeSelectorTerms:
-        for field in term.matchFields:
-            if field.key == NAME_FIELD and field.operator == "In":
-                return field.values[0] if len(field.values) == 1 else ""
-    return ""

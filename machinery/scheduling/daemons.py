@@ -1,7 +1,7 @@
-"""The nodes that a daemon set's pods run on, for its controller and for the autoscaler's templates.
+"""The nodes that a daemon set's pods run on, for its controller, the autoscaler's templates, and checks.
 
 Source: kube-controller-manager 1.36, pkg/controller/daemon (NodeShouldRunDaemonPod) and its util
-(AddOrUpdateDaemonPodTolerations).
+(AddOrUpdateDaemonPodTolerations, GetTargetNodeName).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from nominee.machinery.api.pb import core
-from nominee.machinery.scheduling.node_affinity import RequiredNodeAffinity
+from nominee.machinery.scheduling.node_affinity import NAME_FIELD, RequiredNodeAffinity
 from nominee.machinery.scheduling.taints import NO_EXECUTE, NO_SCHEDULE, find_untolerated
 
 _TOLERATED: Final = (
@@ -74,3 +74,15 @@ class NodeRules:
         if find_untolerated(taints, self.tolerations, effects=(NO_EXECUTE,)) is None:
             return _KEEPS
         return _NEITHER
+
+
+def target_node(pod: core.Pod) -> str:
+    """Return the node that a pod is on or shall get to; "" for a pod that names none."""
+    if pod.spec.nodeName:
+        return pod.spec.nodeName
+    required = pod.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution
+    for term in required.nodeSelectorTerms:
+        for field in term.matchFields:
+            if field.key == NAME_FIELD and field.operator == "In":
+                return field.values[0] if len(field.values) == 1 else ""
+    return ""

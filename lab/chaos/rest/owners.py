@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.state import LISTED, Finding, State, name_of
 from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Object
 from nominee.machinery.api.objects import (
     condition_is,
     has_ended,
@@ -16,7 +17,7 @@ from nominee.machinery.api.objects import (
     is_terminating,
     metadata_of,
 )
-from nominee.machinery.api.pb import apps, core
+from nominee.machinery.api.pb import core
 
 CONTROLLERS: Final = "controllers"
 
@@ -35,7 +36,7 @@ def replica_sets(state: State) -> Iterator[Finding]:
         expected = {"replicas": len(pods), "readyReplicas": _ready(pods)}
         if not each.spec.minReadySeconds:
             expected["availableReplicas"] = _ready(pods)
-        yield from _status(each, expected)
+        yield from wrong_numbers(each, expected)
 
 
 def deployments(state: State) -> Iterator[Finding]:
@@ -55,7 +56,7 @@ def deployments(state: State) -> Iterator[Finding]:
             yield Finding(
                 name_of(each), f"has {each.spec.replicas} replicas, and its replica sets have {desired}"
             )
-        yield from _status(each, {"replicas": len(pods), "readyReplicas": _ready(pods)})
+        yield from wrong_numbers(each, {"replicas": len(pods), "readyReplicas": _ready(pods)})
 
 
 def garbage(state: State) -> Iterator[Finding]:
@@ -84,8 +85,8 @@ def namespaces(state: State) -> Iterator[Finding]:
                 yield Finding(name_of(each), "exists, and its namespace does not")
 
 
-def live_pods(state: State, owner: apps.ReplicaSet) -> list[core.Pod]:
-    """Return the pods of a replica set that have not ended and do not terminate."""
+def live_pods(state: State, owner: Object) -> list[core.Pod]:
+    """Return the pods of an owner that have not ended and do not terminate."""
     return [
         pod
         for pod in state.pods_by_namespace.get(owner.metadata.namespace, ())
@@ -97,9 +98,9 @@ def _ready(pods: Sequence[core.Pod]) -> int:
     return sum(condition_is(pod.status.conditions, "Ready") for pod in pods)
 
 
-def _status(owner: Message, expected: dict[str, int]) -> Iterator[Finding]:
+def wrong_numbers(owner: Message, expected: dict[str, int]) -> Iterator[Finding]:
     """Find numbers in an owner's status that differ from those of its pods."""
-    status = owner.status  # type: ignore[attr-defined]  # both kinds have one
+    status = owner.status  # type: ignore[attr-defined]  # owners have one
     if status.observedGeneration < metadata_of(owner).generation:
         yield Finding(name_of(owner), f"has a status of generation {status.observedGeneration} only")
         return

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from nominee.lab.chaos.rest import copies, nodes, owners, pods, reservations, scheduling, statuses
+from nominee.lab.chaos.rest import (
+    copies,
+    daemon_sets,
+    nodes,
+    owners,
+    pods,
+    reservations,
+    scheduling,
+    statuses,
+)
 from nominee.lab.chaos.rest.state import Finding, Rule, State
 
 RULES: Final[tuple[Rule, ...]] = (
     pods.failures,
     owners.replica_sets,
     owners.deployments,
+    daemon_sets.daemon_sets,
     owners.garbage,
     owners.namespaces,
     statuses.budgets,

@@ -22,6 +22,7 @@ LISTED: tuple[AnyKind, ...] = (
     kinds.POD,
     kinds.REPLICA_SET,
     kinds.DEPLOYMENT,
+    kinds.DAEMON_SET,
     kinds.POD_DISRUPTION_BUDGET,
     kinds.RESOURCE_QUOTA,
     kinds.SERVICE,

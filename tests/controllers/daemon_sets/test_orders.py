@@ -9,7 +9,6 @@ from anyio.abc import TaskGroup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nominee.controllers.daemon_sets.pods import target_node
 from nominee.controllers.daemon_sets.shell.daemon_sets import DaemonSetController
 from nominee.controllers.owned_pods.readiness import is_active
 from nominee.controllers.revisions.history import data_of
@@ -17,6 +16,7 @@ from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import apps, core
 from nominee.machinery.runtime.clock import FakeClock, to_time
+from nominee.machinery.scheduling.daemons import target_node
 from tests.controllers.builders import node
 from tests.controllers.contexts import context_of
 from tests.controllers.daemon_sets.builders import daemon_set

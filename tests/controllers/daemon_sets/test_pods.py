@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nominee.controllers.daemon_sets.pods import pod_for, target_node, template_of
-from nominee.machinery.scheduling.daemons import NodeRules, Verdict
+from nominee.controllers.daemon_sets.pods import pod_for, template_of
+from nominee.machinery.scheduling.daemons import NodeRules, Verdict, target_node
 from nominee.machinery.wire.codec import to_json
 from tests.controllers.builders import node, pod
 from tests.controllers.daemon_sets.builders import KEEPS, NEITHER, RUNS, daemon_set
