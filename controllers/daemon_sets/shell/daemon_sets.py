@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from nominee.controllers.claiming import claim
 from nominee.controllers.daemon_sets.history import History, digest_of
@@ -28,7 +29,7 @@ from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of, is_
 from nominee.machinery.api.pb import apps, core, meta
 from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.runtime import failpoints
-from nominee.machinery.scheduling.daemons import NodeRules
+from nominee.machinery.scheduling.daemons import NodeRules, Verdict
 
 REVISION_AFTER = failpoints.declare(
     "controllers.daemon_set.revision.after",
@@ -38,6 +39,9 @@ DELETE_AFTER = failpoints.declare(
     "controllers.daemon_set.delete.after", "pods of a DaemonSet are deleted; its status is not written"
 )
 
+_BATCH_SECONDS_PER_NODE: Final = 0.0005
+"""Events of pods are awaited for so long: half a second where there are 1,000 nodes."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Spec:
@@ -45,16 +49,17 @@ class _Spec:
 
     uid: str
     rules: NodeRules
+    verdicts: dict[str, Verdict]
+    """By the names of all nodes; the events of nodes keep them."""
     data: bytes
     failures: FailedPods
 
     @classmethod
-    def of(cls, daemon_set: apps.DaemonSet) -> _Spec:
-        metadata = daemon_set.metadata
-        data = data_of(daemon_set.spec.template)
-        return cls(
-            metadata.uid, NodeRules.of(daemon_set.spec.template.spec), data, FailedPods(metadata.generation)
-        )
+    def of(cls, daemon_set: apps.DaemonSet, nodes: Iterable[core.Node]) -> _Spec:
+        metadata, template = daemon_set.metadata, daemon_set.spec.template
+        rules = NodeRules.of(template.spec)
+        verdicts = {node.metadata.name: rules.verdict(node) for node in nodes}
+        return cls(metadata.uid, rules, verdicts, data_of(template), FailedPods(metadata.generation))
 
 
 class DaemonSetController(PodOwner[apps.DaemonSet]):
@@ -76,9 +81,9 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
         self.revisions.on_change(self._revision_changed)
         self.nodes = context.informers.of(kinds.NODE)
         self.nodes.add_handler(
-            on_add=lambda node: self._node_changed(None, node),
-            on_update=self._node_changed,
-            on_delete=lambda node, _stale: self._node_changed(node, None),
+            on_add=self._node_changed,
+            on_update=self._node_updated,
+            on_delete=lambda node, _stale: self._node_changed(node),
         )
 
     def selector_of(self, owner: apps.DaemonSet) -> meta.LabelSelector:
@@ -86,16 +91,28 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
 
     # --- events of nodes and revisions ---
 
-    def _node_changed(self, old: core.Node | None, new: core.Node | None) -> None:
+    def _node_updated(self, old: core.Node, new: core.Node) -> None:
+        if old.spec.taints != new.spec.taints or old.metadata.labels != new.metadata.labels:
+            self._node_changed(new)
+
+    def _node_changed(self, node: core.Node) -> None:
         """Reconcile the daemon sets that have another verdict on the node than before."""
-        if old is not None and new is not None:
-            taints, labels = old.spec.taints == new.spec.taints, old.metadata.labels == new.metadata.labels
-            if taints and labels:
-                return
+        name = node.metadata.name
+        current = self.nodes.get(name)
         for daemon_set in self.owners.list():
-            rules = self._spec(daemon_set).rules
-            if (old and rules.verdict(old)) != (new and rules.verdict(new)):
+            spec = self._spec(daemon_set)
+            before = spec.verdicts.pop(name, None)
+            if current is not None:
+                spec.verdicts[name] = spec.rules.verdict(current)
+            if before != spec.verdicts.get(name):
                 self._enqueue(daemon_set)
+
+    def enqueue_owner(self, key: ObjectKey) -> None:
+        """Queue a daemon set for an event of a pod: later, the more nodes there are.
+
+        A reconciliation looks at all nodes: a rollout on all of them shall not cost their square.
+        """
+        self.queue.add_after(key, len(self.nodes) * _BATCH_SECONDS_PER_NODE)
 
     def _revision_changed(self, revision: apps.ControllerRevision) -> None:
         owner = controller_of(revision)
@@ -111,7 +128,7 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
         key, metadata = key_of(daemon_set), daemon_set.metadata
         spec = self._specs.get(key)
         if spec is None or (spec.uid, spec.failures.generation) != (metadata.uid, metadata.generation):
-            spec = self._specs[key] = _Spec.of(daemon_set)
+            spec = self._specs[key] = _Spec.of(daemon_set, self.nodes.list())
         return spec
 
     # --- reconciliation ---
@@ -124,16 +141,17 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
             return None
         if is_terminating(daemon_set):
             return None  # its revisions may be gone before its pods
+        # Before the pods are read: what the watch shows during the next calls is not among them.
+        satisfied = self.expectations.satisfied(key, self.clock.monotonic())
         spec = self._spec(daemon_set)
+        history, current = await self._history(daemon_set, spec.data)
         mine = self.pods.by_index("owner", daemon_set.metadata.uid)
         near = [*mine, *self.pods.by_index("orphans", key.namespace)]
         claims = claim(daemon_set, daemon_set.spec.selector, near, lambda pod: not is_terminating(pod))
         pods = await adopt_and_release(self.client, daemon_set, claims)
-        history, current = await self._history(daemon_set, spec.data, pods)
-        verdicts = {node.metadata.name: spec.rules.verdict(node) for node in self.nodes.list()}
-        at = Placement(daemon_set, digest_of(current), verdicts, by_node(pods), self.clock.now())
+        now = self.clock.now()
+        at = Placement(daemon_set, digest_of(current), dict(spec.verdicts), by_node(pods), now)
         again, failure = None, None
-        satisfied = self.expectations.satisfied(key, self.clock.monotonic())
         if satisfied:
             try:
                 again = await self._place(at, spec.failures)
@@ -170,7 +188,7 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
     # --- revisions ---
 
     async def _history(
-        self, daemon_set: apps.DaemonSet, data: bytes, pods: Sequence[core.Pod]
+        self, daemon_set: apps.DaemonSet, data: bytes
     ) -> tuple[History, apps.ControllerRevision]:
         """Return the revisions; the current one exists, is the only one of its template, and the latest."""
         mine = self.revisions.by_index("owner", daemon_set.metadata.uid)
@@ -181,7 +199,7 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
         if current is None:
             return history, await self._create_revision(daemon_set, history.first(daemon_set, data))
         for each in history.duplicates:
-            await self._merge(each, current, pods)
+            await self._merge(each, current, self.pods.by_index("owner", daemon_set.metadata.uid))
         if current.revision < history.number:
             current = copy_of(current)
             current.revision = history.number
