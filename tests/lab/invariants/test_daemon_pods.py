@@ -8,7 +8,7 @@ from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.daemon_pods import DaemonPods
 from nominee.machinery.api.pb import apps, core
 from nominee.machinery.scheduling.node_affinity import NAME_FIELD
-from tests.lab.invariants.histories import BEGIN, History, pod, result_of, violations_of
+from tests.lab.invariants.histories import BEGIN, History, event, pod, result_of, violations_of
 from tests.lab.invariants.test_replicas import leader
 
 SETTINGS = ComponentSettings(lists_newest=frozenset({"controllers"}))
@@ -112,3 +112,29 @@ def test_exceptions() -> None:
     assert result_of(DaemonPods, led, SETTINGS).exceptions == {"new-leader": 2}
     stale = result_of(DaemonPods, History().put(agent(), *pods(BOTH)), ComponentSettings())
     assert stale.exceptions == {"answers-lost": 1, "stale-start": 1}
+
+
+def test_a_creation_with_an_event_had_its_answer() -> None:
+    first, second = on("n1a"), on("n1b")
+
+    def created(each: core.Pod) -> core.Event:
+        name = each.metadata.name
+        found = event(f"e-{name}", "SuccessfulCreate", each, note=f"Created pod: {name}")
+        found.involvedObject.kind = "DaemonSet"
+        return found
+
+    both = History().put(agent(), on("n2a"), first, created(first), second, created(second))
+    (violation,) = violations_of(DaemonPods, both, SETTINGS)
+    assert violation.message == "DaemonSet default/agent got 2 pods for the node n1, and may have 1"
+    gone = on("n1b", deletes_at=BEGIN + 1000)
+    assert violations_of(DaemonPods, both.put(gone).delete(gone), SETTINGS) == [violation]
+    one = History().put(agent(), on("n2a"), first, created(first), second)
+    assert violations_of(DaemonPods, one, SETTINGS) == []
+    assert violations_of(DaemonPods, both, ComponentSettings()) == []
+
+
+def test_a_released_pod_does_not_count() -> None:
+    released = on("n1a")
+    del released.metadata.ownerReferences[:]
+    result = result_of(DaemonPods, History().put(agent(), on("n1a"), released, on("n1b")), SETTINGS)
+    assert (result.violations, result.exceptions) == ((), {})
