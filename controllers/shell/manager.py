@@ -13,6 +13,7 @@ import click
 from nominee.controllers.certificates.shell.approver import Approver
 from nominee.controllers.certificates.shell.cleaner import Cleaner
 from nominee.controllers.certificates.shell.signer import Signer, SigningOptions
+from nominee.controllers.daemon_sets.shell.daemon_sets import DaemonSetController
 from nominee.controllers.deployments.shell.deployments import DeploymentController
 from nominee.controllers.devices.shell.claims import ResourceClaimController
 from nominee.controllers.devices.shell.eviction import DeviceTaintEviction
@@ -67,6 +68,7 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
         monitor_seconds=options.node_monitor_period,
         grace_seconds=options.node_monitor_grace_period,
     ),
+    "daemonset-controller": lambda context, _: DaemonSetController(context),
     "deployment-controller": lambda context, _: DeploymentController(context),
     "replicaset-controller": lambda context, _: ReplicaSetController(context),
     "statefulset-controller": lambda context, _: StatefulSetController(context),
@@ -101,6 +103,7 @@ ALIASES: dict[str, str] = {
     "csrapproving": "certificatesigningrequest-approving-controller",
     "csrcleaner": "certificatesigningrequest-cleaner-controller",
     "csrsigning": "certificatesigningrequest-signing-controller",
+    "daemonset": "daemonset-controller",
     "deployment": "deployment-controller",
     "disruption": "disruption-controller",
     "endpoint": "endpoints-controller",

@@ -77,3 +77,17 @@ async def test_forced_daemon_sets_that_do_not_select_the_node_or_run_already(why
         world.pods["kube-system", "agent-x"] = running
     await autoscaler(world, Compat.V1_36, force_ds=True).run_once()
     assert world.increased == {"ng1": 1}
+
+
+@pytest.mark.parametrize(("taint", "target"), [("disk-pressure", 2), ("dedicated", 1)])
+async def test_a_template_of_the_provider_has_the_pods_of_daemon_sets(taint: str, target: int) -> None:
+    """Pods of DaemonSets tolerate pressure on a node, though their template does not say so."""
+    world = new_world(FakeClock(), target=0)
+    key = f"node.kubernetes.io/{taint}"
+    world.groups["ng1"]["template"]["taints"] = [{"key": key, "effect": "NoSchedule"}]
+    for name in ("one", "two"):
+        waits = pod(world, name, "900m", unschedulable=True)
+        waits.spec.tolerations.add(key=key, operator="Exists")
+    add(world, daemon_set("agent", "500m"))
+    await autoscaler(world, Compat.V1_36).run_once()
+    assert world.increased == {"ng1": target}

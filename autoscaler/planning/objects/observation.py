@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from nominee.machinery.api.pb import apps, core, policy
+from nominee.machinery.scheduling.daemons import NodeRules
 
 CREATING, RUNNING, DELETING = "creating", "running", "deleting"
 _ERROR_CLASSES = {1: "OutOfResource", 99: "Other"}
@@ -22,10 +23,11 @@ class ControllerKey:
 
 @dataclass(frozen=True, slots=True)
 class DaemonSet:
-    """A DaemonSet's UID and the pod that it would create."""
+    """A DaemonSet's UID, the pod that it would create, and the nodes for which it would."""
 
     uid: str
     pod: core.Pod
+    rules: NodeRules
 
     @classmethod
     def of(cls, source: apps.DaemonSet) -> DaemonSet:
@@ -36,7 +38,10 @@ class DaemonSet:
         pod.metadata.uid = f"template-of-{meta.uid}"
         pod.metadata.ownerReferences.add(kind="DaemonSet", name=meta.name, uid=meta.uid, controller=True)
         pod.spec.CopyFrom(source.spec.template.spec)
-        return cls(meta.uid, pod)
+        rules = NodeRules.of(pod.spec)
+        del pod.spec.tolerations[:]
+        pod.spec.tolerations.extend(rules.tolerations)
+        return cls(meta.uid, pod, rules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,6 @@ from nominee.autoscaler.planning.snapshot.template_node import TemplateNode
 from nominee.machinery.api.objects import controller_of, copy_of, get_condition
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import from_time
-from nominee.machinery.scheduling.node_affinity import matches
-from nominee.machinery.scheduling.taints import find_untolerated
 from nominee.scheduler.framework.types import PodInfo
 
 STABILIZATION_SECONDS = 60.0
@@ -148,11 +146,7 @@ def _from_provider(
 
 def _suitable_daemon_pods(node: core.Node, daemon_sets: Iterable[DaemonSet]) -> list[core.Pod]:
     """Return the pods of the DaemonSets that tolerate the node's taints and select it."""
-    return [
-        each.pod
-        for each in daemon_sets
-        if find_untolerated(node.spec.taints, each.pod.spec.tolerations) is None and matches(each.pod, node)
-    ]
+    return [each.pod for each in daemon_sets if each.rules.verdict(node).runs]
 
 
 def _is_node_critical(pod: core.Pod) -> bool:

@@ -60,6 +60,10 @@ class PodOwner(Controller, Generic[O]):
 
     # --- events of pods ---
 
+    def enqueue_owner(self, key: ObjectKey) -> None:
+        """Queue an owner for an event of one of its pods."""
+        self.queue.add(key)
+
     def owner_key(self, pod: core.Pod) -> ObjectKey | None:
         """Return the key of the pod's controller, or None if it is of another kind."""
         owner = controller_of(pod)
@@ -71,7 +75,7 @@ class PodOwner(Controller, Generic[O]):
         key = self.owner_key(pod)
         if key is not None:
             self.expectations.created(key, pod.metadata.uid)
-            self.queue.add(key)
+            self.enqueue_owner(key)
         elif controller_of(pod) is None:
             for owner in self.owners.list(pod.metadata.namespace):
                 if LabelSelector.from_message(self.selector_of(owner)).matches(pod.metadata.labels):
@@ -82,21 +86,21 @@ class PodOwner(Controller, Generic[O]):
             self._note_deletion(new)
         before, after = self.owner_key(old), self.owner_key(new)
         if before is not None and before != after:
-            self.queue.add(before)
+            self.enqueue_owner(before)
         if after is None:
             if controller_of(new) is None and (
                 before is not None or old.metadata.labels != new.metadata.labels
             ):
                 self._pod_added(new)
             return
-        self.queue.add(after)
+        self.enqueue_owner(after)
 
     def _pod_gone(self, pod: core.Pod) -> None:
         self._note_deletion(pod)
         key = self.owner_key(pod)
         if key is not None:
             self.expectations.created(key, pod.metadata.uid)
-            self.queue.add(key)
+            self.enqueue_owner(key)
 
     def _note_deletion(self, pod: core.Pod) -> None:
         key = self.owner_key(pod)

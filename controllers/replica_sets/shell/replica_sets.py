@@ -45,12 +45,14 @@ class ReplicaSetController(PodOwner[apps.ReplicaSet]):
         if replica_set is None:
             self.expectations.forget(key)
             return None
+        # Before the pods are read: what the watch shows during the next calls is not among them.
+        satisfied = self.expectations.satisfied(key, self.clock.monotonic())
         mine = self.pods.by_index("owner", replica_set.metadata.uid)
         near = [*mine, *self.pods.by_index("orphans", key.namespace)]
         claims = claim(replica_set, replica_set.spec.selector, near, is_active)
         pods = await adopt_and_release(self.client, replica_set, claims)
         failure: StatusError | None = None
-        if self.expectations.satisfied(key, self.clock.monotonic()):
+        if satisfied:
             active = [pod for pod in pods if is_active(pod)]
             siblings = Counter(pod.spec.nodeName for pod in active)
             work = plan(replica_set, active, siblings, self.clock.now())

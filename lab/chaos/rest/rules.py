@@ -6,6 +6,7 @@ from typing import Final
 
 from nominee.lab.chaos.rest import (
     copies,
+    daemon_sets,
     nodes,
     owners,
     pods,
@@ -21,6 +22,7 @@ RULES: Final[tuple[Rule, ...]] = (
     owners.replica_sets,
     owners.deployments,
     stateful_sets.stateful_sets,
+    daemon_sets.daemon_sets,
     owners.garbage,
     owners.namespaces,
     statuses.budgets,

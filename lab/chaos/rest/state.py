@@ -23,6 +23,7 @@ LISTED: tuple[AnyKind, ...] = (
     kinds.REPLICA_SET,
     kinds.DEPLOYMENT,
     kinds.STATEFUL_SET,
+    kinds.DAEMON_SET,
     kinds.POD_DISRUPTION_BUDGET,
     kinds.RESOURCE_QUOTA,
     kinds.SERVICE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nominee.lab.history.invariants.acknowledged_writes import AcknowledgedWrites
 from nominee.lab.history.invariants.budgets import Budgets
 from nominee.lab.history.invariants.checking.checker import Checker
+from nominee.lab.history.invariants.daemon_pods import DaemonPods
 from nominee.lab.history.invariants.device_claims import DeviceClaims
 from nominee.lab.history.invariants.leader_leases import LeaderLeases
 from nominee.lab.history.invariants.needed_pods import NeededPods
@@ -35,6 +36,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     DeviceClaims,
     Budgets,
     Replicas,
+    DaemonPods,
     NeededPods,
     Ordinals,
     UniqueOrdinals,

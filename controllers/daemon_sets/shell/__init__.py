@@ -1,0 +1,1 @@
+"""I/O of daemon sets: the daemon set controller."""

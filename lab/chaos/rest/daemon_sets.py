@@ -1,0 +1,42 @@
+"""Daemon sets at rest: each fitting node has its pod. No I/O."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from nominee.lab.chaos.rest.owners import CONTROLLERS, live_pods, wrong_numbers
+from nominee.lab.chaos.rest.state import Finding, State, name_of
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import condition_is, is_terminating
+from nominee.machinery.scheduling.daemons import NodeRules, target_node
+
+
+def daemon_sets(state: State) -> Iterator[Finding]:
+    """Find nodes without the pod of a daemon set, or with one that they should not have; and its numbers.
+
+    One that waits for a pod to become ready may have two on a node for ever, and a quota may refuse pods.
+    """
+    if CONTROLLERS not in state.running:
+        return
+    quotas = {each.metadata.namespace for each in state.of(kinds.RESOURCE_QUOTA)}
+    for each in state.of(kinds.DAEMON_SET):
+        if is_terminating(each):
+            continue
+        rules, pods = NodeRules.of(each.spec.template.spec), live_pods(state, each)
+        ready = sum(condition_is(pod.status.conditions, "Ready") for pod in pods)
+        on_node = Counter(map(target_node, pods))
+        desired = 0
+        for node in state.of(kinds.NODE):
+            name, (runs, keeps) = node.metadata.name, rules.verdict(node)
+            desired += runs
+            count = on_node[name]
+            if runs and not count and each.metadata.namespace not in quotas:
+                yield Finding(name_of(each), f"has no live pod on the node {name}")
+            elif count > 1 and ready == len(pods):
+                yield Finding(name_of(each), f"has {count} live pods on the node {name}")
+            elif count and not keeps:
+                yield Finding(name_of(each), f"has a pod on the node {name}, which does not fit")
+        yield from wrong_numbers(each, {"desiredNumberScheduled": desired})
+        if len(pods) == desired == len(on_node):
+            yield from wrong_numbers(each, {"currentNumberScheduled": desired, "numberReady": ready})

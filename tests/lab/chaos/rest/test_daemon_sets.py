@@ -1,0 +1,85 @@
+"""The rule about daemon sets at rest."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from nominee.lab.chaos.rest.rules import findings
+from tests.lab.chaos.rest.clusters import Change, Manifests, changed, manifest, owner, pod, put, state
+
+STATUS = {"observedGeneration": 1, "desiredNumberScheduled": 1, "currentNumberScheduled": 1, "numberReady": 1}
+AGENT = "daemonset kube-system/agent"
+
+
+def _with_daemons(change: Change = lambda _: None) -> Manifests:
+    manifests = changed(lambda _: None)
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": {"containers": [{"name": "c"}]}}
+    spec = {"selector": {"matchLabels": {"app": "agent"}}, "template": template}
+    of: dict[str, Any] = {"api": "apps/v1", "namespace": "kube-system"}
+    daemons = manifests["daemons"] = manifest("DaemonSet", "agent", spec=spec, status=dict(STATUS), **of)
+    manifests["daemon"] = pod("daemon", namespace="kube-system", labels={"app": "agent"}, **owner(daemons))
+    change(manifests)
+    return manifests
+
+
+def _second(manifests: Manifests) -> None:
+    manifests["second"] = copy.deepcopy(manifests["daemon"])
+    manifests["second"]["metadata"] |= {"name": "second", "uid": "second"}
+
+
+def _second_waits(manifests: Manifests) -> None:
+    _second(manifests)
+    manifests["second"]["status"]["conditions"] = []
+
+
+def _another_node(manifests: Manifests) -> None:
+    manifests["other node"] = manifest("Node", "n2", namespace="")
+    manifests["other node"]["status"] = manifests["node"]["status"]
+    manifests["daemons"]["status"]["desiredNumberScheduled"] = 2
+
+
+NO_EXECUTE = [{"key": "x", "effect": "NoExecute"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda _: None, []),
+        (_second_waits, []),  # it may surge
+        (put("daemons/metadata/deletionTimestamp", "1970-01-12T13:46:30Z"), []),
+        (put("daemons/status/numberReady", 0), ["shows 0 numberReady in its status, and its pods are 1"]),
+        (
+            put("daemons/status/desiredNumberScheduled", 2),
+            ["shows 2 desiredNumberScheduled in its status, and its pods are 1"],
+        ),
+        (put("daemons/metadata/generation", 2), ["has a status of generation 1 only"]),
+        (_another_node, ["has no live pod on the node n2"]),
+        (_second, ["has 2 live pods on the node n1"]),
+        (
+            put("node/spec/taints", NO_EXECUTE),
+            [
+                "has a pod on the node n1, which does not fit",
+                "shows 1 desiredNumberScheduled in its status, and its pods are 0",
+            ],
+        ),
+    ],
+)
+def test_daemon_sets(change: Change, expected: list[str]) -> None:
+    found = list(dict.fromkeys(str(each) for each in findings(state(_with_daemons(change)))))
+    assert found == [f"{AGENT} {each}" for each in expected]
+
+
+def test_without_controllers_nothing_is_asked() -> None:
+    manifests = _with_daemons(_another_node)
+    assert findings(state(manifests, running=frozenset({"apiserver", "scheduler", "kubelet"}))) == []
+
+
+def test_a_quota_may_refuse_a_pod() -> None:
+    def change(manifests: Manifests) -> None:
+        _another_node(manifests)
+        manifests["limits"] = manifest("ResourceQuota", "limits", namespace="kube-system", spec={})
+
+    assert findings(state(_with_daemons(change))) == []
