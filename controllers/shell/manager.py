@@ -23,6 +23,8 @@ from nominee.controllers.endpoints.shell.slices import EndpointSliceController
 from nominee.controllers.garbage.shell.collector import GarbageCollector
 from nominee.controllers.garbage.shell.namespaces import NamespaceController
 from nominee.controllers.garbage.shell.pod_gc import PodGarbageCollector
+from nominee.controllers.jobs.shell.expiry import FinishedJobs
+from nominee.controllers.jobs.shell.jobs import JobController, OrphanedPods
 from nominee.controllers.nodes.shell.eviction import TaintEviction
 from nominee.controllers.nodes.shell.lifecycle import NodeLifecycle
 from nominee.controllers.quotas.shell.quotas import QuotaController
@@ -68,6 +70,9 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     ),
     "deployment-controller": lambda context, _: DeploymentController(context),
     "replicaset-controller": lambda context, _: ReplicaSetController(context),
+    "job-controller": lambda context, _: JobController(context),
+    "job-controller-orphaned-pods": lambda context, _: OrphanedPods(context),
+    "ttl-after-finished-controller": lambda context, _: FinishedJobs(context),
     "resourcequota-controller": lambda context, _: QuotaController(context),
     "disruption-controller": lambda context, _: Disruption(context),
     "disruption-controller-stale-pods": lambda context, _: StaleDisruption(context),
@@ -105,6 +110,7 @@ ALIASES: dict[str, str] = {
     "endpointslice": "endpointslice-controller",
     "endpointslicemirroring": "endpointslice-mirroring-controller",
     "garbagecollector": "garbage-collector-controller",
+    "job": "job-controller",
     "namespace": "namespace-controller",
     "nodelifecycle": "node-lifecycle-controller",
     "persistentvolume-binder": "persistentvolume-binder-controller",
@@ -115,6 +121,7 @@ ALIASES: dict[str, str] = {
     "resourcequota": "resourcequota-controller",
     "root-ca-cert-publisher": "root-ca-certificate-publisher-controller",
     "serviceaccount": "serviceaccount-controller",
+    "ttl-after-finished": "ttl-after-finished-controller",
 }
 """Names from before 1.28, which kube-controller-manager still accepts."""
 

@@ -55,6 +55,10 @@ class PodOwner(Controller, Generic[O]):
     def selector_of(self, owner: O) -> meta.LabelSelector:
         """Return the selector of an owner's pods."""
 
+    def pod_changed(self, key: ObjectKey) -> None:
+        """Queue an owner of which a pod came, changed or went."""
+        self.queue.add(key)
+
     def outstanding(self) -> list[str]:
         return [str(key) for key in self.expectations.outstanding()]
 
@@ -71,7 +75,7 @@ class PodOwner(Controller, Generic[O]):
         key = self.owner_key(pod)
         if key is not None:
             self.expectations.created(key, pod.metadata.uid)
-            self.queue.add(key)
+            self.pod_changed(key)
         elif controller_of(pod) is None:
             for owner in self.owners.list(pod.metadata.namespace):
                 if LabelSelector.from_message(self.selector_of(owner)).matches(pod.metadata.labels):
@@ -82,21 +86,21 @@ class PodOwner(Controller, Generic[O]):
             self._note_deletion(new)
         before, after = self.owner_key(old), self.owner_key(new)
         if before is not None and before != after:
-            self.queue.add(before)
+            self.pod_changed(before)
         if after is None:
             if controller_of(new) is None and (
                 before is not None or old.metadata.labels != new.metadata.labels
             ):
                 self._pod_added(new)
             return
-        self.queue.add(after)
+        self.pod_changed(after)
 
     def _pod_gone(self, pod: core.Pod) -> None:
         self._note_deletion(pod)
         key = self.owner_key(pod)
         if key is not None:
             self.expectations.created(key, pod.metadata.uid)
-            self.queue.add(key)
+            self.pod_changed(key)
 
     def _note_deletion(self, pod: core.Pod) -> None:
         key = self.owner_key(pod)
