@@ -41,6 +41,6 @@ def true_condition(job: batch.Job, *types: str) -> batch.JobCondition | None:
     )
 
 
-def finished(job: batch.Job) -> batch.JobCondition | None:
+def terminal_condition(job: batch.Job) -> batch.JobCondition | None:
     """Return the condition by which a Job is finished, or None."""
     return true_condition(job, "Complete", "Failed")

@@ -1,4 +1,4 @@
-"""Completion indexes of an Indexed Job, and what its pods say of them. Pure.
+"""Completion indexes of an Indexed Job and of its pods. Pure.
 
 Source: kube-controller-manager 1.36, pkg/controller/job/indexed_job_utils.go.
 """
@@ -18,7 +18,7 @@ _INT32_MAX: Final = 2**31 - 1
 
 
 def parse(text: str, completions: int) -> set[int]:
-    """Return the indexes of a list as "1,3-5" below `completions`; what cannot be read is skipped."""
+    """Return the indexes of a list as "1,3-5" below `completions`; unreadable parts are skipped."""
     found: set[int] = set()
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
@@ -27,7 +27,7 @@ def parse(text: str, completions: int) -> set[int]:
     return found
 
 
-def shown(indexes: Collection[int]) -> str:
+def to_text(indexes: Collection[int]) -> str:
     """Return the list of indexes: of three or more in a row the first and the last, as "1,3-5"."""
     parts: list[str] = []
     ordered = sorted(indexes)

@@ -94,7 +94,7 @@ def surplus(job: batch.Job, active: Sequence[core.Pod], count: int) -> list[core
 
 
 def _order(pod: core.Pod) -> tuple[float, ...]:
-    """Order pods so that what is lost by a deletion is least first (ActivePods)."""
+    """Order pods by the work that is lost with them, the least first (ActivePods)."""
     ready = get_condition(pod.status.conditions, "Ready") if is_ready(pod) else None
     return (
         bool(pod.spec.nodeName),

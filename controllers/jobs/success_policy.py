@@ -11,7 +11,7 @@ from nominee.controllers.jobs import indexes
 from nominee.machinery.api.pb import batch
 
 
-def met(job: batch.Job, completed: Set[int]) -> str:
+def matching_rule(job: batch.Job, completed: Set[int]) -> str:
     """Return the message that names the first rule that the completed indexes fulfil, or ""."""
     for number, rule in enumerate(job.spec.successPolicy.rules if completed else ()):
         if rule.HasField("succeededIndexes"):

@@ -46,9 +46,9 @@ class Work:
 
 
 class JobSync:
-    """One reconciliation; a shell calls `work`, `performed`, `count`, `released` and `finish` in this order.
+    """One reconciliation; call `work`, `note_work`, `count`, `note_release` and `finish` in this order.
 
-    After `count` and `finish` it writes `job.status`, if that changed; after the first of the two it removes
+    After `count` and `finish` the shell writes `job.status`, if that changed; between the two it removes
     finalizers. `satisfied`: the watch has shown all creations and deletions.
     """
 
@@ -140,7 +140,7 @@ class JobSync:
         return restarts > 0 if spec.backoffLimit == 0 else restarts >= spec.backoffLimit
 
     def _indexes(self) -> None:
-        """Find the indexes that succeeded and failed, and what follows for the Job."""
+        """Find the indexes that succeeded and failed, by which the Job may end."""
         job, spec = self.job, self.job.spec
         self._per_index = is_indexed(job) and spec.HasField("backoffLimitPerIndex")
         self._completed: set[int] = set()
@@ -162,7 +162,7 @@ class JobSync:
             }
             self._finish = self._finish or self._too_many_failed_indexes()
             self._replaced = self._pods_to_replace()
-        if self._finish is None and (message := success_policy.met(job, self._completed)):
+        if self._finish is None and (message := success_policy.matching_rule(job, self._completed)):
             self._finish = condition("SuccessCriteriaMet", "SuccessPolicy", message, self.now)
 
     def _index_fails(self, pod: core.Pod) -> bool:
@@ -247,8 +247,8 @@ class JobSync:
     def _again_after(self, seconds: float) -> None:
         self.again = seconds if self.again is None else min(seconds, self.again)
 
-    def performed(self, created: int, deleted: Sequence[core.Pod]) -> None:
-        """Take note of what was created and deleted of the work."""
+    def note_work(self, created: int, deleted: Sequence[core.Pod]) -> None:
+        """Take note of the pods that were created and deleted."""
         status = self.job.status
         self.active += created - len(deleted)
         self.terminating += len(deleted)
@@ -311,9 +311,9 @@ class JobSync:
                 break
         if is_indexed(job):
             status.succeeded = len(self._completed)
-            status.completedIndexes = indexes.shown(self._completed)
+            status.completedIndexes = indexes.to_text(self._completed)
             if self._per_index:
-                status.failedIndexes = indexes.shown(self._failed_indexes)
+                status.failedIndexes = indexes.to_text(self._failed_indexes)
             else:
                 status.ClearField("failedIndexes")
         self._note_finish()
@@ -358,7 +358,7 @@ class JobSync:
                 del uids[:]
                 uids.extend(left)
 
-    def released(self, written: batch.Job, removed: Collection[str]) -> None:
+    def note_release(self, written: batch.Job, removed: Collection[str]) -> None:
         """Continue with the Job as written, after the finalizers of these pods (uids) were removed."""
         self.job = copy_of(written)
         self.job.status.uncountedTerminatedPods.SetInParent()

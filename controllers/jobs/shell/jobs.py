@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from nominee.controllers.claiming import claim
 from nominee.controllers.jobs.backoff import Failures
-from nominee.controllers.jobs.conditions import finished
+from nominee.controllers.jobs.conditions import terminal_condition
 from nominee.controllers.jobs.pods import TRACKING, is_tracked
 from nominee.controllers.jobs.sync import BATCH_SECONDS, JobSync, Work
 from nominee.controllers.owned_pods.shell.pod_owner import PodOwner
@@ -89,7 +89,7 @@ class JobController(PodOwner[batch.Job]):
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         job = self.owners.get(key.name, key.namespace)
-        if job is None or finished(job):
+        if job is None or terminal_condition(job):
             self.expectations.forget(key)
             self._failures.pop(key, None)
             self._written.pop(key, None)
@@ -132,7 +132,7 @@ class JobController(PodOwner[batch.Job]):
         await RELEASE_BEFORE.hit(job=str(key))
         removed, refusal = await self._each(release, lambda pod: self._release(key, pod))
         await RELEASE_AFTER.hit(job=str(key))
-        sync.released(written, {pod.metadata.uid for pod in removed})
+        sync.note_release(written, {pod.metadata.uid for pod in removed})
         if refusal is None:
             sync.finish()
         await self._write(key, written, sync)
@@ -150,7 +150,7 @@ class JobController(PodOwner[batch.Job]):
             )
         else:
             deleted = []
-        sync.performed(len(created), deleted)
+        sync.note_work(len(created), deleted)
         return failure
 
     async def _delete(self, job: batch.Job, pod: core.Pod, *, counts: bool) -> None:
@@ -203,7 +203,7 @@ class OrphanedPods(Controller):
         self.pods.on_change(self._pod_seen, deletions=False)
         self.jobs = context.informers.of(kinds.JOB)
         self.jobs.add_handler(
-            on_update=lambda _, job: self._release_all(job) if finished(job) else None,
+            on_update=lambda _, job: self._release_all(job) if terminal_condition(job) else None,
             on_delete=lambda job, _: self._release_all(job),
         )
 
@@ -231,4 +231,4 @@ class OrphanedPods(Controller):
         job = self.jobs.get(owner.name, pod.metadata.namespace)
         if job is None or job.metadata.uid != owner.uid:
             return True
-        return manages(job) and finished(job) is not None
+        return manages(job) and terminal_condition(job) is not None
