@@ -13,6 +13,7 @@ import click
 from nominee.controllers.certificates.shell.approver import Approver
 from nominee.controllers.certificates.shell.cleaner import Cleaner
 from nominee.controllers.certificates.shell.signer import Signer, SigningOptions
+from nominee.controllers.cron_jobs.shell.cron_jobs import CronJobController
 from nominee.controllers.deployments.shell.deployments import DeploymentController
 from nominee.controllers.devices.shell.claims import ResourceClaimController
 from nominee.controllers.devices.shell.eviction import DeviceTaintEviction
@@ -73,6 +74,7 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     "job-controller": lambda context, _: JobController(context),
     "job-controller-orphaned-pods": lambda context, _: OrphanedPods(context),
     "ttl-after-finished-controller": lambda context, _: FinishedJobs(context),
+    "cronjob-controller": lambda context, _: CronJobController(context),
     "resourcequota-controller": lambda context, _: QuotaController(context),
     "disruption-controller": lambda context, _: Disruption(context),
     "disruption-controller-stale-pods": lambda context, _: StaleDisruption(context),
@@ -104,6 +106,7 @@ ALIASES: dict[str, str] = {
     "csrapproving": "certificatesigningrequest-approving-controller",
     "csrcleaner": "certificatesigningrequest-cleaner-controller",
     "csrsigning": "certificatesigningrequest-signing-controller",
+    "cronjob": "cronjob-controller",
     "deployment": "deployment-controller",
     "disruption": "disruption-controller",
     "endpoint": "endpoints-controller",
