@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from nominee.controllers.jobs import indexes
 from nominee.machinery.api.pb import batch
+from nominee.machinery.wire.values import index_ranges
 
 
 def matching_rule(job: batch.Job, completed: Set[int]) -> str:
     """Return the message that names the first rule that the completed indexes fulfil, or ""."""
     for number, rule in enumerate(job.spec.successPolicy.rules if completed else ()):
         if rule.HasField("succeededIndexes"):
-            required = indexes.parse(rule.succeededIndexes, job.spec.completions)
+            required = index_ranges.parse(rule.succeededIndexes, job.spec.completions)
             reached = required & completed
             enough = rule.HasField("succeededCount") and len(reached) >= rule.succeededCount
             fulfilled = bool(required) and (reached == required or enough)

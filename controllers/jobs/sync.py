@@ -29,6 +29,7 @@ from nominee.controllers.planned_events import PlannedEvent
 from nominee.machinery.api.objects import copy_of, get_condition, has_ended, is_terminating
 from nominee.machinery.api.pb import batch, core
 from nominee.machinery.runtime.clock import from_time, to_time
+from nominee.machinery.wire.values import index_ranges
 
 BATCH_SECONDS: Final = 1.0
 """How long to collect events of pods, and the shortest wait for a back-off to end."""
@@ -148,13 +149,13 @@ class JobSync:
         self._replaced: dict[int, core.Pod] = {}
         if not is_indexed(job):
             return
-        self._completed_before = indexes.parse(job.status.completedIndexes, spec.completions)
+        self._completed_before = index_ranges.parse(job.status.completedIndexes, spec.completions)
         ended = [pod for pod in self._tracked if pod.status.phase == "Succeeded"]
         new = {index for pod in ended if (index := indexes.valid_index(job, pod)) is not None}
         self._completed = self._completed_before | new
         self._succeeded = len(self._completed)
         if self._per_index:
-            self._failed_indexes = indexes.parse(job.status.failedIndexes, spec.completions)
+            self._failed_indexes = index_ranges.parse(job.status.failedIndexes, spec.completions)
             self._failed_indexes |= {
                 index
                 for pod in self._tracked
@@ -311,9 +312,9 @@ class JobSync:
                 break
         if is_indexed(job):
             status.succeeded = len(self._completed)
-            status.completedIndexes = indexes.to_text(self._completed)
+            status.completedIndexes = index_ranges.to_text(self._completed)
             if self._per_index:
-                status.failedIndexes = indexes.to_text(self._failed_indexes)
+                status.failedIndexes = index_ranges.to_text(self._failed_indexes)
             else:
                 status.ClearField("failedIndexes")
         self._note_finish()

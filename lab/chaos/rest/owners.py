@@ -16,7 +16,7 @@ from nominee.machinery.api.objects import (
     is_terminating,
     metadata_of,
 )
-from nominee.machinery.api.pb import apps, core
+from nominee.machinery.api.pb import apps, batch, core
 
 CONTROLLERS: Final = "controllers"
 
@@ -84,8 +84,8 @@ def namespaces(state: State) -> Iterator[Finding]:
                 yield Finding(name_of(each), "exists, and its namespace does not")
 
 
-def live_pods(state: State, owner: apps.ReplicaSet) -> list[core.Pod]:
-    """Return the pods of a replica set that have not ended and do not terminate."""
+def live_pods(state: State, owner: apps.ReplicaSet | batch.Job) -> list[core.Pod]:
+    """Return the pods of an owner that have not ended and do not terminate."""
     return [
         pod
         for pod in state.pods_by_namespace.get(owner.metadata.namespace, ())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from nominee.lab.chaos.rest import copies, nodes, owners, pods, reservations, scheduling, statuses
+from nominee.lab.chaos.rest import copies, jobs, nodes, owners, pods, reservations, scheduling, statuses
 from nominee.lab.chaos.rest.state import Finding, Rule, State
 
 RULES: Final[tuple[Rule, ...]] = (
     pods.failures,
     owners.replica_sets,
     owners.deployments,
+    jobs.jobs,
     owners.garbage,
     owners.namespaces,
     statuses.budgets,

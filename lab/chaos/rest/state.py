@@ -22,6 +22,8 @@ LISTED: tuple[AnyKind, ...] = (
     kinds.POD,
     kinds.REPLICA_SET,
     kinds.DEPLOYMENT,
+    kinds.JOB,
+    kinds.CRON_JOB,
     kinds.POD_DISRUPTION_BUDGET,
     kinds.RESOURCE_QUOTA,
     kinds.SERVICE,

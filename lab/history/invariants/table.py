@@ -6,6 +6,7 @@ from nominee.lab.history.invariants.acknowledged_writes import AcknowledgedWrite
 from nominee.lab.history.invariants.budgets import Budgets
 from nominee.lab.history.invariants.checking.checker import Checker
 from nominee.lab.history.invariants.device_claims import DeviceClaims
+from nominee.lab.history.invariants.job_counts import JobCounts
 from nominee.lab.history.invariants.leader_leases import LeaderLeases
 from nominee.lab.history.invariants.needed_pods import NeededPods
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
@@ -34,6 +35,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Budgets,
     Replicas,
     NeededPods,
+    JobCounts,
     ResourceVersions,
     AcknowledgedWrites,
     TrueAnswers,

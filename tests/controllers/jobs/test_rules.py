@@ -12,6 +12,7 @@ from nominee.controllers.jobs.conditions import condition, ensure
 from nominee.controllers.jobs.expiry import remaining_seconds
 from nominee.controllers.jobs.pods import TRACKING, is_failed, new_pod, replaces_failed_only, surplus
 from nominee.machinery.api.pb import batch, core
+from nominee.machinery.wire.values import index_ranges
 from tests.controllers.builders import EPOCH, pod, stamp
 from tests.controllers.builders import condition as row
 from tests.controllers.jobs.builders import job, tracked
@@ -29,8 +30,8 @@ from tests.controllers.jobs.builders import job, tracked
     ],
 )
 def test_indexes_are_written_as_ranges_and_read_again(numbers: list[int], text: str) -> None:
-    assert indexes.to_text(set(numbers)) == text
-    assert indexes.parse(text, 100) == set(numbers)
+    assert index_ranges.to_text(set(numbers)) == text
+    assert index_ranges.parse(text, 100) == set(numbers)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_indexes_are_written_as_ranges_and_read_again(numbers: list[int], text: 
 def test_indexes_that_are_too_large_or_cannot_be_read_are_skipped(
     text: str, completions: int, numbers: set[int]
 ) -> None:
-    assert indexes.parse(text, completions) == numbers
+    assert index_ranges.parse(text, completions) == numbers
 
 
 def test_the_first_free_indexes() -> None:

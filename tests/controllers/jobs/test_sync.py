@@ -14,6 +14,7 @@ from nominee.controllers.jobs.conditions import terminal_condition
 from nominee.controllers.jobs.pods import TRACKING
 from nominee.controllers.jobs.sync import BURST_MAX
 from nominee.machinery.api.pb import batch
+from nominee.machinery.wire.values import index_ranges
 from tests.controllers.builders import EPOCH, pod, stamp
 from tests.controllers.jobs.builders import World, job, sync_of, tracked
 
@@ -378,7 +379,7 @@ def test_each_pod_is_counted_once_whatever_happens(make: Any, steps: list[tuple[
     succeeded = [each for each in counted.values() if each.status.phase == "Succeeded"]
     assert status.failed == len(counted) - len(succeeded)
     if world.job.spec.completionMode == "Indexed":
-        assert indexes.parse(status.completedIndexes, 99) == indexes.of_pods(succeeded)
+        assert index_ranges.parse(status.completedIndexes, 99) == indexes.of_pods(succeeded)
         assert status.succeeded == len(indexes.of_pods(succeeded))
     else:
         assert status.succeeded == len(succeeded)
