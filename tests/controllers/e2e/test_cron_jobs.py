@@ -105,7 +105,7 @@ def test_a_failed_job_is_no_success(kubectl: Session) -> None:
 
 
 def _with_a_running_job(kubectl: Session, name: str) -> str:
-    """Let a Job run that the CronJob's status lists, and then the next time be soon; return the Job's name."""
+    """Let a Job run that the status lists, and then the next time be soon; return the Job's name."""
     running = f"{name}-running"
     kubectl("create", "job", running, f"--from=cronjob/{name}")
     uid = kubectl.json("get", "job", running)["metadata"]["uid"]

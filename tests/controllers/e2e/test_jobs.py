@@ -18,7 +18,6 @@ pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: ins
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
 INDEXED = {"completionMode": "Indexed"}
-DISRUPTION = [{"type": "DisruptionTarget", "status": "True"}]
 
 
 def body(
@@ -58,7 +57,7 @@ AT_ONCE = [
     body("broken", code=3, backoffLimit=0),
     body("late", runs="", activeDeadlineSeconds=2),
     body("policy", code=42, backoffLimit=6, **_policy("FailJob", **_CODE_42)),
-    body("ignored", runs="", backoffLimit=0, **_policy("Ignore", onPodConditions=DISRUPTION)),
+    body("ignored", code=42, backoffLimit=0, **_policy("Ignore", **_CODE_42)),
     body("per-index", code=1, completions=2, parallelism=2, backoffLimitPerIndex=0, **INDEXED),
     body("many", code=1, completions=2, parallelism=2, backoffLimitPerIndex=0, maxFailedIndexes=0, **INDEXED),
     body("leader", completions=3, parallelism=1, **INDEXED, **_SUCCESS),
@@ -222,18 +221,15 @@ def test_an_exit_code_fails_the_job(kubectl: Session) -> None:
     )
 
 
-def test_a_disruption_is_ignored(kubectl: Session) -> None:
-    """Source: tasks, "Using Pod failure policy to ignore Pod disruptions"."""
-    (pod,) = comes_to(kubectl, "ignored", 1)
-    name = pod["metadata"]["name"]
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
-    path = f"/api/v1/namespaces/default/pods/{name}/eviction"
-    kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
+def test_a_failure_is_ignored(kubectl: Session) -> None:
+    """Source: Job, "Pod failure policy" (Ignore): it does not count, and the pod is replaced."""
     eventually_sync(
-        lambda: [each["metadata"]["name"] for each in pods_of(kubectl, "ignored")],
-        lambda found: name not in found,
+        lambda: pods_of(kubectl, "ignored"),
+        lambda found: any(
+            pod["status"].get("phase") == "Failed" and "finalizers" not in pod["metadata"] for pod in found
+        ),
     )
-    status = status_of(kubectl, "ignored", active=0)
+    status = status_of(kubectl, "ignored")
     assert "failed" not in status
     assert "conditions" not in status
 
