@@ -23,8 +23,8 @@ class _Job:
     """A Job with its newest write, the uids that it has named, and the indexes of pods that succeeded."""
 
     newest: Revision
-    named: set[str] = field(default_factory=set)
-    counted: set[str] = field(default_factory=set)
+    known_uids: set[str] = field(default_factory=set)
+    counted_uids: set[str] = field(default_factory=set)
     """Uids that were moved from the status into a counter."""
     succeeded_indexes: set[int] = field(default_factory=set)
 
@@ -74,7 +74,7 @@ class JobCounts(Checker):
                 yield self.violation(f"{revision.subject} {message}", job.newest, revision)
         job.newest = revision
         uncounted = after.status.uncountedTerminatedPods
-        job.named |= {*uncounted.succeeded, *uncounted.failed}
+        job.known_uids |= {*uncounted.succeeded, *uncounted.failed}
 
     def _problems(self, job: _Job, before: batch.Job, after: batch.Job) -> Iterator[str]:
         old, new = before.status, after.status
@@ -86,11 +86,11 @@ class JobCounts(Checker):
             risen = getattr(new, name) - getattr(old, name)
             if len(set(now)) < len(now):
                 yield f"names a pod twice in uncountedTerminatedPods.{name}"
-            if again := sorted(job.counted & set(now)):
+            if again := sorted(job.counted_uids & set(now)):
                 yield f"names the pod with the uid {again[0]} again, which it has counted"
             if risen != len(gone) and not (indexed and name == "succeeded"):
                 yield f"counts {risen} pods more as {name}, and {len(gone)} have left uncountedTerminatedPods"
-            job.counted |= gone
+            job.counted_uids |= gone
         if both := set(new.uncountedTerminatedPods.succeeded) & set(new.uncountedTerminatedPods.failed):
             yield f"counts the pod with the uid {min(both)} as succeeded and as failed"
         if indexed:
@@ -135,7 +135,7 @@ class JobCounts(Checker):
                 live.status.completedIndexes, live.spec.completions
             )
         else:
-            known = pod.metadata.uid in job.named
+            known = pod.metadata.uid in job.known_uids
         if known:
             return
         if live.spec.suspend or live.metadata.generation > 1:

@@ -17,7 +17,7 @@ from tests.support.eventually import eventually_sync
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session")
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
-INDEXED = {"completionMode": "Indexed"}
+INDEXED: dict[str, Any] = {"completionMode": "Indexed"}
 
 
 def body(
@@ -47,8 +47,8 @@ def _policy(action: str, **rule: Any) -> dict[str, Any]:
     return {"podFailurePolicy": {"rules": [{"action": action, **rule}]}}
 
 
-_SUCCESS = {"successPolicy": {"rules": [{"succeededCount": 1}]}}
-_CODE_42 = {"onExitCodes": {"operator": "In", "values": [42]}}
+_SUCCESS: dict[str, Any] = {"successPolicy": {"rules": [{"succeededCount": 1}]}}
+_CODE_42: dict[str, Any] = {"onExitCodes": {"operator": "In", "values": [42]}}
 AT_ONCE = [
     body("plain"),
     body("fixed", completions=3, parallelism=2),
