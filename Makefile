@@ -104,6 +104,10 @@ chaos-garbage:
 	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --hits 1 --budget 12s $(SIMULATE)
 chaos-quota:
 	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --hits 1 --budget 12s $(SIMULATE)
+chaos-jobs:
+	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-jobs --hits 1 --budget 12s $(SIMULATE)
+chaos-cron-jobs:
+	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-cron-jobs --hits 1 --budget 10s $(SIMULATE)
 chaos-leader:
 	$(BIN)/nominee chaos explore scenarios/chaos-leader.yaml --hits 1 --budget 10s $(SIMULATE)
 chaos-resize:
