@@ -129,9 +129,11 @@ class JobController(PodOwner[batch.Job]):
         written = await self._write(key, job, sync)
         if written is not job:
             self._failures[key] = sync.failures
-        await RELEASE_BEFORE.hit(job=str(key))
+        if release:
+            await RELEASE_BEFORE.hit(job=str(key))
         removed, refusal = await self._each(release, lambda pod: self._release(key, pod))
-        await RELEASE_AFTER.hit(job=str(key))
+        if removed:
+            await RELEASE_AFTER.hit(job=str(key))
         sync.note_release(written, {pod.metadata.uid for pod in removed})
         if refusal is None:
             sync.finish()

@@ -10,7 +10,7 @@ from nominee.lab.history.invariants.checking.checker import Checker, Invariant, 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import JOB, POD
-from nominee.machinery.api.objects import controller_of, is_terminating
+from nominee.machinery.api.objects import condition_is, controller_of, is_terminating
 from nominee.machinery.api.pb import batch, core
 from nominee.machinery.wire.values import index_ranges
 
@@ -126,17 +126,14 @@ class JobCounts(Checker):
     def _check_release(self, job: _Job, pod: core.Pod, revision: Revision) -> Iterator[Violation]:
         """Check that a succeeded pod that is no longer tracked was named in the status."""
         live = job.newest.after(JOB)
-        if live is None or is_terminating(live) or _is_finished(live):
+        if live is None or is_terminating(live) or _ends(live) or pod.metadata.uid in job.known_uids:
             return
-        index = pod.metadata.annotations.get(_INDEX, "")
-        if live.spec.completionMode == "Indexed":
-            known = not index.isdecimal() or int(index) >= live.spec.completions
-            known |= index.isdecimal() and int(index) in index_ranges.parse(
-                live.status.completedIndexes, live.spec.completions
-            )
-        else:
-            known = pod.metadata.uid in job.known_uids
-        if known:
+        index, completions = pod.metadata.annotations.get(_INDEX, ""), live.spec.completions
+        if live.spec.completionMode == "Indexed" and (
+            not index.isdecimal()
+            or int(index) >= completions
+            or int(index) in index_ranges.parse(live.status.completedIndexes, completions)
+        ):
             return
         if live.spec.suspend or live.metadata.generation > 1:
             self.allow("deleted-pods")
@@ -155,7 +152,7 @@ def _is_released(before: core.Pod, after: core.Pod | None) -> bool:
     )
 
 
-def _is_finished(job: batch.Job) -> bool:
-    return any(
-        each.type in ("Complete", "Failed") and each.status == "True" for each in job.status.conditions
-    )
+def _ends(job: batch.Job) -> bool:
+    """Report whether the Job is finished, or has succeeded and counts no more pods."""
+    ends = ("Complete", "Failed", "SuccessCriteriaMet")
+    return any(condition_is(job.status.conditions, end) for end in ends)

@@ -72,6 +72,8 @@ INDEXED = job(completed="")
         # It is made smaller.
         History().put(INDEXED, ended("a", 2), job(completed="2", succeeded=1))
         .put(job(completed="", completions=2, generation=2)),
+        # It was deleted, and succeeds nevertheless: it has failed.
+        History().put(INDEXED, job(completed="", lost="a"), ended("a", 1), released("a", 1)),
         # Its history is not known from the beginning.
         History().put(job(completed="0,1", succeeded=2), ended("a", 2), job(completed="0-2", succeeded=3)),
         History().put(job(finished=True), ended("a"), released("a")),
