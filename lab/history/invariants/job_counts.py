@@ -8,6 +8,7 @@ from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.pods import is_terminal
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import JOB, POD
 from nominee.machinery.api.objects import condition_is, controller_of, is_terminating
@@ -27,6 +28,7 @@ class _Job:
     counted_uids: set[str] = field(default_factory=set)
     """Uids that were moved from the status into a counter."""
     succeeded_indexes: set[int] = field(default_factory=set)
+    creations: int = 0
 
 
 class JobCounts(Checker):
@@ -34,17 +36,18 @@ class JobCounts(Checker):
 
     A uid is named in status.uncountedTerminatedPods; when its pod has lost its finalizer it is removed, and a
     counter rises by one. Of an Indexed Job the indexes that succeeded are named instead. Pods that the
-    controller deletes itself are not counted: while a Job is suspended, or after its spec was changed.
+    controller deletes itself are not counted: while a Job is suspended, after its spec was changed, and those
+    that were created twice since an answer was lost.
     Source: kube-controller-manager 1.36, trackJobStatusAndRemoveFinalizers; KEP-2307.
     """
 
     about = Invariant(
         name="jobs-count-pods-once",
         description="A Job counts each pod that ended once, and each index that succeeded.",
-        checks="writes of Jobs, and finalizers of succeeded pods that were removed",
+        checks="writes of Jobs, and finalizers of ended pods that were removed",
         exceptions={
-            "deleted-pods": "the Job was suspended or its spec changed: its controller may have deleted a "
-            "pod that succeeded at the same time",
+            "deleted-pods": "the Job was suspended, its spec changed, or it got more pods than it needs: its "
+            "controller may have deleted a pod that ended at the same time",
         },
     )
     kinds = frozenset({JOB, POD})
@@ -113,33 +116,37 @@ class JobCounts(Checker):
         pod = after if after is not None else before
         owner = controller_of(pod) if pod is not None else None
         job = self._jobs.get(owner.uid) if owner is not None else None
-        if job is None or pod is None or pod.status.phase != "Succeeded":
+        if job is None or pod is None:
             return
-        index = pod.metadata.annotations.get(_INDEX, "")
-        if index.isdecimal() and _TRACKING in pod.metadata.finalizers:
-            job.succeeded_indexes.add(int(index))
-        if before is None or not _is_released(before, after) or before.status.phase != "Succeeded":
+        job.creations += before is None
+        if pod.status.phase == "Succeeded" and _TRACKING in pod.metadata.finalizers:
+            index = pod.metadata.annotations.get(_INDEX, "")
+            job.succeeded_indexes |= {int(index)} if index.isdecimal() else set()
+        if before is None or not _is_released(before, after) or not is_terminal(before):
             return
         self.checked += 1
         yield from self._check_release(job, pod, revision)
 
     def _check_release(self, job: _Job, pod: core.Pod, revision: Revision) -> Iterator[Violation]:
-        """Check that a succeeded pod that is no longer tracked was named in the status."""
+        """Check that an ended pod that is no longer tracked was named in the status."""
         live = job.newest.after(JOB)
         if live is None or is_terminating(live) or _ends(live) or pod.metadata.uid in job.known_uids:
             return
+        succeeded = pod.status.phase == "Succeeded"
+        if not succeeded and live.spec.HasField("podFailurePolicy"):
+            return  # it may ignore the failure
         index, completions = pod.metadata.annotations.get(_INDEX, ""), live.spec.completions
-        if live.spec.completionMode == "Indexed" and (
-            not index.isdecimal()
-            or int(index) >= completions
-            or int(index) in index_ranges.parse(live.status.completedIndexes, completions)
-        ):
-            return
-        if live.spec.suspend or live.metadata.generation > 1:
+        if live.spec.completionMode == "Indexed":
+            if not index.isdecimal() or int(index) >= completions:
+                return
+            completed = index_ranges.parse(live.status.completedIndexes, completions)
+            if succeeded and int(index) in completed:
+                return
+        if live.spec.suspend or live.metadata.generation > 1 or job.creations > _needed(live):
             self.allow("deleted-pods")
             return
         yield self.violation(
-            f"{revision.subject} succeeded and lost its finalizer, and its Job has not counted it",
+            f"{revision.subject} ended and lost its finalizer, and its Job has not counted it",
             job.newest,
             revision,
         )
@@ -150,6 +157,13 @@ def _is_released(before: core.Pod, after: core.Pod | None) -> bool:
     return _TRACKING in before.metadata.finalizers and (
         after is None or _TRACKING not in after.metadata.finalizers
     )
+
+
+def _needed(job: batch.Job) -> int:
+    """Return how many pods the Job has needed: its completions, and another one for each failure."""
+    spec, status = job.spec, job.status
+    needed = spec.completions if spec.HasField("completions") else spec.parallelism
+    return needed + status.failed + len(status.uncountedTerminatedPods.failed)
 
 
 def _ends(job: batch.Job) -> bool:

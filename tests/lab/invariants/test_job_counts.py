@@ -99,6 +99,8 @@ def test_histories_of_jobs_that_count_once(history: History) -> None:
         (History().put(job(failed=1), job()), "counts -1 pods more as failed"),
         (History().put(job(), ended("a"), released("a")), "and its Job has not counted it"),
         (History().put(job(), ended("a")).delete(ended("a")), "and its Job has not counted it"),
+        (History().put(job(), owned("a", "Failed"), owned("a", "Failed", tracked=False)),
+         "and its Job has not counted it"),
         (History().put(INDEXED, ended("a", 1), released("a", 1)), "and its Job has not counted it"),
         (History().put(INDEXED, ended("a", 1), job(completed="1", succeeded=2)),
          "has 2 successes, and 1 completed indexes"),
@@ -113,7 +115,7 @@ def test_histories_of_jobs_that_do_not(history: History, message: str) -> None:
 
 
 def test_a_pod_that_a_suspended_job_deletes_may_succeed_at_the_same_time() -> None:
-    for of in (job(suspend=True), job(generation=2)):
+    for of in (job(suspend=True), job(generation=2), job(completions=0)):
         history = History().put(of, ended("a"), released("a"))
         assert violations_of(JobCounts, history) == []
         assert result_of(JobCounts, history).exceptions == {"deleted-pods": 1}
