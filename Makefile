@@ -75,7 +75,7 @@ chaos: setup
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j 2 chaos-simulated
 
 SIMULATE := --simulate --seed 1
-CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-leader chaos-resize chaos-outage chaos-random
+CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-jobs chaos-cron-jobs chaos-leader chaos-resize chaos-outage chaos-random
 .PHONY: chaos-simulated $(CHAOS_SIMULATED)
 chaos-simulated: $(CHAOS_SIMULATED)
 chaos-pods:
@@ -104,6 +104,10 @@ chaos-garbage:
 	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --hits 1 --budget 12s $(SIMULATE)
 chaos-quota:
 	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --hits 1 --budget 12s $(SIMULATE)
+chaos-jobs:
+	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-jobs --hits 1 --budget 12s $(SIMULATE)
+chaos-cron-jobs:
+	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-cron-jobs --hits 1 --budget 10s $(SIMULATE)
 chaos-leader:
 	$(BIN)/nominee chaos explore scenarios/chaos-leader.yaml --hits 1 --budget 10s $(SIMULATE)
 chaos-resize:

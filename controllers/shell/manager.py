@@ -13,6 +13,7 @@ import click
 from nominee.controllers.certificates.shell.approver import Approver
 from nominee.controllers.certificates.shell.cleaner import Cleaner
 from nominee.controllers.certificates.shell.signer import Signer, SigningOptions
+from nominee.controllers.cron_jobs.shell.cron_jobs import CronJobController
 from nominee.controllers.daemon_sets.shell.daemon_sets import DaemonSetController
 from nominee.controllers.deployments.shell.deployments import DeploymentController
 from nominee.controllers.devices.shell.claims import ResourceClaimController
@@ -24,6 +25,8 @@ from nominee.controllers.endpoints.shell.slices import EndpointSliceController
 from nominee.controllers.garbage.shell.collector import GarbageCollector
 from nominee.controllers.garbage.shell.namespaces import NamespaceController
 from nominee.controllers.garbage.shell.pod_gc import PodGarbageCollector
+from nominee.controllers.jobs.shell.expiry import FinishedJobs
+from nominee.controllers.jobs.shell.jobs import JobController, OrphanedPods
 from nominee.controllers.nodes.shell.eviction import TaintEviction
 from nominee.controllers.nodes.shell.lifecycle import NodeLifecycle
 from nominee.controllers.quotas.shell.quotas import QuotaController
@@ -72,6 +75,10 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     "deployment-controller": lambda context, _: DeploymentController(context),
     "replicaset-controller": lambda context, _: ReplicaSetController(context),
     "statefulset-controller": lambda context, _: StatefulSetController(context),
+    "job-controller": lambda context, _: JobController(context),
+    "job-controller-orphaned-pods": lambda context, _: OrphanedPods(context),
+    "ttl-after-finished-controller": lambda context, _: FinishedJobs(context),
+    "cronjob-controller": lambda context, _: CronJobController(context),
     "resourcequota-controller": lambda context, _: QuotaController(context),
     "disruption-controller": lambda context, _: Disruption(context),
     "disruption-controller-stale-pods": lambda context, _: StaleDisruption(context),
@@ -104,12 +111,14 @@ ALIASES: dict[str, str] = {
     "csrcleaner": "certificatesigningrequest-cleaner-controller",
     "csrsigning": "certificatesigningrequest-signing-controller",
     "daemonset": "daemonset-controller",
+    "cronjob": "cronjob-controller",
     "deployment": "deployment-controller",
     "disruption": "disruption-controller",
     "endpoint": "endpoints-controller",
     "endpointslice": "endpointslice-controller",
     "endpointslicemirroring": "endpointslice-mirroring-controller",
     "garbagecollector": "garbage-collector-controller",
+    "job": "job-controller",
     "namespace": "namespace-controller",
     "nodelifecycle": "node-lifecycle-controller",
     "persistentvolume-binder": "persistentvolume-binder-controller",
@@ -121,6 +130,7 @@ ALIASES: dict[str, str] = {
     "root-ca-cert-publisher": "root-ca-certificate-publisher-controller",
     "serviceaccount": "serviceaccount-controller",
     "statefulset": "statefulset-controller",
+    "ttl-after-finished": "ttl-after-finished-controller",
 }
 """Names from before 1.28, which kube-controller-manager still accepts."""
 

@@ -17,22 +17,38 @@ from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.wire.codec import to_json
 
 
-async def adopt_and_release(client: Client, owner: Object, claims: ClaimedObjects[T]) -> list[T]:
-    """Adopt and release the claimed objects; return those that `owner` owns then."""
+async def adopt_and_release(
+    client: Client, owner: Object, claims: ClaimedObjects[T], *, finalizer: str = ""
+) -> list[T]:
+    """Adopt and release the claimed objects; return those that `owner` owns then.
+
+    With `finalizer` the adopted ones get it, and the released ones lose it.
+    """
+    added = {"finalizers": [finalizer]} if finalizer else {}
+    removed = {"$deleteFromPrimitiveList/finalizers": [finalizer]} if finalizer else {}
     for obj in claims.adopt:
-        await _patch(client, obj, [to_json(owner_reference(owner))])
+        await _patch(client, obj, [to_json(owner_reference(owner))], added)
     for obj in claims.release:
-        await drop_references(client, obj, [owner.metadata.uid])
+        await _patch(client, obj, _without([owner.metadata.uid]), removed)
     return [*claims.owned, *claims.adopt]
 
 
 async def drop_references(client: Client, obj: Object, uids: Iterable[str]) -> None:
     """Remove the references to the owners with these uids."""
-    await _patch(client, obj, [{"$patch": "delete", "uid": uid} for uid in sorted(uids)])
+    await _patch(client, obj, _without(uids), {})
 
 
-async def _patch(client: Client, obj: Object, references: Sequence[Mapping[str, object]]) -> None:
+def _without(uids: Iterable[str]) -> list[Mapping[str, object]]:
+    return [{"$patch": "delete", "uid": uid} for uid in sorted(uids)]
+
+
+async def _patch(
+    client: Client,
+    obj: Object,
+    references: Sequence[Mapping[str, object]],
+    more: Mapping[str, Sequence[str]],
+) -> None:
     kind, metadata = kinds.of(cast("Message", obj)), obj.metadata
-    change = {"metadata": {"ownerReferences": references, "uid": metadata.uid}}
+    change = {"metadata": {"ownerReferences": references, "uid": metadata.uid, **more}}
     with ignoring(is_not_found):
         await client.patch(kind, metadata.name, metadata.namespace, change, patch_type=PatchType.STRATEGIC)

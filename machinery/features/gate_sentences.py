@@ -69,7 +69,7 @@ SENTENCES: Mapping[str, str] = {
     ),
     "MutableSchedulingDirectivesForSuspendedJobs": (
         "The scheduling directives in the pod template of a suspended Job may be changed also after the Job"
-        " has run."
+        " has run; status.startTime is cleared when a Job is suspended."
     ),
     "DeploymentReplicaSetTerminatingReplicas": (
         "Deployments and ReplicaSets report status.terminatingReplicas."

@@ -71,7 +71,10 @@ GATES: tuple[GateRow, ...] = (
     ),
     _row("TopologyAwareWorkloadScheduling", "apiserver scheduler", "alpha 1.36 off"),
     _row("MutablePodResourcesForSuspendedJobs", "apiserver", "alpha 1.35 off; beta 1.36 on"),
-    _row("MutableSchedulingDirectivesForSuspendedJobs", "apiserver", "alpha 1.35 off; beta 1.36 on"),
+    _row(
+        "MutableSchedulingDirectivesForSuspendedJobs", "apiserver controllers",
+        "alpha 1.35 off; beta 1.36 on",
+    ),
     _row("DeploymentReplicaSetTerminatingReplicas", "apiserver controllers", "alpha 1.33 off; beta 1.35 on"),
     # Resources of pods, and changing them in place
     _row("PodLevelResources", "apiserver scheduler kubelet", "alpha 1.32 off; beta 1.34 on"),

@@ -85,6 +85,7 @@ def test_effective_gates_are_those_that_the_component_reads() -> None:
     assert found == {
         "DRADeviceTaints": False,
         "DeploymentReplicaSetTerminatingReplicas": True,
+        "MutableSchedulingDirectivesForSuspendedJobs": True,
         "WatchListClient": True,
     }
     assert Gates("another").effective() == Gates("another").all()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from nominee.apiserver.kinds.batch import cron_schedule
 from nominee.apiserver.kinds.batch.jobs import specs as job_specs
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
@@ -21,6 +20,7 @@ from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import batch
 from nominee.machinery.api.selectors import shown_label_selector
 from nominee.machinery.wire import codec
+from nominee.machinery.wire.values import cron_schedule
 
 # A Job's name is the CronJob's and eleven characters more, and makes a label of 63.
 _NAME_BYTES_MAX = 52

@@ -107,7 +107,7 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
             if before != spec.verdicts.get(name):
                 self._enqueue(daemon_set)
 
-    def enqueue_owner(self, key: ObjectKey) -> None:
+    def pod_changed(self, key: ObjectKey) -> None:
         """Queue a daemon set for an event of a pod: later, the more nodes there are.
 
         A reconciliation looks at all nodes: a rollout on all of them shall not cost their square.

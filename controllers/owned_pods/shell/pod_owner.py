@@ -60,7 +60,7 @@ class PodOwner(Controller, Generic[O]):
 
     # --- events of pods ---
 
-    def enqueue_owner(self, key: ObjectKey) -> None:
+    def pod_changed(self, key: ObjectKey) -> None:
         """Queue an owner for an event of one of its pods."""
         self.queue.add(key)
 
@@ -75,7 +75,7 @@ class PodOwner(Controller, Generic[O]):
         key = self.owner_key(pod)
         if key is not None:
             self.expectations.created(key, pod.metadata.uid)
-            self.enqueue_owner(key)
+            self.pod_changed(key)
         elif controller_of(pod) is None:
             for owner in self.owners.list(pod.metadata.namespace):
                 if LabelSelector.from_message(self.selector_of(owner)).matches(pod.metadata.labels):
@@ -86,21 +86,21 @@ class PodOwner(Controller, Generic[O]):
             self._note_deletion(new)
         before, after = self.owner_key(old), self.owner_key(new)
         if before is not None and before != after:
-            self.enqueue_owner(before)
+            self.pod_changed(before)
         if after is None:
             if controller_of(new) is None and (
                 before is not None or old.metadata.labels != new.metadata.labels
             ):
                 self._pod_added(new)
             return
-        self.enqueue_owner(after)
+        self.pod_changed(after)
 
     def _pod_gone(self, pod: core.Pod) -> None:
         self._note_deletion(pod)
         key = self.owner_key(pod)
         if key is not None:
             self.expectations.created(key, pod.metadata.uid)
-            self.enqueue_owner(key)
+            self.pod_changed(key)
 
     def _note_deletion(self, pod: core.Pod) -> None:
         key = self.owner_key(pod)

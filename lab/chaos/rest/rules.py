@@ -7,6 +7,7 @@ from typing import Final
 from nominee.lab.chaos.rest import (
     copies,
     daemon_sets,
+    jobs,
     nodes,
     owners,
     pods,
@@ -23,6 +24,7 @@ RULES: Final[tuple[Rule, ...]] = (
     owners.deployments,
     stateful_sets.stateful_sets,
     daemon_sets.daemon_sets,
+    jobs.jobs,
     owners.garbage,
     owners.namespaces,
     statuses.budgets,

@@ -24,6 +24,8 @@ LISTED: tuple[AnyKind, ...] = (
     kinds.DEPLOYMENT,
     kinds.STATEFUL_SET,
     kinds.DAEMON_SET,
+    kinds.JOB,
+    kinds.CRON_JOB,
     kinds.POD_DISRUPTION_BUDGET,
     kinds.RESOURCE_QUOTA,
     kinds.SERVICE,

@@ -7,6 +7,7 @@ from nominee.lab.history.invariants.budgets import Budgets
 from nominee.lab.history.invariants.checking.checker import Checker
 from nominee.lab.history.invariants.daemon_pods import DaemonPods
 from nominee.lab.history.invariants.device_claims import DeviceClaims
+from nominee.lab.history.invariants.job_counts import JobCounts
 from nominee.lab.history.invariants.leader_leases import LeaderLeases
 from nominee.lab.history.invariants.needed_pods import NeededPods
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
@@ -40,6 +41,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     NeededPods,
     Ordinals,
     UniqueOrdinals,
+    JobCounts,
     ResourceVersions,
     AcknowledgedWrites,
     TrueAnswers,

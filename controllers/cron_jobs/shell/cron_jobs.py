@@ -1,0 +1,149 @@
+"""The CronJob controller's shell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nominee.controllers.cron_jobs import sync
+from nominee.controllers.cron_jobs.schedules import with_zone
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError, is_already_exists, is_not_found
+from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of, is_controlled_by, key_of
+from nominee.machinery.api.pb import batch
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.wire.codec import to_json
+
+CREATE_BEFORE = failpoints.declare(
+    "controllers.cron_job.create.before", "a Job of a CronJob is due; it is not created"
+)
+CREATE_AFTER = failpoints.declare(
+    "controllers.cron_job.create.after",
+    "the Job that was due is created; the CronJob's status does not list it",
+)
+
+
+class CronJobController(Controller):
+    """Creates the Jobs of each CronJob at their times, and deletes old ones."""
+
+    name = "cronjob-controller"
+    component = "cronjob-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.cron_jobs = context.informers.of(kinds.CRON_JOB)
+        self.cron_jobs.add_handler(on_add=self._enqueue, on_update=self._changed)
+        self.jobs = context.informers.of(kinds.JOB)
+        self.jobs.on_change(self._job_seen)
+
+    def _changed(self, old: batch.CronJob, new: batch.CronJob) -> None:
+        """Queue a CronJob; one with another schedule not before its next time."""
+        seconds = 0.0 if with_zone(old) == with_zone(new) else sync.seconds_to_change(new, self.clock.now())
+        self.queue.add_after(key_of(new), seconds)
+
+    def _job_seen(self, job: batch.Job) -> None:
+        owner = controller_of(job)
+        if owner is not None and owner.kind == kinds.CRON_JOB.kind:
+            self.queue.add(ObjectKey(job.metadata.namespace, owner.name))
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        before = self.cron_jobs.get(key.name, key.namespace)
+        if before is None:
+            return None
+        cron_job = copy_of(before)
+        jobs = self.jobs.by_index("owner", before.metadata.uid)
+        failure: StatusError | None = None
+        again: float | None = None
+        for job in sync.old_jobs(cron_job, jobs):
+            await self._delete(cron_job, job)
+        try:
+            cron_job = await self._note_jobs(cron_job, jobs)
+            again = await self._start(cron_job)
+        except StatusError as error:
+            failure = error
+        if to_json(cron_job.status) != to_json(before.status):
+            await self.client.update(cron_job, subresource="status")
+        if failure is not None:
+            raise failure
+        return again
+
+    async def _note_jobs(self, cron_job: batch.CronJob, jobs: Sequence[batch.Job]) -> batch.CronJob:
+        """Enter the states of the Jobs into the status; return the CronJob, or a newer one."""
+        for job in jobs:
+            event = sync.note_job(cron_job, job)
+            if event is not None and event.reason == "UnexpectedJob":
+                metadata = cron_job.metadata
+                live = await self.client.get(kinds.CRON_JOB, metadata.name, metadata.namespace)
+                if sync.is_active(live, job.metadata.uid):
+                    cron_job = live
+                    continue
+            self.record(cron_job, event)
+        known = {job.metadata.uid for job in jobs}
+        for each in list(cron_job.status.active):
+            if each.uid not in known and await self._live(each.name, each.namespace) is None:
+                self.record(cron_job, PlannedEvent("MissingJob", f"Active job went missing: {each.name}"))
+                sync.remove_active(cron_job, each.uid)
+        return cron_job
+
+    async def _live(self, name: str, namespace: str) -> batch.Job | None:
+        try:
+            return await self.client.get(kinds.JOB, name, namespace)
+        except StatusError as error:
+            if is_not_found(error):
+                return None
+            raise
+
+    async def _start(self, cron_job: batch.CronJob) -> float | None:
+        """Create the Job that is due, and return the seconds until the next one."""
+        due = sync.due(cron_job, self.clock.now())
+        for event in due.events:
+            self.record(cron_job, event)
+        if due.job is None:
+            return due.again
+        if due.replaces:
+            await self._delete_active(cron_job)
+        await CREATE_BEFORE.hit(job=due.job.metadata.name)
+        created = await self._create(cron_job, due.job)
+        await CREATE_AFTER.hit(job=due.job.metadata.name)
+        if created is None or sync.is_active(cron_job, created.metadata.uid):
+            return None
+        sync.note_created(cron_job, created, due.time)
+        return due.again
+
+    async def _create(self, cron_job: batch.CronJob, job: batch.Job) -> batch.Job | None:
+        """Create a Job; return it, or the one of this name, or None if that is not the CronJob's."""
+        try:
+            created = await self.client.create(job)
+        except StatusError as error:
+            if is_already_exists(error):
+                # It was created before, and the status was not written.
+                live = await self._live(job.metadata.name, job.metadata.namespace)
+                return live if live is not None and is_controlled_by(live, cron_job) else None
+            if not any(cause.reason == "NamespaceTerminating" for cause in error.causes):
+                self.record(cron_job, PlannedEvent("FailedCreate", f"Error creating job: {error}", "Warning"))
+            raise
+        self.record(cron_job, PlannedEvent("SuccessfulCreate", f"Created job {created.metadata.name}"))
+        return created
+
+    async def _delete_active(self, cron_job: batch.CronJob) -> None:
+        for each in list(cron_job.status.active):
+            try:
+                job = await self.client.get(kinds.JOB, each.name, each.namespace)
+            except StatusError as error:
+                self.record(cron_job, PlannedEvent("FailedGet", f"Get job: {error}", "Warning"))
+                raise
+            if (failure := await self._delete(cron_job, job)) is not None:
+                raise failure
+
+    async def _delete(self, cron_job: batch.CronJob, job: batch.Job) -> StatusError | None:
+        """Delete a Job with its pods; return why it could not be."""
+        name = job.metadata.name
+        try:
+            await self.client.delete(kinds.JOB, name, job.metadata.namespace, propagation_policy="Background")
+        except StatusError as error:
+            self.record(cron_job, PlannedEvent("FailedDelete", f"Deleted job: {error}", "Warning"))
+            return error
+        sync.remove_active(cron_job, job.metadata.uid)
+        self.record(cron_job, PlannedEvent("SuccessfulDelete", f"Deleted job {name}"))
+        return None

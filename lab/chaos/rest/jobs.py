@@ -1,0 +1,53 @@
+"""Jobs and their pods. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from nominee.lab.chaos.rest.owners import CONTROLLERS, live_pods
+from nominee.lab.chaos.rest.state import Finding, State, name_of
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import condition_is, has_ended, is_controlled_by, is_terminating
+from nominee.machinery.api.pb import batch
+
+_TRACKING: Final = "batch.kubernetes.io/job-tracking"
+_BACK_OFF_SECONDS_MAX: Final = 690.0
+"""Ten minutes, and the time for all other findings."""
+
+
+def jobs(state: State) -> Iterator[Finding]:
+    """Find Jobs without their pods, with pods that they do not count, or with another status than theirs."""
+    if CONTROLLERS not in state.running:
+        return
+    for job in state.of(kinds.JOB):
+        if is_terminating(job) or job.spec.managedBy not in ("", "kubernetes.io/job-controller"):
+            continue
+        live = live_pods(state, job)
+        wanted = _wanted(job, len(live))
+        if len(live) != wanted:
+            seconds = {"seconds_max": _BACK_OFF_SECONDS_MAX} if job.status.failed else {}
+            yield Finding(name_of(job), f"has {len(live)} live pods, and should have {wanted}", **seconds)
+        ready = sum(condition_is(pod.status.conditions, "Ready") for pod in live)
+        for name, number in (("active", len(live)), ("ready", ready)):
+            shown = getattr(job.status, name)
+            if shown != number:
+                yield Finding(name_of(job), f"shows {shown} {name} in its status, and its pods are {number}")
+        for pod in state.pods_by_namespace.get(job.metadata.namespace, ()):
+            if is_controlled_by(pod, job) and has_ended(pod) and _TRACKING in pod.metadata.finalizers:
+                waits = job.spec.HasField("backoffLimitPerIndex") and job.status.failed
+                seconds = {"seconds_max": _BACK_OFF_SECONDS_MAX} if waits else {}
+                yield Finding(name_of(pod), "has ended, and its Job has not counted it", **seconds)
+
+
+def _wanted(job: batch.Job, live: int) -> int:
+    """Return how many live pods a Job should have."""
+    spec = job.spec
+    if spec.suspend or any(condition_is(job.status.conditions, end) for end in ("Complete", "Failed")):
+        return 0
+    if not spec.HasField("completions"):
+        return live if job.status.succeeded else spec.parallelism
+    left = spec.completions - job.status.succeeded
+    if spec.HasField("backoffLimitPerIndex"):
+        return min(live, left)  # its failed indexes get no more
+    return max(min(left, spec.parallelism), 0)

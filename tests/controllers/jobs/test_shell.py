@@ -1,0 +1,170 @@
+"""The shells of Jobs over an API server in memory: caches that lag, adoption, refusals, orphans, expiry."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+
+from nominee.controllers.jobs.pods import TRACKING
+from nominee.controllers.jobs.shell.expiry import FinishedJobs
+from nominee.controllers.jobs.shell.jobs import JobController, OrphanedPods
+from nominee.controllers.shell.controller import Context, Runner
+from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import copy_of, is_controlled_by
+from nominee.machinery.api.pb import batch, core
+from nominee.machinery.client.api_client import WatchEvent
+from nominee.machinery.runtime.clock import FakeClock
+from tests.controllers.builders import EPOCH, condition, owned_by, pod, stamp
+from tests.controllers.contexts import context_of
+from tests.controllers.jobs.builders import UID, job, tracked
+from tests.support.fake_api import FakeApi
+
+OWNERS = [{**owned_by(UID, kind="Job", name="work"), "apiVersion": "batch/v1"}]
+LABELS = {"job": "work"}
+COMPLETE = {"conditions": [condition("Complete", lastTransitionTime=stamp(0))]}
+
+
+class LaggingApi(FakeApi):
+    """A server whose watches of Jobs stop while `gate` is closed."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.gate = anyio.Event()
+        self.gate.set()
+
+    async def watch_batches(
+        self, kind: Kind[Any], namespace: str = "", **more: Any
+    ) -> AsyncGenerator[Sequence[WatchEvent[Any]], None]:
+        async for events in super().watch_batches(kind, namespace, **more):
+            if kind is kinds.JOB:
+                await self.gate.wait()
+            yield events
+
+
+@asynccontextmanager
+async def _running(api: FakeApi, kind: type[Runner] = JobController) -> AsyncIterator[FakeClock]:
+    clock = FakeClock(float(EPOCH))
+    context: Context = context_of(api, clock)
+    controller = kind(context)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(context.informers.run)
+        tasks.start_soon(context.recorders.run)
+        await context.informers.wait_synced()
+        tasks.start_soon(controller.run)
+        await clock.advance(3)
+        yield clock
+        tasks.cancel_scope.cancel()
+
+
+def _job(api: FakeApi) -> batch.Job:
+    return api.all_of(kinds.JOB)[0]
+
+
+def _end(api: FakeApi, of: core.Pod, phase: str = "Succeeded") -> None:
+    ended = copy_of(of)
+    ended.status.phase = phase
+    api.put(ended)
+
+
+async def test_a_job_runs_to_its_end() -> None:
+    api = FakeApi.of(job(completions=3, parallelism=2))
+    async with _running(api) as clock:
+        for _ in range(2):
+            for each in api.all_of(kinds.POD):
+                if not each.status.phase:
+                    _end(api, each)
+            await clock.advance(3)
+    status = _job(api).status
+    assert [c.type for c in status.conditions] == ["SuccessCriteriaMet", "Complete"]
+    assert (status.succeeded, len(api.all_of(kinds.POD))) == (3, 3)
+    assert not any(each.metadata.finalizers for each in api.all_of(kinds.POD))
+    assert [reason for reason, _, _ in api.events] == ["SuccessfulCreate"] * 3 + ["Completed"]
+
+
+async def test_no_pod_is_created_twice_while_the_cache_of_jobs_lags() -> None:
+    api = LaggingApi()
+    api.put(job(completions=2, parallelism=1))
+    async with _running(api) as clock:
+        (first,) = api.all_of(kinds.POD)
+        api.gate = anyio.Event()
+        _end(api, first)
+        await clock.advance(10)
+        # The counter is raised, and the cache shows neither it nor the pod as uncounted.
+        assert _job(api).status.succeeded == 1
+        assert len(api.all_of(kinds.POD)) == 2
+        second = next(each for each in api.all_of(kinds.POD) if not each.status.phase)
+        _end(api, second)
+        await clock.advance(10)
+        assert len(api.all_of(kinds.POD)) == 2
+        assert _job(api).status.succeeded == 1
+        api.gate.set()
+        await clock.advance(10)
+    assert (_job(api).status.succeeded, len(api.all_of(kinds.POD))) == (2, 2)
+
+
+async def test_an_orphan_is_adopted_with_a_finalizer_and_a_stray_is_released_without() -> None:
+    stray = tracked(pod("stray", uid="s", labels={"job": "other"}, owners=OWNERS, phase="Running"))
+    orphan = pod("orphan", uid="o", labels=LABELS, phase="Running")
+    api = FakeApi.of(job(), orphan, stray)
+    async with _running(api):
+        assert is_controlled_by(api.pod("orphan"), _job(api))
+        assert list(api.pod("orphan").metadata.finalizers) == [TRACKING]
+        assert not api.pod("stray").metadata.ownerReferences
+        assert not api.pod("stray").metadata.finalizers
+        assert _job(api).status.active == 1
+    assert len(api.all_of(kinds.POD)) == 2
+
+
+async def test_a_refused_creation_is_recorded_and_the_others_are_counted() -> None:
+    api = FakeApi.of(job(completions=3, parallelism=3))
+    api.rejections["create"] = [errors.forbidden(kinds.POD, "", "exceeded quota")]
+    async with _running(api) as clock:
+        await clock.advance(60)
+    assert any(reason == "FailedCreate" and "exceeded quota" in note for reason, _, note in api.events)
+    assert (_job(api).status.active, len(api.all_of(kinds.POD))) == (3, 3)
+
+
+async def test_a_job_of_another_controller_is_left_alone() -> None:
+    api = FakeApi.of(job(managedBy="example.com/other"))
+    async with _running(api):
+        pass
+    assert not api.requests
+
+
+async def test_finalizers_of_orphaned_pods_are_removed() -> None:
+    for of, removed in (
+        (None, True),
+        (job(status=COMPLETE), True),
+        (job(), False),
+        (job(managedBy="example.com/other", status=COMPLETE), False),
+    ):
+        api = FakeApi.of(tracked(pod("p", uid="p", labels=LABELS, owners=OWNERS, deleted=True)))
+        if of is not None:
+            api.put(of)
+        async with _running(api, OrphanedPods):
+            pass
+        assert (TRACKING not in api.pod("p").metadata.finalizers) is removed
+
+
+async def test_the_finalizers_of_a_job_that_is_deleted_are_removed() -> None:
+    api = FakeApi.of(job(), tracked(pod("p", uid="p", labels=LABELS, owners=OWNERS)))
+    async with _running(api, OrphanedPods) as clock:
+        assert api.pod("p").metadata.finalizers
+        api.remove(kinds.JOB, "work")
+        await clock.advance(1)
+    assert not api.pod("p").metadata.finalizers
+
+
+async def test_a_finished_job_is_deleted_with_its_dependents_when_its_time_is_over() -> None:
+    api = FakeApi.of(job(ttlSecondsAfterFinished=60, status=COMPLETE))
+    async with _running(api, FinishedJobs) as clock:
+        await clock.advance(55)
+        assert api.all_of(kinds.JOB)
+        await clock.advance(5)
+    (request,) = api.requests
+    assert (request.verb, request.options["propagation_policy"]) == ("delete", "Foreground")
+    assert request.options["uid"] == UID

@@ -1,0 +1,70 @@
+"""The rule about Jobs at rest: it finds planted violations, and nothing about a correct Job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nominee.lab.chaos.rest.jobs import jobs
+from tests.lab.chaos.rest.clusters import Manifests, manifest, pod, state
+
+OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "uid-work", "controller": True}
+TRACKING = ["batch.kubernetes.io/job-tracking"]
+FINISHED = [{"type": "Complete", "status": "True"}]
+ONE = {"active": 1, "ready": 1}
+
+
+def _cluster(status: dict[str, Any], *phases: str, **spec: Any) -> Manifests:
+    """Return a Job with a pod for each phase; of those that ended "!" means that it is still tracked."""
+    body = {"completions": 2, "parallelism": 1, "selector": {"matchLabels": {"a": "b"}}, **spec}
+    body["template"] = {"metadata": {}, "spec": {"containers": []}}
+    found = {"job": manifest("Job", "work", spec=body, status=status, metadata={"uid": "uid-work"})}
+    found["job"]["apiVersion"] = "batch/v1"
+    for number, phase in enumerate(phases):
+        tracked = phase == "Running" or phase.endswith("!")
+        each = pod(f"p{number}", ownerReferences=[OWNER], finalizers=TRACKING if tracked else [])
+        each["status"]["phase"] = phase.removesuffix("!")
+        found[f"p{number}"] = each
+    return found
+
+
+@pytest.mark.parametrize(
+    "manifests",
+    [
+        _cluster(ONE, "Running"),
+        _cluster({**ONE, "succeeded": 1}, "Succeeded", "Running"),
+        _cluster({"succeeded": 2, "conditions": FINISHED}, "Succeeded", "Succeeded"),
+        _cluster({}, suspend=True),
+        _cluster({}, managedBy="example.com/other"),
+        _cluster({}, parallelism=0),
+    ],
+)
+def test_a_correct_job_has_no_finding(manifests: Manifests) -> None:
+    assert list(jobs(state(manifests))) == []
+
+
+@pytest.mark.parametrize(
+    ("manifests", "sentences"),
+    [
+        (_cluster({}), ["job default/work has 0 live pods, and should have 1"]),
+        (
+            _cluster({"active": 2, "ready": 2, "succeeded": 1}, "Succeeded", "Running", "Running"),
+            ["job default/work has 2 live pods, and should have 1"],
+        ),
+        (
+            _cluster({"succeeded": 2, "conditions": FINISHED}, "Running"),
+            [
+                "job default/work has 1 live pods, and should have 0",
+                "job default/work shows 0 active in its status, and its pods are 1",
+                "job default/work shows 0 ready in its status, and its pods are 1",
+            ],
+        ),
+        (
+            _cluster({**ONE, "succeeded": 1}, "Succeeded!", "Running"),
+            ["pod default/p0 has ended, and its Job has not counted it"],
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_job_is_found(manifests: Manifests, sentences: list[str]) -> None:
+    assert [str(finding) for finding in jobs(state(manifests))] == sentences
