@@ -26,7 +26,10 @@ from nominee.controllers.garbage.shell.pod_gc import PodGarbageCollector
 from nominee.controllers.nodes.shell.eviction import TaintEviction
 from nominee.controllers.nodes.shell.lifecycle import NodeLifecycle
 from nominee.controllers.quotas.shell.quotas import QuotaController
-from nominee.controllers.replica_sets.shell.replica_sets import ReplicaSetController
+from nominee.controllers.replica_sets.shell.replica_sets import (
+    ReplicaSetController,
+    ReplicationControllerController,
+)
 from nominee.controllers.service_accounts.shell.accounts import ServiceAccountController
 from nominee.controllers.service_accounts.shell.root_certificate import RootCertificatePublisher
 from nominee.controllers.service_cidrs.shell.service_cidrs import ServiceCIDRController
@@ -68,6 +71,7 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     ),
     "deployment-controller": lambda context, _: DeploymentController(context),
     "replicaset-controller": lambda context, _: ReplicaSetController(context),
+    "replicationcontroller-controller": lambda context, _: ReplicationControllerController(context),
     "resourcequota-controller": lambda context, _: QuotaController(context),
     "disruption-controller": lambda context, _: Disruption(context),
     "disruption-controller-stale-pods": lambda context, _: StaleDisruption(context),
@@ -112,6 +116,7 @@ ALIASES: dict[str, str] = {
     "pv-protection": "persistentvolume-protection-controller",
     "pvc-protection": "persistentvolumeclaim-protection-controller",
     "replicaset": "replicaset-controller",
+    "replicationcontroller": "replicationcontroller-controller",
     "resourcequota": "resourcequota-controller",
     "root-ca-cert-publisher": "root-ca-certificate-publisher-controller",
     "serviceaccount": "serviceaccount-controller",

@@ -22,10 +22,11 @@ CONTROLLERS: Final = "controllers"
 
 
 def replica_sets(state: State) -> Iterator[Finding]:
-    """Find replica sets without their replicas, or with a status that does not count them."""
+    """Find replica sets, and replication controllers, without their replicas or with a wrong status."""
     if CONTROLLERS not in state.running:
         return
-    for each in state.of(kinds.REPLICA_SET):
+    replicated: list[apps.ReplicaSet | core.ReplicationController] = [*state.of(kinds.REPLICA_SET)]
+    for each in [*replicated, *state.of(kinds.REPLICATION_CONTROLLER)]:
         if is_terminating(each):
             continue
         pods = live_pods(state, each)
@@ -84,7 +85,7 @@ def namespaces(state: State) -> Iterator[Finding]:
                 yield Finding(name_of(each), "exists, and its namespace does not")
 
 
-def live_pods(state: State, owner: apps.ReplicaSet) -> list[core.Pod]:
+def live_pods(state: State, owner: apps.ReplicaSet | core.ReplicationController) -> list[core.Pod]:
     """Return the pods of a replica set that have not ended and do not terminate."""
     return [
         pod

@@ -21,6 +21,7 @@ LISTED: tuple[AnyKind, ...] = (
     kinds.NODE,
     kinds.POD,
     kinds.REPLICA_SET,
+    kinds.REPLICATION_CONTROLLER,
     kinds.DEPLOYMENT,
     kinds.POD_DISRUPTION_BUDGET,
     kinds.RESOURCE_QUOTA,
