@@ -48,6 +48,41 @@ _POSITIVE = Duration(above_zero=True)
     help="How long a pod's node must be missing before the pod is deleted.",
 )
 @click.option(
+    "--horizontal-pod-autoscaler-sync-period",
+    type=_POSITIVE,
+    default="15s",
+    show_default=True,
+    help="How often an autoscaler looks at the usage of its pods.",
+)
+@click.option(
+    "--horizontal-pod-autoscaler-downscale-stabilization",
+    type=Duration(),
+    default="5m",
+    show_default=True,
+    help="How long a recommendation holds up scaling down, unless the autoscaler says otherwise.",
+)
+@click.option(
+    "--horizontal-pod-autoscaler-cpu-initialization-period",
+    type=Duration(),
+    default="5m",
+    show_default=True,
+    help="How long after a pod's start its usage of cpu may be left out.",
+)
+@click.option(
+    "--horizontal-pod-autoscaler-initial-readiness-delay",
+    type=Duration(),
+    default="30s",
+    show_default=True,
+    help="A pod that became unready within this time of its start was never ready.",
+)
+@click.option(
+    "--horizontal-pod-autoscaler-tolerance",
+    type=click.FloatRange(min=0),
+    default=0.1,
+    show_default=True,
+    help="A change of the ratio of usage to target that is ignored.",
+)
+@click.option(
     "--root-ca-file",
     type=_FILE,
     default=None,
@@ -75,7 +110,7 @@ def main(
     cluster_signing_duration: float,
     **values: Any,
 ) -> None:
-    """Run the controllers: volumes, workloads, disruption budgets, nodes, Services, garbage collection."""
+    """Run the controllers: volumes, workloads, autoscaling, budgets, nodes, Services, garbage collection."""
     select_controllers(values["controllers"])
     signing = _signing(cluster_signing_cert_file, cluster_signing_key_file, cluster_signing_duration)
     options = Options(signing=signing, **values)

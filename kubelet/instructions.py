@@ -193,9 +193,14 @@ class StartEphemeralContainers:
 
 @dataclass(frozen=True, slots=True)
 class ProbeContainers:
-    """Probe the containers that run: they become ready."""
+    """Probe the containers that run: they become ready; with `ready` exactly these.
+
+    The startup probes of `starting` have not succeeded.
+    """
 
     uid: str
+    ready: tuple[str, ...] | None = None
+    starting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +209,16 @@ class CrashContainers:
 
     uid: str
     exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class KillContainers:
+    """Kill containers whose probe failed; with `again` they are to run again."""
+
+    uid: str
+    names: tuple[str, ...]
+    exit_code: int
+    again: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +285,7 @@ RuntimeCall = (
     | StartEphemeralContainers
     | ProbeContainers
     | CrashContainers
+    | KillContainers
     | ExitContainers
     | Actuate
     | SignalContainers

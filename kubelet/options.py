@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nominee.kubelet import emulation
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
-from nominee.machinery.wire.values.scalars import parse_seconds
-
-ANNOTATION = "nominee.dev/"
-"""Pods may override a delay: `nominee.dev/start-delay: 5s`."""
-_EXIT_CODE_DIGITS = 9
-"""More are no int32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,32 +23,17 @@ class Delays:
     actuation: float = 0.0
     """From an allocated resize until it is in force."""
 
-    def of(self, pod: core.Pod) -> Delays:
-        """Return the delays of a pod, by its annotations; one that cannot be read does not count."""
-        annotations = pod.metadata.annotations
-        if not any(name.startswith(ANNOTATION) for name in annotations):
+    def of(self, pod: core.Pod, restarts: int = 0) -> Delays:
+        """Return the delays of a run of a pod's containers, by its annotations."""
+        values = emulation.of(pod, restarts)
+        if not values:
             return self
         return Delays(
-            start=_read(annotations, "start-delay", self.start),
-            ready=_read(annotations, "ready-delay", self.ready),
-            stop=_read(annotations, "stop-delay", self.stop),
-            actuation=_read(annotations, "actuation-delay", self.actuation),
+            start=emulation.seconds(values, "start-delay", self.start),
+            ready=emulation.seconds(values, "ready-delay", self.ready),
+            stop=emulation.seconds(values, "stop-delay", self.stop),
+            actuation=emulation.seconds(values, "actuation-delay", self.actuation),
         )
-
-
-def run_duration(pod: core.Pod) -> float | None:
-    """Return after how many seconds of running the pod's containers exit (an annotation), or None.
-
-    The restartPolicy decides whether they start again, as for any container that exits.
-    """
-    seconds = _read(pod.metadata.annotations, "run-duration", -1.0)
-    return None if seconds < 0 else seconds
-
-
-def exit_code(pod: core.Pod) -> int:
-    """Return the exit code that the containers exit with after their run duration."""
-    text = pod.metadata.annotations.get(f"{ANNOTATION}exit-code", "0")
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _EXIT_CODE_DIGITS else 0
 
 
 def pre_stop_sleep(pod: core.Pod) -> float:
@@ -66,16 +46,6 @@ def pre_stop_sleep(pod: core.Pod) -> float:
         ),
         default=0.0,
     )
-
-
-def _read(annotations: Mapping[str, str], name: str, default: float) -> float:
-    text = annotations.get(f"{ANNOTATION}{name}")
-    if text is None:
-        return default
-    try:
-        return max(parse_seconds(text), 0.0)
-    except ValueError:
-        return default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

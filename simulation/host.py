@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -36,8 +37,14 @@ class SimulatedHost:
     """machinery.runtime.runtime.Host for one process."""
 
     def __init__(
-        self, owner: Owner, files: Files, processes: Mapping[int, Owner], rng: random.Random
+        self,
+        owner: Owner,
+        files: Files,
+        processes: Mapping[int, Owner],
+        rng: random.Random,
+        get: Callable[[str, str], Awaitable[tuple[int, bytes]]],
     ) -> None:
+        self._get = get
         self._owner = owner
         self._files = files
         self._processes = processes
@@ -59,6 +66,10 @@ class SimulatedHost:
         except KeyError:
             raise FileNotFoundError(2, "No such file or directory", str(path)) from None
 
+    def glob(self, folder: Path, pattern: str) -> list[Path]:
+        files = self._files.content
+        return sorted(path for path in files if path.parent == folder and fnmatchcase(path.name, pattern))
+
     def write(self, path: Path, data: bytes, *, durable: bool = False) -> None:
         if len(self._files.content) >= FILES_MAX:
             raise OSError(28, "No space left on device", str(path))
@@ -68,6 +79,9 @@ class SimulatedHost:
     def remove(self, path: Path) -> None:
         if not self._files.closed:
             self._files.content.pop(path, None)
+
+    async def simulated_get(self, address: str, path: str) -> tuple[int, bytes] | None:
+        return await self._get(address, path)
 
     async def blocking(self, call: Callable[[], T], limiter: anyio.CapacityLimiter | None = None) -> T:
         """Make the call after a moment, as a thread would; the process may die before, and after."""

@@ -30,7 +30,7 @@ from nominee.simulation.owner import Owner, OwnerState
 from nominee.simulation.per_process import ProcessPoints
 from nominee.simulation.process import SimulatedProcess
 from nominee.simulation.runtime import SimulatedRuntime
-from nominee.simulation.started import Started
+from nominee.simulation.started import NoAnswerError, Started
 
 T = TypeVar("T")
 DIRECTORY: Final = Path("/simulated")
@@ -124,7 +124,7 @@ class Simulation:
         faults = FAULTS.of_process(self.rng(f"{purpose}/faults"), clock)
         started = Started(owner, clock, registry, faults)
         runtime = SimulatedRuntime(
-            host=SimulatedHost(owner, self.files, self._owners, self.rng(f"{purpose}/disk")),
+            host=SimulatedHost(owner, self.files, self._owners, self.rng(f"{purpose}/disk"), self._get),
             transport=self.network,
             process_type=SimulatedProcess,
             failpoints=registry,
@@ -139,6 +139,17 @@ class Simulation:
         return started
 
     # Processes.
+
+    async def _get(self, address: str, path: str) -> tuple[int, bytes]:
+        """Return the answer of the process with this serving port. Raises: OSError."""
+        for started in self.processes.values():
+            if started.process is not None and started.process.serving.address == address:
+                try:
+                    answer = await started.get(path)
+                except NoAnswerError as error:
+                    raise OSError(str(error)) from None
+                return answer.status, answer.body
+        raise OSError(f"no process listens on {address}")
 
     def start(self, name: str, component_name: str, arguments: Sequence[str] = ()) -> Started:
         """Start a component from its options; etcd has none.

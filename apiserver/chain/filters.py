@@ -19,6 +19,7 @@ from nominee.apiserver.chain.results import Result
 from nominee.apiserver.flow_control.controller import FlowControl, Ticket
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.objects.requests import DeleteResult, RegistryAPI, WriteResult
+from nominee.apiserver.objects.usage import UsageSource
 from nominee.apiserver.objects.watcher import Watcher
 from nominee.apiserver.storage.interface import StorageError
 from nominee.apiserver.storage.status import to_status
@@ -47,6 +48,8 @@ class Dependencies:
     flow_control: FlowControl
     clock: Clock
     metrics: RequestMetrics
+    usage: UsageSource | None = None
+    """For metrics.k8s.io; None where it is not served."""
 
 
 def count(server: Dependencies, request: ApiRequest, begun: float) -> None:

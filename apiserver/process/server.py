@@ -21,6 +21,7 @@ from nominee.apiserver.flow_control.controller import FlowControl
 from nominee.apiserver.fronts.grpc.front import GrpcFront, ServerIdentity
 from nominee.apiserver.fronts.open_files import connection_limits
 from nominee.apiserver.objects.requests import RegistryAPI
+from nominee.apiserver.objects.usage import UsageSource
 from nominee.apiserver.process.access_setup import ServingCertificate
 from nominee.apiserver.process.compaction import compact_regularly
 from nominee.apiserver.storage.etcd_storage import EtcdStorage
@@ -69,6 +70,7 @@ class Parts:
     registry: RegistryAPI
     access: Access = OPEN
     background: Sequence[Task] = ()
+    usage: UsageSource | None = None
 
 
 MakeParts = Callable[[EtcdStorage, WatchCache], Awaitable[Parts]]
@@ -155,7 +157,9 @@ class ApiServer:
             return
         parts = await self._make_parts(storage, cache)
         flow_control = self._flow_control or FlowControl(self._clock)
-        dependencies = Dependencies(parts.registry, parts.access, flow_control, self._clock, RequestMetrics())
+        dependencies = Dependencies(
+            parts.registry, parts.access, flow_control, self._clock, RequestMetrics(), parts.usage
+        )
         front = GrpcFront(dependencies, storage, self._identity)
         metrics = ServerCollector(dependencies.metrics, cache, flow_control)
         connections = ("grpc.max_allowed_incoming_connections", connection_limits().grpc)

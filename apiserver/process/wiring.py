@@ -48,6 +48,7 @@ class Wiring:
         """Set for one of several API servers."""
         self._repair: Repair | None = None
         self._accounts: ServiceAccountTokens | None = None
+        self._kubelets = Kubelets(process.directory, process.clock)
 
     def watch(self, cache: Callable[[], WatchCache | None]) -> None:
         """Add the health checks; `cache` returns None until there is a cache."""
@@ -93,7 +94,7 @@ class Wiring:
         if "RBAC" in options.access.modes:
             await rbac_bootstrap.bootstrap(registry, cache)
             background.append(lambda: aggregation.run(registry, cache, process.clock))
-        return Parts(registry=registry, access=setup.access, background=background)
+        return Parts(registry=registry, access=setup.access, background=background, usage=self._kubelets)
 
     def _check_repaired(self) -> None:
         """Raise RuntimeError until the addresses of Services were repaired once."""
@@ -138,12 +139,11 @@ class Wiring:
         process.step = f"listen on {self._options.rest_address}"
         port = last_port(process.directory, self._kubeconfig)
         listener = listen(self._options.rest_address, preferred_port=port)
-        kubelets = Kubelets(process.directory, process.clock)
         options = FrontOptions(
             process.version,
             health=self._health,
-            usage=kubelets,
-            nodes=kubelets,
+            usage=self._kubelets,
+            nodes=self._kubelets,
             components=Components(process.directory, self._health),
             accounts=self._accounts,
         )

@@ -1,6 +1,7 @@
 """The pods that a replica set creates or deletes, and its status. Pure.
 
-Source: kube-controller-manager 1.36, pkg/controller/replicaset.
+A ReplicationController is taken for a ReplicaSet: the fields that are read here have the same names.
+Source: kube-controller-manager 1.36, pkg/controller/replicaset; pkg/controller/replication adapts it.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def status_of(
     template = LabelSelector.parse(
         ",".join(f"{key}={value}" for key, value in sorted(replica_set.spec.template.metadata.labels.items()))
     )
-    status = apps.ReplicaSetStatus()
+    status = type(replica_set.status)()
     status.replicas = len(active)
     status.fullyLabeledReplicas = sum(template.matches(pod.metadata.labels) for pod in active)
     ready, least = [pod for pod in active if is_ready(pod)], replica_set.spec.minReadySeconds

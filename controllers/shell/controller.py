@@ -55,6 +55,10 @@ def _node_of(pod: core.Pod) -> list[str]:
     return [pod.spec.nodeName] if pod.spec.nodeName else []
 
 
+def _namespace_of(obj: Object) -> list[str]:
+    return [obj.metadata.namespace]
+
+
 def _service_of(endpoint_slice: discovery.EndpointSlice) -> list[str]:
     name = endpoint_slice.metadata.labels.get("kubernetes.io/service-name", "")
     return [f"{endpoint_slice.metadata.namespace}/{name}"] if name else []
@@ -67,7 +71,7 @@ def namespace_ends(error: StatusError) -> bool:
 
 _INDEXERS_OF_ALL: Final[Indexers] = {"owner": _owners}
 _INDEXERS: Final[Mapping[Kind[Message], Indexers]] = {
-    kinds.POD: {"node": _node_of, "orphans": _orphaned},
+    kinds.POD: {"node": _node_of, "namespace": _namespace_of, "orphans": _orphaned},
     kinds.CONTROLLER_REVISION: {"orphans": _orphaned},
     kinds.REPLICA_SET: {"orphans": _orphaned},
     kinds.ENDPOINT_SLICE: {"service": _service_of},
@@ -87,8 +91,8 @@ class InformerSet:
     def of(self, kind: Kind[M]) -> Informer[M]:
         """Return the informer of a kind, created at the first call.
 
-        All are indexed by `owner` (uid); pods by `node`; pods, replica sets and controller revisions without
-        a controller by namespace in `orphans`; volumes by `claim` (ns/name) or, without one, by class in
+        All are indexed by `owner` (uid); pods by `node` and `namespace`; pods, replica sets and controller
+        revisions without a controller by namespace in `orphans`; volumes by `claim` (ns/name) or, without one, by class in
         `free`; endpoint slices by `service` (ns/name).
         """
         if kind not in self._informers:

@@ -25,12 +25,19 @@ from nominee.controllers.endpoints.shell.slices import EndpointSliceController
 from nominee.controllers.garbage.shell.collector import GarbageCollector
 from nominee.controllers.garbage.shell.namespaces import NamespaceController
 from nominee.controllers.garbage.shell.pod_gc import PodGarbageCollector
+from nominee.controllers.horizontal_pod_autoscalers.replica_calculator import Settings
+from nominee.controllers.horizontal_pod_autoscalers.shell.horizontal_pod_autoscalers import (
+    HorizontalPodAutoscalerController,
+)
 from nominee.controllers.jobs.shell.expiry import FinishedJobs
 from nominee.controllers.jobs.shell.jobs import JobController, OrphanedPods
 from nominee.controllers.nodes.shell.eviction import TaintEviction
 from nominee.controllers.nodes.shell.lifecycle import NodeLifecycle
 from nominee.controllers.quotas.shell.quotas import QuotaController
-from nominee.controllers.replica_sets.shell.replica_sets import ReplicaSetController
+from nominee.controllers.replica_sets.shell.replica_sets import (
+    ReplicaSetController,
+    ReplicationControllerController,
+)
 from nominee.controllers.service_accounts.shell.accounts import ServiceAccountController
 from nominee.controllers.service_accounts.shell.root_certificate import RootCertificatePublisher
 from nominee.controllers.service_cidrs.shell.service_cidrs import ServiceCIDRController
@@ -55,6 +62,11 @@ class Options:
     terminated_pod_gc_threshold: int = 12500
     terminated_pod_gc_period: float = 20.0
     pod_gc_quarantine: float = 40.0
+    horizontal_pod_autoscaler_sync_period: float = 15.0
+    horizontal_pod_autoscaler_downscale_stabilization: float = 300.0
+    horizontal_pod_autoscaler_cpu_initialization_period: float = 300.0
+    horizontal_pod_autoscaler_initial_readiness_delay: float = 30.0
+    horizontal_pod_autoscaler_tolerance: float = 0.1
     root_ca_file: Path | None = None
     signing: SigningOptions | None = None
 
@@ -79,6 +91,17 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     "job-controller-orphaned-pods": lambda context, _: OrphanedPods(context),
     "ttl-after-finished-controller": lambda context, _: FinishedJobs(context),
     "cronjob-controller": lambda context, _: CronJobController(context),
+    "replicationcontroller-controller": lambda context, _: ReplicationControllerController(context),
+    "horizontal-pod-autoscaler-controller": lambda context, options: HorizontalPodAutoscalerController(
+        context,
+        Settings(
+            cpu_initialization_period=options.horizontal_pod_autoscaler_cpu_initialization_period,
+            initial_readiness_delay=options.horizontal_pod_autoscaler_initial_readiness_delay,
+            downscale_stabilization=options.horizontal_pod_autoscaler_downscale_stabilization,
+            tolerance=options.horizontal_pod_autoscaler_tolerance,
+        ),
+        options.horizontal_pod_autoscaler_sync_period,
+    ),
     "resourcequota-controller": lambda context, _: QuotaController(context),
     "disruption-controller": lambda context, _: Disruption(context),
     "disruption-controller-stale-pods": lambda context, _: StaleDisruption(context),
@@ -119,6 +142,7 @@ ALIASES: dict[str, str] = {
     "endpointslicemirroring": "endpointslice-mirroring-controller",
     "garbagecollector": "garbage-collector-controller",
     "job": "job-controller",
+    "horizontalpodautoscaling": "horizontal-pod-autoscaler-controller",
     "namespace": "namespace-controller",
     "nodelifecycle": "node-lifecycle-controller",
     "persistentvolume-binder": "persistentvolume-binder-controller",
@@ -126,6 +150,7 @@ ALIASES: dict[str, str] = {
     "pv-protection": "persistentvolume-protection-controller",
     "pvc-protection": "persistentvolumeclaim-protection-controller",
     "replicaset": "replicaset-controller",
+    "replicationcontroller": "replicationcontroller-controller",
     "resourcequota": "resourcequota-controller",
     "root-ca-cert-publisher": "root-ca-certificate-publisher-controller",
     "serviceaccount": "serviceaccount-controller",

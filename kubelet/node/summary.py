@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from nominee.kubelet.options import ANNOTATION
+from nominee.kubelet.emulation import PREFIX
 from nominee.kubelet.runtime.sandbox import Container, PodSandbox
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import CPU, MEMORY, amount
@@ -20,7 +20,7 @@ _NANOCORES = 1_000_000
 
 
 def _annotated(annotations: Mapping[str, str], resource: str) -> int | None:
-    text = annotations.get(f"{ANNOTATION}{resource}-usage")
+    text = annotations.get(f"{PREFIX}{resource}-usage")
     if text is None:
         return None
     try:

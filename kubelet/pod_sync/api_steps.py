@@ -63,7 +63,7 @@ def view(p: Pass, base: core.PodStatus) -> View:
         preemption_disabled=node.resize_preemption_disabled,
         outcome=record.outcome,
         terminal=record.terminated,
-        config_errors=record.sync.config_errors or {},
+        waiting=record.sync.waiting or {},
     )
 
 

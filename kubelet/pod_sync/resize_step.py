@@ -49,7 +49,7 @@ def resize(p: Pass) -> PodInstruction | None:
     if sync.actuates is not allocated:
         sync.actuates = allocated
         p.forget(Step.RESIZE)
-    delays = p.node.settings.delays.of(record.pod)
+    delays = p.node.settings.delays.of(record.pod, record.restarts)
     if p.waits(Step.RESIZE, delays.actuation):
         return None
     plan = plan_of(p.node, record)

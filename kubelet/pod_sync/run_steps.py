@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from nominee.kubelet import instructions
-from nominee.kubelet.instructions import PodInstruction, RecordContainerEvents, RecordEvent
-from nominee.kubelet.options import exit_code, run_duration
-from nominee.kubelet.pod_sync import container_events, deadline
-from nominee.kubelet.pod_sync.step import Pass
+from collections.abc import Mapping
+from typing import Final
+
+from nominee.kubelet import emulation, instructions
+from nominee.kubelet.instructions import PodInstruction, RecordContainerEvents, RecordEvent, SyncLater
+from nominee.kubelet.pod_sync import container_events, deadline, probe_step
+from nominee.kubelet.pod_sync.step import EARLY_SECONDS_MAX, Pass
 from nominee.kubelet.pods import sub_paths
-from nominee.kubelet.pods.record import Outcome
+from nominee.kubelet.pods.record import Outcome, Waiting
 from nominee.kubelet.pods.states import Step, Trigger
 from nominee.kubelet.runtime import crash_loop
 from nominee.kubelet.runtime.sandbox import PodSandbox
+from nominee.machinery.api.pb import core
+
+_PULL_FAILED: Final = "ErrImagePull"
+_SHOWN_SECONDS: Final = 1.0
+"""How long the status shows that a pull failed before it shows the back-off."""
 
 
 def check_deadline(p: Pass) -> Trigger | None:
@@ -36,7 +43,51 @@ def create(p: Pass) -> Trigger | PodInstruction:
     """Create the sandbox, unless an earlier process did."""
     if p.record.sandbox is not None:
         return Trigger.SANDBOX_CREATED
+    for problem in emulation.problems(p.record.pod):
+        p.out.append(RecordEvent(p.record.pod, "Warning", "InvalidAnnotation", problem))
     return instructions.CreateSandbox(p.record.uid, p.record.pod)
+
+
+def pull(p: Pass) -> None:
+    """Try to pull the images, where an annotation says that they cannot be pulled for a while.
+
+    Only the first container is tried where it is an init container; the others wait for it.
+    Source: kubelet 1.36, pkg/kubelet/images (EnsureImageExists), with its back-off.
+    """
+    record, sync, own = p.record, p.record.sync, sandbox(p)
+    missing = emulation.image_pull(_values(p))
+    if own.begun or not missing:
+        return
+    first = own.containers[0]
+    names = [one.name for one in own.containers if not first.init or one is first]
+    due = p.due(Step.PULL)
+    if due is not None and due > p.at.monotonic + EARLY_SECONDS_MAX:
+        if any(one.reason == _PULL_FAILED for one in (sync.waiting or {}).values()):
+            p.out.append(RecordContainerEvents(tuple(container_events.pull_backs_off(record.pod, names))))
+            sync.waiting = {name: _pull(record.pod, name, again=False) for name in names}
+        return
+    if p.at.now - own.started + EARLY_SECONDS_MAX >= missing:
+        p.forget(Step.PULL)
+        sync.waiting, sync.pulls = None, 0
+        return
+    sync.pulls += 1
+    sync.waiting = {name: _pull(record.pod, name, again=True) for name in names}
+    for name in names:
+        error = sync.waiting[name].message
+        p.out.append(RecordContainerEvents(tuple(container_events.pull_failed(record.pod, [name], error))))
+    p.wait(Step.PULL, crash_loop.seconds(sync.pulls + 1))
+    p.out.append(SyncLater(record.uid, crash_loop.seconds(sync.pulls + 1)))
+    p.out.append(SyncLater(record.uid, _SHOWN_SECONDS))
+
+
+def _pull(pod: core.Pod, name: str, *, again: bool) -> Waiting:
+    """Return the waiting state of a container whose image was tried again, or waits for that."""
+    image = container_events.image_of(pod, name)
+    problem = f'failed to resolve reference "{image}": {image}: not found'
+    error = f'failed to pull and unpack image "{image}": {problem}'
+    if again:
+        return Waiting(_PULL_FAILED, error)
+    return Waiting("ImagePullBackOff", f'Back-off pulling image "{image}": {_PULL_FAILED}: {error}')
 
 
 def start(p: Pass) -> Trigger | PodInstruction | None:
@@ -47,13 +98,16 @@ def start(p: Pass) -> Trigger | PodInstruction | None:
     record = p.record
     if sandbox(p).begun:
         return Trigger.STARTED
-    if p.waits(Step.START, p.node.settings.delays.of(record.pod).start):
+    if p.due(Step.PULL) is not None:
+        return None
+    if p.waits(Step.START, p.node.settings.delays.of(record.pod, record.restarts).start):
         return None
     errors = sub_paths.problems(record.pod)
     if errors:
-        if errors != record.sync.config_errors:
+        waiting = {name: Waiting("CreateContainerConfigError", error) for name, error in errors.items()}
+        if waiting != record.sync.waiting:
             p.out.append(RecordContainerEvents(tuple(container_events.failure_events(record.pod, errors))))
-        record.sync.config_errors = errors
+        record.sync.waiting = waiting
         return None
     return instructions.StartContainers(record.uid, record.pod, p.node.allocated(record))
 
@@ -85,10 +139,13 @@ def restart(p: Pass) -> PodInstruction | None:
 
 def probe(p: Pass) -> PodInstruction | None:
     """Let containers that run become ready, once their time has come."""
-    record = p.record
-    if all(one.ready for one in sandbox(p).containers if one.state == "running"):
+    record, own = p.record, sandbox(p)
+    spans = emulation.probes(_values(p))
+    if spans:
+        return probe_step.follow(p, own, spans, p.node.settings.delays.of(record.pod, record.restarts).ready)
+    if all(one.ready for one in own.containers if one.state == "running"):
         return None
-    if p.waits(Step.PROBE, p.node.settings.delays.of(record.pod).ready):
+    if p.waits(Step.PROBE, p.node.settings.delays.of(record.pod, record.restarts).ready):
         return None
     return instructions.ProbeContainers(record.uid)
 
@@ -98,7 +155,8 @@ def exit_(p: Pass) -> Trigger | PodInstruction | None:
     record, own = p.record, sandbox(p)
     if not own.running:
         return None if own.crashed else Trigger.EXITED
-    duration, code = run_duration(record.pod), exit_code(record.pod)
+    values = _values(p)
+    duration, code = emulation.run_duration(values), emulation.exit_code(values)
     if duration is None or p.waits(Step.EXIT, duration):
         return None
     policy = record.pod.spec.restartPolicy
@@ -119,6 +177,11 @@ def debug(p: Pass) -> PodInstruction | None:
     if not added or not own.running:
         return None
     return instructions.StartEphemeralContainers(record.uid, added)
+
+
+def _values(p: Pass) -> Mapping[str, str]:
+    """Return the annotations that hold for the present run of the containers."""
+    return emulation.of(p.record.pod, p.record.restarts)
 
 
 def sandbox(p: Pass) -> PodSandbox:

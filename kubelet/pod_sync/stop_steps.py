@@ -28,7 +28,7 @@ def stop(p: Pass) -> Trigger | PodInstruction | None:
 def begin_grace_period(p: Pass) -> None:
     """Set when the containers will have stopped by themselves: their own delay, after the preStop hook."""
     pod = p.record.pod
-    p.wait(Step.STOP, p.node.settings.delays.of(pod).stop + pre_stop_sleep(pod))
+    p.wait(Step.STOP, p.node.settings.delays.of(pod, p.record.restarts).stop + pre_stop_sleep(pod))
 
 
 def release(p: Pass) -> None:

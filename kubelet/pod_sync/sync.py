@@ -48,6 +48,7 @@ ON_SUCCESS: Final[Mapping[type[PodInstruction], Trigger | Next]] = {
     instructions.StartEphemeralContainers: Next.STEP,
     instructions.ProbeContainers: Next.STEP,
     instructions.CrashContainers: Next.END,
+    instructions.KillContainers: Next.END,
     instructions.ExitContainers: Trigger.EXITED,
     instructions.Actuate: Next.SAME_STEP,
     instructions.SignalContainers: Next.SAME_STEP,
@@ -60,6 +61,7 @@ ON_SUCCESS: Final[Mapping[type[PodInstruction], Trigger | Next]] = {
 _STEPS: Final[Mapping[Step, StepFunction]] = {
     Step.CHECK_DEADLINE: run_steps.check_deadline,
     Step.CREATE: run_steps.create,
+    Step.PULL: run_steps.pull,
     Step.START: run_steps.start,
     Step.RESTART: run_steps.restart,
     Step.PROBE: run_steps.probe,

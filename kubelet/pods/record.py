@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from nominee.kubelet.instructions import PodInstruction
 from nominee.kubelet.pods.last_sync import LastSync
@@ -33,6 +33,13 @@ class Outcome:
     preempted: bool = False
 
 
+class Waiting(NamedTuple):
+    """The reason and message of the waiting state of a container that cannot be created."""
+
+    reason: str
+    message: str
+
+
 @dataclass(slots=True)
 class Sync:
     """The pod worker's part of a record: the sync that is under way, and its due times."""
@@ -53,8 +60,12 @@ class Sync:
     """When the actuation under way began, in seconds of the monotonic clock."""
     last: LastSync | None = None
     """What the last sync acted on."""
-    config_errors: Mapping[str, str] | None = None
+    waiting: Mapping[str, Waiting] | None = None
     """By container: why it could not be created at the last try."""
+    pulls: int = 0
+    """How often the images could not be pulled."""
+    probed_until: float | None = None
+    """Until when failed probes were recorded, in seconds since the epoch."""
     answer: core.Pod | None = None
     """The API server's answer to the last status write, until the watch has caught up."""
 
@@ -84,6 +95,11 @@ class PodRecord:
     @property
     def uid(self) -> str:
         return self.pod.metadata.uid
+
+    @property
+    def restarts(self) -> int:
+        """Return how often its containers were restarted."""
+        return 0 if self.sandbox is None else self.sandbox.restarts
 
     @property
     def terminated(self) -> bool:

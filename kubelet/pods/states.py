@@ -44,9 +44,10 @@ class Step(StrEnum):
 
     CHECK_DEADLINE = "check activeDeadlineSeconds"
     CREATE = "create the sandbox"
+    PULL = "pull the images"
     START = "start the containers"
     RESTART = "restart crashed containers"
-    PROBE = "probe readiness"
+    PROBE = "probe the containers"
     EXIT = "end containers whose run is over"
     RESIZE = "actuate the allocated resources"
     DEBUG = "start new ephemeral containers"
@@ -70,11 +71,11 @@ TRANSITIONS: Final[StateTable[PodState, Trigger, Step]] = StateTable(
         },
         _S.ADMITTED: {
             _T.SYNC: Transition(_S.ADMITTED, (_P.CHECK_DEADLINE, _P.CREATE)),
-            _T.SANDBOX_CREATED: Transition(_S.CREATED, (_P.START, _P.REPORT)),
+            _T.SANDBOX_CREATED: Transition(_S.CREATED, (_P.PULL, _P.START, _P.REPORT)),
             _T.END: _STOP,
         },
         _S.CREATED: {
-            _T.SYNC: Transition(_S.CREATED, (_P.CHECK_DEADLINE, _P.START, _P.REPORT)),
+            _T.SYNC: Transition(_S.CREATED, (_P.CHECK_DEADLINE, _P.PULL, _P.START, _P.REPORT)),
             _T.STARTED: Transition(_S.RUNNING, _RUN),
             _T.END: _STOP,
         },

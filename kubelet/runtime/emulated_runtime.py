@@ -58,10 +58,13 @@ class EmulatedRuntime:
                 return change.rerun(sandbox, names, resources, now=now)
             case instructions.StartEphemeralContainers(_, names):
                 return change.debug(sandbox, names, now=now)
-            case instructions.ProbeContainers():
-                return change.become_ready(sandbox)
+            case instructions.ProbeContainers(_, ready, starting):
+                return change.become_ready(sandbox, ready, starting)
             case instructions.CrashContainers(_, exit_code):
                 return change.crash(sandbox, now=now, exit_code=exit_code)
+            case instructions.KillContainers(_, names, exit_code, again):
+                end = change.crash if again else change.stop
+                return end(sandbox, now=now, exit_code=exit_code, names=names)
             case instructions.ExitContainers(_, exit_code):
                 return change.stop(sandbox, now=now, exit_code=exit_code)
             case instructions.SignalContainers():

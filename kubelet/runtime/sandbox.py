@@ -41,6 +41,8 @@ class Container:
     finished: float = 0.0
     exit_code: int = 0
     ready: bool = False
+    starting: bool = False
+    """Its startup probe has not succeeded."""
     resources: Requirements = EMPTY
     inherited: ResourceList = NO_RESOURCES
     """Limits of the pod that are in force for it, for want of its own."""
@@ -98,6 +100,11 @@ class PodSandbox:
         return tuple(container for container in self.containers if container.crashed)
 
     @property
+    def restarts(self) -> int:
+        """Return how often its containers were restarted, the one that was most often."""
+        return max((container.restarts for container in self.containers if not container.init), default=0)
+
+    @property
     def ready(self) -> bool:
         """Return whether all containers that must be ready are."""
         return bool(self.containers) and all(
@@ -131,9 +138,16 @@ def debug(sandbox: PodSandbox, names: Iterable[str], *, now: float) -> PodSandbo
     return replace(sandbox, ephemeral=(*sandbox.ephemeral, *rows))
 
 
-def become_ready(sandbox: PodSandbox) -> PodSandbox:
-    """Make all running containers ready."""
-    return _each(sandbox, lambda one: replace(one, ready=True) if one.state == "running" else one)
+def become_ready(
+    sandbox: PodSandbox, ready: tuple[str, ...] | None = None, starting: tuple[str, ...] = ()
+) -> PodSandbox:
+    """Make all running containers ready, or where `ready` is given just these and the sidecars."""
+
+    def seen(one: Container) -> Container:
+        is_ready = ready is None or one.init or one.name in ready
+        return replace(one, ready=is_ready, starting=one.name in starting) if one.state == "running" else one
+
+    return _each(sandbox, seen)
 
 
 def restart(
@@ -150,11 +164,13 @@ def restart(
     return _each(sandbox, restarted)
 
 
-def crash(sandbox: PodSandbox, *, now: float, exit_code: int) -> PodSandbox:
-    """End the containers, which are to run again; sidecars go on."""
+def crash(
+    sandbox: PodSandbox, *, now: float, exit_code: int, names: tuple[str, ...] | None = None
+) -> PodSandbox:
+    """End the containers, or just those of these names, which are to run again; sidecars go on."""
 
     def ended(container: Container) -> Container:
-        if container.state != "running" or container.init:
+        if container.state != "running" or container.init or not _is_of(container, names):
             return container
         calm = now - container.started >= crash_loop.CALM_SECONDS
         return replace(
@@ -211,16 +227,24 @@ def inherit(sandbox: PodSandbox) -> PodSandbox:
     )
 
 
-def stop(sandbox: PodSandbox, *, now: float, exit_code: int = 0) -> PodSandbox:
-    """Stop all containers for good."""
+def stop(
+    sandbox: PodSandbox, *, now: float, exit_code: int = 0, names: tuple[str, ...] | None = None
+) -> PodSandbox:
+    """Stop all containers for good, or just those of these names."""
 
     def end(container: Container) -> Container:
+        if not _is_of(container, names):
+            return container
         if container.state == "running":
             return replace(container, state="exited", finished=now, exit_code=exit_code, ready=False)
         # Its last run is how it ended.
         return replace(container, state="exited") if container.crashed else container
 
     return replace(_each(sandbox, end), ephemeral=tuple(map(end, sandbox.ephemeral)))
+
+
+def _is_of(container: Container, names: tuple[str, ...] | None) -> bool:
+    return names is None or container.name in names
 
 
 def container_id(uid: str, name: str, restarts: int) -> str:
@@ -254,6 +278,7 @@ def _run(uid: str, container: Container, resources: PodResources, now: float) ->
         finished=0.0 if running else now,
         exit_code=0,
         ready=container.init and not container.sidecar,
+        starting=False,
         resources=own,
         inherited=inherited_limits(own, resources.pod),
     )
@@ -296,6 +321,7 @@ class _RunDocument(TypedDict, total=False):
     finished: float
     exit_code: int
     ready: bool
+    starting: bool
     last_id: str
     last_started: float
     last_finished: float

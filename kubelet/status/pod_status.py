@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from nominee.kubelet.features import StatusFeatures
-from nominee.kubelet.pods.record import Outcome
+from nominee.kubelet.pods.record import Outcome, Waiting
 from nominee.kubelet.resize.conditions import DEFERRED, ResizeCondition
 from nominee.kubelet.resources.pod_resources import PodResources
 from nominee.kubelet.runtime import crash_loop
@@ -66,7 +66,7 @@ class View:
     outcome: Outcome | None = None
     terminal: bool = False
     """Its containers have stopped and will not run again."""
-    config_errors: Mapping[str, str] = field(default_factory=dict)
+    waiting: Mapping[str, Waiting] = field(default_factory=dict)
     """By container: why it cannot be created."""
 
 
@@ -90,7 +90,7 @@ def build(view: View, features: StatusFeatures) -> core.PodStatus:
     if sandbox is not None:
         # A pod of the host network has its address before its containers have started.
         _write_addresses(status, view.host_ip, view.host_ip if pod.spec.hostNetwork else sandbox.ip)
-        _write_containers(status, pod, sandbox, view.config_errors)
+        _write_containers(status, pod, sandbox, view.waiting)
     status.phase = _phase(view)
     if view.outcome is not None:
         status.reason, status.message = view.outcome.reason, view.outcome.message
@@ -147,7 +147,7 @@ def _write_addresses(status: core.PodStatus, host_ip: str, ip: str) -> None:
 
 
 def _write_containers(
-    status: core.PodStatus, pod: core.Pod, sandbox: PodSandbox, errors: Mapping[str, str]
+    status: core.PodStatus, pod: core.Pod, sandbox: PodSandbox, waiting: Mapping[str, Waiting]
 ) -> None:
     images = {row.name: row.image for row in (*pod.spec.initContainers, *pod.spec.containers)}
     del status.initContainerStatuses[:]
@@ -156,10 +156,9 @@ def _write_containers(
         rows = status.initContainerStatuses if container.init else status.containerStatuses
         row = rows.add()
         _write_container(row, container, images.get(container.name, ""), pod)
-        row.started = container.state == "running"
-        if container.name in errors and not container.id:
-            row.state.waiting.reason = "CreateContainerConfigError"
-            row.state.waiting.message = errors[container.name]
+        row.started = container.state == "running" and not container.starting
+        if container.name in waiting and not container.id:
+            row.state.waiting.reason, row.state.waiting.message = waiting[container.name]
         if container.last_id:
             last = row.lastState.terminated
             _write_terminated(

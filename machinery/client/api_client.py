@@ -184,8 +184,6 @@ class Client:
         with anyio.CancelScope(shield=True):
             await self.close()
 
-    # Requests.
-
     async def get(self, kind: Kind[M], name: str, namespace: str = "", *, resource_version: str = "") -> M:
         """Return one object; `resource_version` "" reads the newest, "0" the server's cached one."""
         request = api.GetRequest(
@@ -324,10 +322,7 @@ class Client:
         field_manager: str = "",
         force: bool = False,
     ) -> M:
-        """Apply a patch, given as the value of its JSON (a dict or list), as text, or as bytes.
-
-        The subresource `scale` has a method of its own.
-        """
+        """Apply a patch (the value of its JSON, a dict or list; text; bytes); `scale` has its own method."""
         request = api.PatchRequest(
             target=messages.target_of(kind, namespace, name, subresource),
             type=messages.PATCH_TYPES[patch_type],
@@ -340,6 +335,12 @@ class Client:
         if self.write_observer is not None and not dry_run:
             self.write_observer.wrote(obj)
         return obj
+
+    async def get_scale(self, kind: AnyKind, name: str, namespace: str) -> autoscaling_v1.Scale:
+        """Return a workload's Scale, the newest."""
+        target = messages.target_of(kind, namespace, name, "scale")
+        answer = await self._call("Get", api.GetRequest(target=target))
+        return autoscaling_v1.Scale.FromString(envelope.unwrap(answer.body)[2])
 
     async def patch_scale(
         self,

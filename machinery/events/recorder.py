@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypedDict, Unpack
+from zlib import crc32
 
 import anyio
 from google.protobuf.message import Message
@@ -47,11 +48,13 @@ class Recorded:
     micros: int
     """When it was recorded, in microseconds since the epoch; no two events have the same."""
     instance: str
+    nanos: int = 0
+    """Below a microsecond, by component: two components record events of one object at the same time."""
 
     @property
     def name(self) -> str:
         """The name of the Event object: the object's and the time in nanoseconds, in hexadecimal digits."""
-        return f"{self.regarding.name}.{self.micros * 1000:x}"
+        return f"{self.regarding.name}.{self.micros * 1000 + self.nanos:x}"
 
     @property
     def namespace(self) -> str:
@@ -80,6 +83,7 @@ class BufferedRecorder(ABC):
         self._client = client
         self._component = component
         self._instance = instance
+        self._nanos = crc32(component.encode()) % 1000
         self._clock = options.get("clock") or SystemClock()
         rate, burst = options.get("per_second", PER_SECOND), options.get("burst", BURST)
         self._bucket = TokenBucket(rate, burst, self._clock.monotonic())
@@ -119,6 +123,7 @@ class BufferedRecorder(ABC):
                 note,
                 self._last_micros,
                 instance or self._instance,
+                self._nanos,
             )
         )
         self._wake.set()

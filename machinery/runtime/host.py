@@ -43,6 +43,9 @@ class Machine:
     def read(self, path: Path) -> bytes:
         return path.read_bytes()
 
+    def glob(self, folder: Path, pattern: str) -> list[Path]:
+        return sorted(folder.glob(pattern))
+
     def write(self, path: Path, data: bytes, *, durable: bool = False) -> None:
         """Write a new file beside the old one, and rename it over the old one."""
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,6 +63,9 @@ class Machine:
     def remove(self, path: Path) -> None:
         with suppress(FileNotFoundError):
             path.unlink()
+
+    async def simulated_get(self, address: str, path: str) -> tuple[int, bytes] | None:
+        return None
 
     async def blocking(self, call: Callable[[], T], limiter: anyio.CapacityLimiter | None = None) -> T:
         """Make the call in a thread."""

@@ -47,6 +47,10 @@ class Host(Protocol):
         """Return the content of a file. Raises: OSError."""
         ...
 
+    def glob(self, folder: Path, pattern: str) -> list[Path]:
+        """Return the files of a folder whose names match."""
+        ...
+
     def write(self, path: Path, data: bytes, *, durable: bool = False) -> None:
         """Replace a file: readers see the old or the new content, if `durable` also after a power failure.
 
@@ -56,6 +60,13 @@ class Host(Protocol):
 
     def remove(self, path: Path) -> None:
         """Remove a file; a missing one is no error. Raises: OSError."""
+        ...
+
+    async def simulated_get(self, address: str, path: str) -> tuple[int, bytes] | None:
+        """Return status and body of a GET of a simulated process's serving port; None on a real machine.
+
+        Raises: OSError.
+        """
         ...
 
     async def blocking(self, call: Callable[[], T], limiter: anyio.CapacityLimiter | None = None) -> T:

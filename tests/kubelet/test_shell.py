@@ -5,8 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from nominee.kubelet import emulation
 from nominee.kubelet.features import status_features
-from nominee.kubelet.options import Delays, exit_code, pre_stop_sleep, run_duration
+from nominee.kubelet.options import Delays, pre_stop_sleep
 from nominee.kubelet.resources.pod_resources import desired_resources
 from nominee.kubelet.runtime import sandbox as runtime
 from nominee.kubelet.runtime.adoption import adopt
@@ -96,8 +97,8 @@ def test_annotations_override_delays() -> None:
     pod.metadata.annotations["nominee.dev/stop-delay"] = "nonsense"
     pod.metadata.annotations["nominee.dev/exit-code"] = "7"
     assert Delays(stop=2.0).of(pod) == Delays(start=90.0, stop=2.0)
-    assert run_duration(pod) is None
-    assert exit_code(pod) == 7
+    assert emulation.run_duration(emulation.of(pod)) is None
+    assert emulation.exit_code(emulation.of(pod)) == 7
 
 
 def test_a_pre_stop_sleep_delays_the_end() -> None:

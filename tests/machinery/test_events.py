@@ -80,13 +80,27 @@ async def drain(clock: FakeClock) -> None:
         await clock.settle()
 
 
+async def test_two_components_record_events_of_one_object_at_the_same_time() -> None:
+    """Else the second event is lost, and its next occurrence changes the first one."""
+    async with recording() as (recorder, server, clock):
+        other = SeriesRecorder(cast("Client", server), "kubelet", clock=clock)
+        async with anyio.create_task_group() as group:
+            group.start_soon(other.run)
+            tell(recorder, pod(), "Scheduled")
+            tell(other, pod(), "Created")
+            await drain(clock)
+            group.cancel_scope.cancel()
+        assert sorted(event.reason for event in server.events.values()) == ["Created", "Scheduled"]
+
+
 async def test_an_event_has_the_fields_of_a_real_one() -> None:
     async with recording() as (recorder, server, clock):
         tell(recorder, pod(), note="Successfully assigned ns/p to n1")
         await drain(clock)
         (event,) = server.events.values()
         micros = int(clock.now() * 1_000_000)
-        assert event.metadata.name == f"p.{micros * 1000:x}"
+        name, _, nanos = event.metadata.name.partition(".")
+        assert (name, int(nanos, 16) // 1000) == ("p", micros)
         assert (event.metadata.namespace, event.type, event.reason, event.action) == (
             "ns",
             "Normal",

@@ -1,4 +1,4 @@
-"""Compare the pages in docs with the code: diagrams, failpoints."""
+"""Compare the pages in docs with the code: diagrams, failpoints, kinds."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import importlib
 import re
 from pathlib import Path
 
+from nominee.controllers.shell.manager import TABLE as CONTROLLERS
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.localcluster.components import COMPONENTS
 from nominee.localcluster.declared_failpoints import all_sentences, page
 from nominee.localcluster.supervisor.model.states import TRANSITIONS
+from nominee.machinery.api import actors
+from nominee.machinery.api.kinds import KINDS
 from nominee.machinery.runtime.failpoints import REGISTRY
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +30,25 @@ def test_the_page_of_failpoints_is_generated() -> None:
     assert "\n".join(page()) in f"{text}\n", (
         "print it again with `python -m nominee.localcluster.declared_failpoints`"
     )
+
+
+def test_the_page_of_kinds_is_generated() -> None:
+    text = (ROOT / "docs" / "kinds.md").read_text()
+    assert "\n".join(actors.page()) in text, "print it again with `python -m nominee.machinery.api.actors`"
+
+
+COMING = {
+    "cronjob-controller", "daemonset-controller", "horizontal-pod-autoscaler-controller", "job-controller",
+    "statefulset-controller", "ttl-after-finished-controller",
+}  # fmt: skip
+"""Controllers that the page may name before they are in the table."""
+
+
+def test_each_kind_has_its_actors_and_each_controller_a_kind() -> None:
+    assert set(actors.ACTORS) == set(KINDS)
+    named = set(re.findall(r"`([^`]+)`", " ".join(actors.ACTORS.values())))
+    assert set(CONTROLLERS) <= named, "name the controller in nominee.machinery.api.actors"
+    assert named - set(CONTROLLERS) <= COMING
 
 
 def test_every_declaration_is_found_in_the_sources() -> None:

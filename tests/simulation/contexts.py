@@ -20,8 +20,12 @@ from nominee.simulation.runtime import SimulatedRuntime
 def runtime_of(loop: SimulatedLoop, owner: Owner) -> SimulatedRuntime:
     """Return a runtime with a network and files of its own."""
     rng, clock = random.Random(owner.pid), SimulatedClock(loop)
+
+    async def get(address: str, path: str) -> tuple[int, bytes]:
+        raise OSError(f"no process listens on {address}")
+
     return SimulatedRuntime(
-        host=SimulatedHost(owner, Files(), {owner.pid: owner}, rng),
+        host=SimulatedHost(owner, Files(), {owner.pid: owner}, rng, get),
         transport=Network(loop, random.Random),
         process_type=SimulatedProcess,
         failpoints=ProcessPoints(rng=rng, clock=clock),

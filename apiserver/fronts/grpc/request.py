@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,6 +24,7 @@ from nominee.apiserver.flow_control.controller import FlowControl
 from nominee.apiserver.fronts.grpc import attributes as grpc_attributes
 from nominee.apiserver.fronts.grpc import bodies
 from nominee.apiserver.fronts.grpc.metadata import CallMetadata
+from nominee.apiserver.fronts.usage import pods
 from nominee.apiserver.objects import served
 from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.cached_object import CachedObject
@@ -40,9 +41,9 @@ from nominee.apiserver.objects.requests import (
 from nominee.apiserver.objects.watcher import Watcher, WatchEvent
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
-from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.kinds import AnyKind, Kind
 from nominee.machinery.api.pb import meta
-from nominee.machinery.wire import access_review
+from nominee.machinery.wire import access_review, envelope, pod_metrics
 from nominee.pb.nominee_api.v1 import api_pb2 as api
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -118,8 +119,10 @@ class GrpcRequest(ApiRequest):
         self.namespace, self.name = target.namespace, target.name
         if self.verb not in grpc_attributes.COLLECTION_VERBS:
             self.subresource = target.subresource
-        if kind is None and self.verb == "create" and _is_access_review(target):
+        if kind is None and self.verb == "create" and _is_of(target, access_review.KIND):
             self.handler = self._review
+        if kind is None and self.verb == "list" and _is_of(target, pod_metrics.KIND):
+            self.handler = self._pod_metrics
         return grpc_attributes.attributes(self.verb, message, kind)
 
     def width(self, control: FlowControl) -> Callable[[int], int] | None:
@@ -136,6 +139,15 @@ class GrpcRequest(ApiRequest):
     async def _review(self, registry: RegistryAPI) -> Result:
         """Answer a SubjectAccessReview, which controllers create; other reviews are for clients of REST."""
         return await review(self, access_review.KIND, self._server.access, self._server.clock)
+
+    async def _pod_metrics(self, registry: RegistryAPI) -> Result:
+        """List the usage of pods, which the horizontal pod autoscaler reads. Raises: StatusError 404."""
+        source, options = self._server.usage, replace(self.list_options(), resource_version="0")
+        if source is None:
+            raise problems.not_served()
+        rows = await pods(registry, source, self.namespace, options)
+        items = [envelope.wrap(pod_metrics.KIND, row.SerializeToString()) for row in rows]
+        return GrpcResult(api.ListResponse(items=items).SerializeToString())
 
     # For the handlers.
 
@@ -253,9 +265,8 @@ class ServerInfoRequest(GrpcRequest):
         return Attributes("get", path="/version")
 
 
-def _is_access_review(target: api.Target) -> bool:
-    """Report whether a request is about SubjectAccessReviews."""
-    kind = access_review.KIND
+def _is_of(target: api.Target, kind: AnyKind) -> bool:
+    """Report whether a request is about a kind that is not stored."""
     return (target.group, target.version, target.resource) == (kind.group, kind.version, kind.plural)
 
 

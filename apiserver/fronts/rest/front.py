@@ -12,10 +12,10 @@ from nominee.apiserver.fronts.rest.discovery.meta_paths import MetaPaths
 from nominee.apiserver.fronts.rest.health.components import ComponentSource
 from nominee.apiserver.fronts.rest.http.messages import Answer, Message, Receive, Request, Send
 from nominee.apiserver.fronts.rest.http.target import parse
-from nominee.apiserver.fronts.rest.nodes.kubelets import UsageSource
 from nominee.apiserver.fronts.rest.nodes.node_proxy import NodeSource
 from nominee.apiserver.fronts.rest.own_handlers import OwnHandlers
 from nominee.apiserver.fronts.rest.request import RestRequest
+from nominee.apiserver.objects.usage import UsageSource
 from nominee.machinery.features.gates import Version
 from nominee.machinery.process.serving_port.health import TEXT, Health
 

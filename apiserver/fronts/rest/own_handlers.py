@@ -25,11 +25,11 @@ from nominee.apiserver.fronts.rest.health.components import ComponentSource
 from nominee.apiserver.fronts.rest.http.messages import Answer
 from nominee.apiserver.fronts.rest.http.target import Target
 from nominee.apiserver.fronts.rest.nodes import node_proxy
-from nominee.apiserver.fronts.rest.nodes.kubelets import UsageSource
 from nominee.apiserver.fronts.rest.nodes.node_proxy import NodeSource
 from nominee.apiserver.fronts.rest.request import RestRequest
 from nominee.apiserver.kinds.strategy import read_only
 from nominee.apiserver.objects.requests import Act, RegistryAPI
+from nominee.apiserver.objects.usage import UsageSource
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind, Kind
 from nominee.machinery.process.serving_port.health import HEADERS, NOT_FOUND, TEXT

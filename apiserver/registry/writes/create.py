@@ -17,7 +17,7 @@ from nominee.apiserver.registry import rules
 from nominee.apiserver.registry.body_checks import check_namespace
 from nominee.apiserver.registry.context import RegistryContext
 from nominee.apiserver.registry.writes import imports, tracking
-from nominee.machinery.api import errors
+from nominee.machinery.api import actors, errors
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
 
@@ -104,6 +104,8 @@ async def _check_and_write(
     prepare(strategy, obj, env)
     if options.warn:
         warnings.extend(strategy.warnings(obj, None))
+        if (text := actors.warning(kind)) and not options.imported:
+            warnings.append(text)
     await context.validate("CREATE", kind, obj, None, options)
     created = await context.store.create(
         kind, obj, dry_run=options.dry_run, lease_seconds=context.lease_seconds(strategy)

@@ -1,9 +1,10 @@
-"""The replica set controller's shell."""
+"""The shell of the replica set controller, and of the replication controller, which adapts it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import ClassVar, cast
 
 from nominee.controllers.claiming import claim
 from nominee.controllers.owned_pods.readiness import is_active
@@ -14,6 +15,7 @@ from nominee.controllers.shell.controller import Context
 from nominee.controllers.shell.owner_references import adopt_and_release
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import ObjectKey, copy_of
 from nominee.machinery.api.pb import apps, core, meta
 from nominee.machinery.runtime import failpoints
@@ -26,6 +28,7 @@ class ReplicaSetController(PodOwner[apps.ReplicaSet]):
 
     name = "replicaset-controller"
     component = "replicaset-controller"
+    acts_on: ClassVar[Kind[apps.ReplicaSet]] = kinds.REPLICA_SET
     create_before = failpoints.declare(
         "controllers.replica_set.create.before", "a ReplicaSet needs a pod; it is not created"
     )
@@ -34,7 +37,7 @@ class ReplicaSetController(PodOwner[apps.ReplicaSet]):
     )
 
     def __init__(self, context: Context) -> None:
-        super().__init__(context, kinds.REPLICA_SET)
+        super().__init__(context, self.acts_on)
         self._terminating = context.gates.enabled("DeploymentReplicaSetTerminatingReplicas")
 
     def selector_of(self, owner: apps.ReplicaSet) -> meta.LabelSelector:
@@ -49,7 +52,7 @@ class ReplicaSetController(PodOwner[apps.ReplicaSet]):
         satisfied = self.expectations.satisfied(key, self.clock.monotonic())
         mine = self.pods.by_index("owner", replica_set.metadata.uid)
         near = [*mine, *self.pods.by_index("orphans", key.namespace)]
-        claims = claim(replica_set, replica_set.spec.selector, near, is_active)
+        claims = claim(replica_set, self.selector_of(replica_set), near, is_active)
         pods = await adopt_and_release(self.client, replica_set, claims)
         failure: StatusError | None = None
         if satisfied:
@@ -83,3 +86,29 @@ class ReplicaSetController(PodOwner[apps.ReplicaSet]):
         new = copy_of(replica_set)
         new.status.CopyFrom(status)
         await self.client.update(new, subresource="status")
+
+
+class ReplicationControllerController(ReplicaSetController):
+    """Creates and deletes pods until each replication controller has spec.replicas.
+
+    Source: kube-controller-manager 1.36, pkg/controller/replication.
+    """
+
+    name = "replicationcontroller-controller"
+    component = "replication-controller"
+    acts_on = cast("Kind[apps.ReplicaSet]", kinds.REPLICATION_CONTROLLER)
+    create_before = failpoints.declare(
+        "controllers.replication_controller.create.before",
+        "a ReplicationController needs a pod; it is not created",
+    )
+    create_after = failpoints.declare(
+        "controllers.replication_controller.create.after", "the pod is created; no event is recorded"
+    )
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._terminating = False  # the status has no such field
+
+    def selector_of(self, owner: apps.ReplicaSet) -> meta.LabelSelector:
+        controller = cast("core.ReplicationController", owner)
+        return meta.LabelSelector(matchLabels=controller.spec.selector)

@@ -23,10 +23,11 @@ CONTROLLERS: Final = "controllers"
 
 
 def replica_sets(state: State) -> Iterator[Finding]:
-    """Find replica sets without their replicas, or with a status that does not count them."""
+    """Find replica sets, and replication controllers, without their replicas or with a wrong status."""
     if CONTROLLERS not in state.running:
         return
-    for each in state.of(kinds.REPLICA_SET):
+    replicated: list[apps.ReplicaSet | core.ReplicationController] = [*state.of(kinds.REPLICA_SET)]
+    for each in [*replicated, *state.of(kinds.REPLICATION_CONTROLLER)]:
         if is_terminating(each):
             continue
         pods = live_pods(state, each)

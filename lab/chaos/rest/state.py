@@ -21,6 +21,7 @@ LISTED: tuple[AnyKind, ...] = (
     kinds.NODE,
     kinds.POD,
     kinds.REPLICA_SET,
+    kinds.REPLICATION_CONTROLLER,
     kinds.DEPLOYMENT,
     kinds.STATEFUL_SET,
     kinds.DAEMON_SET,

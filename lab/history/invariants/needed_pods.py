@@ -14,9 +14,13 @@ from nominee.lab.history.invariants.checking.checker import Checker, Invariant, 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.checking.pods import is_terminal, same_pod_before
 from nominee.lab.history.invariants.checking.preemptions import PODS_MAX
-from nominee.lab.history.invariants.checking.replica_sets import ReadableReplicas
+from nominee.lab.history.invariants.checking.replica_sets import (
+    REPLICATED,
+    ReadableReplicas,
+    before_and_after,
+)
 from nominee.lab.history.revision import Revision
-from nominee.machinery.api.kinds import NAMESPACE, POD, REPLICA_SET
+from nominee.machinery.api.kinds import NAMESPACE, POD
 from nominee.machinery.api.objects import condition_is, controller_of, is_terminating
 from nominee.machinery.api.pb import core
 
@@ -67,9 +71,9 @@ class NeededPods(Checker):
         name="needed-pods-stay",
         description="The controllers delete no active pod of a ReplicaSet that has not more pods than "
         "replicas.",
-        checks="deletions of ReplicaSets' pods by the controllers",
+        checks="deletions of pods of ReplicaSets and ReplicationControllers by the controllers",
     )
-    kinds = frozenset({POD, REPLICA_SET, NAMESPACE})
+    kinds = frozenset({*REPLICATED, POD, NAMESPACE})
     takes_answers = True
 
     def __init__(self, settings: ComponentSettings) -> None:
@@ -81,7 +85,7 @@ class NeededPods(Checker):
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a set, a pod or a namespace."""
-        if revision.kind is REPLICA_SET:
+        if revision.kind in REPLICATED:
             self._observe_set(revision)
         elif revision.kind is POD:
             self._observe_pod(revision)
@@ -94,7 +98,7 @@ class NeededPods(Checker):
         yield from ()
 
     def _observe_set(self, revision: Revision) -> None:
-        before, replica_set = revision.before(REPLICA_SET), revision.after(REPLICA_SET)
+        before, replica_set = before_and_after(revision)
         if before is not None and (replica_set is None or replica_set.metadata.uid != before.metadata.uid):
             self._sets.pop(before.metadata.uid, None)
         if replica_set is None:

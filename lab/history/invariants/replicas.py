@@ -10,9 +10,13 @@ from nominee.lab.history.invariants.checking.checker import Checker, Invariant, 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.checking.leaders import Leaders
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
-from nominee.lab.history.invariants.checking.replica_sets import ReadableReplicas
+from nominee.lab.history.invariants.checking.replica_sets import (
+    REPLICATED,
+    ReadableReplicas,
+    before_and_after,
+)
 from nominee.lab.history.revision import Revision
-from nominee.machinery.api.kinds import LEASE, POD, REPLICA_SET
+from nominee.machinery.api.kinds import LEASE, POD
 from nominee.machinery.api.objects import controller_of, is_terminating
 from nominee.machinery.api.pb import core
 
@@ -40,7 +44,7 @@ class Replicas(Checker):
     about = Invariant(
         name="replicas-are-created-once",
         description="A ReplicaSet's controller creates no more pods than the replicas that it may have read.",
-        checks="pods that were created for a ReplicaSet",
+        checks="pods that were created for a ReplicaSet or ReplicationController",
         exceptions={
             "answers-lost": "the excess is no larger than one batch of creations, whose answers may have "
             "been lost",
@@ -50,7 +54,7 @@ class Replicas(Checker):
             "with an older state",
         },
     )
-    kinds = frozenset({REPLICA_SET, POD, LEASE})
+    kinds = frozenset({*REPLICATED, POD, LEASE})
     reads_settings = True
 
     def __init__(self, settings: ComponentSettings) -> None:
@@ -60,7 +64,7 @@ class Replicas(Checker):
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a set, a leader or a pod, and check a creation."""
-        if revision.kind is REPLICA_SET:
+        if revision.kind in REPLICATED:
             self._observe_set(revision)
         elif revision.kind is LEASE:
             self._leaders.observe(revision)
@@ -68,7 +72,7 @@ class Replicas(Checker):
             yield from self._observe_pod(revision)
 
     def _observe_set(self, revision: Revision) -> None:
-        before, replica_set = revision.before(REPLICA_SET), revision.after(REPLICA_SET)
+        before, replica_set = before_and_after(revision)
         if before is not None and (replica_set is None or replica_set.metadata.uid != before.metadata.uid):
             self._sets.pop(before.metadata.uid, None)
         if replica_set is not None:

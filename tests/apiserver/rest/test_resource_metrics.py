@@ -7,8 +7,8 @@ import random
 from nominee.apiserver.cache.reads import Reads
 from nominee.apiserver.cache.watch_cache import CacheLimits
 from nominee.apiserver.fronts.rest.front import FrontOptions
-from nominee.apiserver.fronts.rest.nodes.kubelets import UsageSnapshot, Used
 from nominee.apiserver.kinds.table import fields_of
+from nominee.apiserver.objects.usage import UsageSnapshot, Used
 from nominee.apiserver.process.bootstrap import bootstrap
 from nominee.apiserver.registry.registry import Registry
 from nominee.machinery.features.gates import Gates

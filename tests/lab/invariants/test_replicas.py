@@ -47,6 +47,15 @@ def pods(names: str) -> list[core.Pod]:
 SCALED_DOWN = [replica_set(3), replica_set(2, generation=2)]
 
 
+def test_pods_of_a_replication_controller_count_as_well() -> None:
+    controller = core.ReplicationController()
+    controller.metadata.CopyFrom(replica_set(2).metadata)
+    controller.spec.replicas = 2
+    with_three = History().put(controller, *pods("a b c d"))
+    (violation,) = violations_of(Replicas, with_three, SETTINGS)
+    assert "ReplicationController default/web of 2 replicas got pod number 4" in violation.message
+
+
 @pytest.mark.parametrize(
     "history",
     [

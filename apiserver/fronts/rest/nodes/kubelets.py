@@ -7,18 +7,19 @@ and kube-apiserver do. The last usage is cached for `FRESH_SECONDS`, as is the p
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
 
+from nominee.apiserver.objects.usage import UsageSnapshot, Used
 from nominee.machinery.process.run_files import RunFile
 from nominee.machinery.process.serving_port.serving_client import ServingPort, request
-from nominee.machinery.runtime import logs
+from nominee.machinery.runtime import host, logs
 from nominee.machinery.runtime.clock import Clock
 
 FRESH_SECONDS = 2.0
@@ -28,30 +29,6 @@ ASKED_AT_ONCE_MAX = 8
 NOT_CARRIED = 421
 """A kubelet's HTTP status for a node that another process runs."""
 _log = logs.get()
-
-
-@dataclass(frozen=True, slots=True)
-class Used:
-    """The usage of a node or a container: nanocores of cpu, bytes of memory."""
-
-    nanocores: int
-    memory: int
-
-
-@dataclass(frozen=True, slots=True)
-class UsageSnapshot:
-    """The usage at a time (epoch seconds): by node; by pod's uid and container."""
-
-    time: float
-    nodes: dict[str, Used] = field(default_factory=dict)
-    pods: dict[str, dict[str, Used]] = field(default_factory=dict)
-
-
-class UsageSource(Protocol):
-    """A source of resource usage."""
-
-    async def usage(self) -> UsageSnapshot:
-        """Return the current usage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +99,8 @@ class Kubelets:
         return None
 
     def _running(self) -> list[RunFile]:
-        found = [RunFile.read(self._directory, path.stem) for path in self._run.glob("kubelet*.json")]
+        paths = host.current().glob(self._run, "kubelet*.json")
+        found = [RunFile.read(self._directory, path.stem) for path in paths]
         return [run for run in found if run is not None and run.http]
 
     async def _fetch(self, run: RunFile, path: str) -> Fetched:
@@ -130,6 +108,9 @@ class Kubelets:
 
         Raises: OSError.
         """
+        simulated = await host.current().simulated_get(run.http, path)
+        if simulated is not None:
+            return Fetched(simulated[0], "", simulated[1])
         ask = partial(request, ServingPort.of(run.http, self._directory), path)
         answer = await anyio.to_thread.run_sync(
             partial(ask, timeout_seconds=TIMEOUT_SECONDS), limiter=self._threads

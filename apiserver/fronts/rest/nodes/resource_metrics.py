@@ -15,21 +15,17 @@ from nominee.apiserver.fronts.rest.answers import documents as answers
 from nominee.apiserver.fronts.rest.http.media import OBJECTS, PROTOBUF, Media, negotiate
 from nominee.apiserver.fronts.rest.http.messages import Answer, Request
 from nominee.apiserver.fronts.rest.http.target import Target
-from nominee.apiserver.fronts.rest.nodes.kubelets import UsageSnapshot, UsageSource, Used
-from nominee.apiserver.objects.cached_object import CachedObject
-from nominee.apiserver.objects.requests import List, ListOptions, RegistryAPI
-from nominee.machinery.api import errors, kinds
+from nominee.apiserver.fronts.usage import nodes, pods
+from nominee.apiserver.objects.requests import ListOptions, RegistryAPI
+from nominee.apiserver.objects.usage import UsageSource
+from nominee.machinery.api import errors
 from nominee.machinery.api.errors import GroupResource, StatusError
-from nominee.machinery.runtime.clock import to_time
 from nominee.machinery.wire import codec
 from nominee.pb.k8s.io.metrics.pkg.apis.metrics.v1beta1 import generated_pb2 as metrics
 
 GROUP: Final = "metrics.k8s.io"
 VERSION: Final = "v1beta1"
 _API_VERSION: Final = f"{GROUP}/{VERSION}"
-_WINDOW_NANOSECONDS: Final = 10_000_000_000
-"""The window of the average: a kubelet's housekeeping interval."""
-_NANO: Final = 1_000_000_000
 
 
 class ResourceMetrics:
@@ -56,37 +52,27 @@ class ResourceMetrics:
         raise problems.not_served()
 
     async def _nodes(self, request: Request, target: Target, media: Media) -> Answer:
-        snapshot = await self._source.usage()
-        found = [
-            _node(node, snapshot.nodes[node.message.metadata.name], snapshot)
-            for node in await self._objects(kinds.NODE, request, target)
-            if node.message.metadata.name in snapshot.nodes
-        ]
+        found = await nodes(self._registry, self._source, _options(request, target))
         if target.name:
             return _one(request, media, "NodeMetrics", found, _missing("nodemetrics", target.name))
         return _list(request, media, metrics.NodeMetricsList(items=found), "NodeMetricsList")
 
     async def _pods(self, request: Request, target: Target, media: Media) -> Answer:
-        snapshot = await self._source.usage()
-        found = [
-            _pod(pod, snapshot.pods[pod.message.metadata.uid], snapshot)
-            for pod in await self._objects(kinds.POD, request, target)
-            if pod.message.metadata.uid in snapshot.pods
-        ]
+        found = await pods(self._registry, self._source, target.namespace, _options(request, target))
         if target.name:
             missing = _missing("podmetrics", f"{target.namespace}/{target.name}")
             return _one(request, media, "PodMetrics", found, missing)
         return _list(request, media, metrics.PodMetricsList(items=found), "PodMetricsList")
 
-    async def _objects(self, kind: kinds.Kind[Any], request: Request, target: Target) -> list[CachedObject]:
-        """Return the requested nodes or pods, whether they have usage or not."""
-        selector = request.query_value("fieldSelector")
-        if target.name:
-            selector = f"metadata.name={target.name}"
-        options = ListOptions(
-            label_selector=request.query_value("labelSelector"), field_selector=selector, resource_version="0"
-        )
-        return list((await self._registry.perform(List(kind, target.namespace, options))).items)
+
+def _options(request: Request, target: Target) -> ListOptions:
+    """Return the selection of the requested nodes or pods, whether they have usage or not."""
+    selector = request.query_value("fieldSelector")
+    if target.name:
+        selector = f"metadata.name={target.name}"
+    return ListOptions(
+        label_selector=request.query_value("labelSelector"), field_selector=selector, resource_version="0"
+    )
 
 
 def _missing(resource_name: str, name: str) -> StatusError:
@@ -107,48 +93,3 @@ def _list(request: Request, media: Media, found: Any, kind: str) -> Answer:
     document = {"kind": kind, "apiVersion": _API_VERSION, **codec.to_json(found)}
     document["items"] = document["items"] or []
     return Answer(answers.encode(media, document, pretty=request.pretty), 200, media.form)
-
-
-def _node(found: CachedObject, used: Used, snapshot: UsageSnapshot) -> metrics.NodeMetrics:
-    made = metrics.NodeMetrics()
-    _head(made, found, snapshot)
-    _fill(made.usage, used)
-    return made
-
-
-def _pod(found: CachedObject, used: dict[str, Used], snapshot: UsageSnapshot) -> metrics.PodMetrics:
-    made = metrics.PodMetrics()
-    _head(made, found, snapshot)
-    for name, each in used.items():
-        _fill(made.containers.add(name=name).usage, each)
-    return made
-
-
-def _head(made: Any, found: CachedObject, snapshot: UsageSnapshot) -> None:
-    metadata = found.message.metadata
-    made.metadata.name, made.metadata.namespace = metadata.name, metadata.namespace
-    made.metadata.labels.update(metadata.labels)
-    made.metadata.creationTimestamp.CopyFrom(to_time(snapshot.time))
-    made.timestamp.CopyFrom(to_time(snapshot.time))
-    made.window.duration = _WINDOW_NANOSECONDS
-
-
-def _fill(usage: Any, used: Used) -> None:
-    usage["cpu"].string = _cpu(used.nanocores)
-    usage["memory"].string = _memory(used.memory)
-
-
-def _cpu(nanocores: int) -> str:
-    """Return the shortest decimal form: "2", "100m", "1500u", "1n"."""
-    for suffix, unit in (("", _NANO), ("m", 1_000_000), ("u", 1_000), ("n", 1)):
-        if nanocores % unit == 0:
-            return f"{nanocores // unit}{suffix}"
-    raise AssertionError("every number is a multiple of 1")
-
-
-def _memory(size: int) -> str:
-    """Return the size in the largest binary unit that divides it: "64Mi", "1Ki", "5"."""
-    for suffix, unit in (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
-        if size and size % unit == 0:
-            return f"{size // unit}{suffix}"
-    return str(size)

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 _GONE_SECONDS_MAX: Final = 30.0
 _POLL_SECONDS: Final = 0.02
-_OWNERS = (kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.JOB, kinds.DAEMON_SET, kinds.STATEFUL_SET)
+_OWNERS = (
+    kinds.HORIZONTAL_POD_AUTOSCALER, kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.REPLICATION_CONTROLLER,
+    kinds.JOB, kinds.DAEMON_SET, kinds.STATEFUL_SET,
+)  # fmt: skip
 _LAST = (kinds.PERSISTENT_VOLUME_CLAIM, kinds.PERSISTENT_VOLUME)
 """Deleted after the pods that use them."""
 

@@ -59,9 +59,16 @@ def serves(name: str) -> Change:
     return change
 
 
+def has_replication_controller(manifests: Manifests) -> None:
+    """Add a replication controller of three replicas without pods."""
+    manifests["rc"] = manifest("ReplicationController", "old", spec={"replicas": 3})
+    manifests["rc"]["status"] = {"observedGeneration": 1}
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
+        (has_replication_controller, "replicationcontroller default/old has 0 live pods and 3 replicas"),
         (has_failed(reason="OutOfcpu"), "pod other/failed was failed on n1 with the reason OutOfcpu"),
         (has_failed(reason="NodeAffinity"), "pod other/failed was failed on n1 with the reason NodeAffinity"),
         (has_failed(), "pod other/failed was failed on n1 without a reason"),

@@ -1,0 +1,123 @@
+"""The horizontal pod autoscaler's shell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from nominee.controllers.horizontal_pod_autoscalers.autoscaling import (
+    Rescale,
+    Sync,
+    Usages,
+    decide,
+    reads_metrics,
+    target_kind,
+)
+from nominee.controllers.horizontal_pod_autoscalers.normalization import History
+from nominee.controllers.horizontal_pod_autoscalers.replica_calculator import Settings
+from nominee.controllers.shell.controller import Context, Controller
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.pb import autoscaling, autoscaling_v1, core
+from nominee.machinery.api.selectors import LabelSelector
+from nominee.machinery.features.gates import Version
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.wire import pod_metrics
+from nominee.machinery.wire.codec import to_json
+
+_TOLERANCE_SINCE: Final = Version(1, 35)
+"""Since then HPAConfigurableTolerance is on."""
+RESCALE_BEFORE = failpoints.declare(
+    "controllers.horizontal_pod_autoscaler.rescale.before", "an autoscaler's target needs other replicas"
+)
+RESCALE_AFTER = failpoints.declare(
+    "controllers.horizontal_pod_autoscaler.rescale.after", "the target is scaled; the status does not say so"
+)
+
+
+class HorizontalPodAutoscalerController(Controller):
+    """Scales the target of each autoscaler by the usage of its pods, once in each period."""
+
+    name = "horizontal-pod-autoscaler-controller"
+    component = "horizontal-pod-autoscaler"
+
+    def __init__(self, context: Context, settings: Settings, period_seconds: float) -> None:
+        super().__init__(context)
+        self._settings = settings
+        self._period = period_seconds
+        self._tolerance = context.gates.version >= _TOLERANCE_SINCE
+        self._histories: dict[ObjectKey, History] = {}
+        self.autoscalers = self.watch(kinds.HORIZONTAL_POD_AUTOSCALER)
+        self.pods = context.informers.of(kinds.POD)
+
+    def _enqueue(self, obj: object) -> None:
+        """Queue an autoscaler for the end of its period: a change of it is no reason to look earlier."""
+        assert isinstance(obj, autoscaling.HorizontalPodAutoscaler)
+        self.queue.add_after(ObjectKey(obj.metadata.namespace, obj.metadata.name), self._period)
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        hpa = self.autoscalers.get(key.name, key.namespace)
+        if hpa is None:
+            self._histories.pop(key, None)
+            return None
+        sync = Sync.of(hpa, self.clock.now())
+        try:
+            await self._scale(sync, key)
+        except StatusError as error:
+            sync.scale_unknown(str(error))
+        for event in sync.events:
+            self.record(hpa, event)
+        if to_json(sync.hpa.status) != to_json(hpa.status):
+            try:
+                await self.client.update(sync.hpa, subresource="status")
+            except StatusError as error:
+                self.log.warning("the status was not written", key=str(key), error=str(error))
+        return self._period
+
+    async def _scale(self, sync: Sync, key: ObjectKey) -> None:
+        """Decide about the target's replicas and change them. Raises: StatusError where it has no scale."""
+        kind, name = target_kind(sync.hpa), sync.hpa.spec.scaleTargetRef.name
+        if isinstance(kind, str):
+            sync.scale_unknown(kind)
+            return
+        scale = await self.client.get_scale(kind, name, key.namespace)
+        history = self._histories.setdefault(key, History())
+        rows: Usages = []
+        if reads_metrics(sync.hpa, scale):
+            rows = await self._usages(key.namespace, scale.status.selector)
+        pods = self._pods_of(key.namespace, scale.status.selector)
+        rescale = decide(
+            sync, scale, rows, pods, history, self._settings, configurable_tolerance=self._tolerance
+        )
+        if rescale is not None:
+            await self._rescale(sync, kind, scale, rescale, history)
+
+    async def _usages(self, namespace: str, selector: str) -> Usages:
+        try:
+            return (await self.client.list(pod_metrics.KIND, namespace, label_selector=selector)).items
+        except StatusError as error:
+            return error
+
+    def _pods_of(self, namespace: str, selector: str) -> Sequence[core.Pod]:
+        matcher = LabelSelector.parse(selector)
+        pods = self.pods.by_index("namespace", namespace) if selector else ()
+        return [pod for pod in pods if matcher.matches(pod.metadata.labels)]
+
+    async def _rescale(
+        self, sync: Sync, kind: AnyKind, scale: autoscaling_v1.Scale, rescale: Rescale, history: History
+    ) -> None:
+        metadata = scale.metadata
+        await RESCALE_BEFORE.hit(target=metadata.name)
+        change = {
+            "metadata": {"resourceVersion": metadata.resourceVersion},
+            "spec": {"replicas": rescale.replicas},
+        }
+        try:
+            await self.client.patch_scale(kind, metadata.name, metadata.namespace, change)
+        except StatusError as error:
+            sync.rescale_failed(rescale, str(error))
+            return
+        await RESCALE_AFTER.hit(target=metadata.name)
+        sync.rescale_done(rescale, scale.spec.replicas, history)
