@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 from nominee.controllers.disruption.budget import (
     SCALED,
@@ -40,7 +40,7 @@ class Disruption(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.budgets = self.watch(kinds.POD_DISRUPTION_BUDGET)
-        self.owners: dict[str, Informer[Any]] = {kind.kind: context.informers.of(kind) for kind in SCALED}
+        self.owners = {kind.kind: cast("Informer[Scaled]", context.informers.of(kind)) for kind in SCALED}
         self.pods = context.informers.of(kinds.POD)
         self.pods.add_handler(
             on_add=self._pod_changed,
