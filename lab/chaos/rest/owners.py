@@ -17,7 +17,7 @@ from nominee.machinery.api.objects import (
     is_terminating,
     metadata_of,
 )
-from nominee.machinery.api.pb import core
+from nominee.machinery.api.pb import apps, core
 
 CONTROLLERS: Final = "controllers"
 
