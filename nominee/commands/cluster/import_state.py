@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nominee.commands.common import ask_supervisor, directory_option, echo_json, output_option
+from nominee.commands.common import (
+    ask_supervisor,
+    directory_option,
+    echo_json,
+    kubeconfig_options,
+    output_option,
+    read_live_state,
+)
 
 if TYPE_CHECKING:
     from nominee.importing.report import Report
@@ -24,12 +31,7 @@ _START_SECONDS_MAX = 300.0
 
 @click.command("import")
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True))
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Read the objects from a running cluster instead of files; nothing is written there.",
-)
-@click.option("--context", help="The context of the kubeconfig, if it is not the current one.")
+@kubeconfig_options
 @directory_option
 @click.option("--strict", is_flag=True, help="Exit with status 1 if anything did not come.")
 @click.option(
@@ -64,7 +66,7 @@ def import_state(
     """
     if bool(files) == bool(kubeconfig) or (context and not kubeconfig):
         raise click.UsageError("give FILES (- is stdin), or --kubeconfig and possibly --context")
-    documents = _read(files) if kubeconfig is None else _read_live(kubeconfig, context)
+    documents = _read(files) if kubeconfig is None else read_live_state(kubeconfig, context).objects
     if dry_run:
         report = _dry_run(_server_options(directory, files), documents, secrets=with_secrets)
     else:
@@ -95,25 +97,6 @@ def _read(files: tuple[str, ...]) -> Sequence[Document]:
     if not documents:
         raise click.ClickException("no objects in the files")
     return documents
-
-
-def _read_live(kubeconfig: Path, context: str | None) -> Sequence[Document]:
-    """Return the objects of a running cluster; print which kinds it does not list.
-
-    Raises:
-        click.ClickException: it cannot be read.
-    """
-    # 300 ms that --help and completion would pay.
-    from nominee.importing.live import read_live
-    from nominee.importing.sources import SourceError
-
-    try:
-        state = read_live(kubeconfig, context)
-    except SourceError as error:
-        raise click.ClickException(str(error)) from None
-    for kind, problem in state.problems.items():
-        click.echo(f"warning: {kind} is not listed: {problem}", err=True)
-    return state.objects
 
 
 def _import(directory: Path, documents: Sequence[Document], *, secrets: bool) -> Report:
