@@ -39,9 +39,13 @@ class LiveState:
     `version` is that of its API server, None if it does not say.
     """
 
-    objects: list[Document] = field(default_factory=list)
+    documents: list[Document] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
     version: Version | None = None
+
+    def where(self, document: Document, path: str = "") -> str:
+        """Return "": objects of a server have no place."""
+        return ""
 
 
 def read_live(kubeconfig: Path, context: str | None, wanted: Collection[AnyKind] = ()) -> LiveState:
@@ -109,7 +113,7 @@ def _read(http: httpx2.Client, wanted: Collection[AnyKind]) -> LiveState:
             state.problems[kind] = listed
         else:
             # Items of a list do not repeat them.
-            state.objects += [{**each, "apiVersion": api_version, "kind": kind} for each in listed]
+            state.documents += [{**each, "apiVersion": api_version, "kind": kind} for each in listed]
     return state
 
 

@@ -70,7 +70,7 @@ def _read_kubeconfig(kubeconfig: Path, context: str | None) -> ClusterFile:
     known = state.version is not None and OLDEST <= state.version <= NEWEST
     if state.version is not None and not known:
         click.echo(f"warning: the cluster's version, {state.version}, cannot be emulated", err=True)
-    return ClusterFile("", state.objects, version=state.version if known else None)
+    return ClusterFile("", state.documents, version=state.version if known else None)
 
 
 def _read_directory(directory: Path) -> list[Manifest]:
