@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import nominee.testing
 from nominee.lab.demo_plugins import SlowPreBind
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api import kinds
+from nominee.machinery.wire.files.manifest_objects import ManifestError
 from nominee.machinery.wire.files.manifests import load_documents
 from nominee.testing.clients import connect
 from nominee.testing.cluster import Cluster
@@ -90,6 +92,29 @@ def test_a_cluster_that_does_not_run(tmp_path: Path) -> None:
         cluster.patch(pod("a"), {}, type="apply")
     with pytest.raises(ValueError, match="detach=True"):
         cluster.keep()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda cluster: cluster.get("pod/a"), TypeError, r"'pod/a' is no reference; write pod\(NAME\)"),
+        (lambda cluster: cluster.wait("pod/a", "true"), TypeError, "'pod/a' is no reference"),
+        (lambda cluster: cluster.history("pod/a"), TypeError, "'pod/a' is no reference"),
+        (lambda cluster: cluster.wait(pod("a"), {}), ValueError, "{} is no condition; .*'exists': True"),
+        (lambda cluster: cluster.wait(pod("a"), ""), ValueError, "'' is no condition; "),
+        (lambda cluster: cluster.wait(pod("a"), None), ValueError, "None is no condition; "),
+        (lambda cluster: cluster.apply(""), ManifestError, "text: there is no object in it"),
+        (lambda cluster: cluster.apply("# nothing\n"), ManifestError, "text: there is no object in it"),
+        (lambda cluster: cluster.apply(None), TypeError, "are a file, a text, or dictionaries; not None"),
+        (lambda cluster: cluster.create([None]), TypeError, "not None"),
+        (lambda cluster: cluster.apply("none.yaml"), FileNotFoundError, "none.yaml"),
+    ],
+)
+def test_arguments_that_are_wrong(
+    tmp_path: Path, call: Callable[[Cluster], object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call(Cluster.attach(tmp_path))
 
 
 @pytest.mark.processes
