@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from nominee.testing.cluster import Cluster
 from nominee.testing.history import ObjectRevision, run
 from nominee.testing.references import node, pod, ref
 from nominee.testing.rest import path_of
+from nominee.testing.simulations import simulate
 from nominee.testing.up_words import words_of
 
 
@@ -33,6 +35,18 @@ def test_options_as_words(tmp_path: Path) -> None:
         *("--arg", "scheduler=--plugin=m:P", "--scheduler-config", "own.yaml"),
     ]
     assert words_of(3, "1.36", {}, None, (), tmp_path) == ["--nodes", "3", "--emulated-version", "1.36"]
+
+
+def test_versions_and_gates_have_a_form(tmp_path: Path) -> None:
+    wrong: Any = {"Foo": True}
+    with pytest.raises(TypeError, match=r"\{'': \{'Gate': True\}\} for all components; not \{'Foo': True\}"):
+        Cluster(feature_gates=wrong, directory=tmp_path)
+    version: Any = 1.36
+    with pytest.raises(TypeError, match=r"emulated_version is '1\.36' or .*, not 1\.36"):
+        simulate("any.yaml", emulated_version=version)
+    seeds: Any = 5
+    with pytest.raises(TypeError, match=r"as range\(100\); not 5"):
+        simulate("any.yaml", seeds)
 
 
 def test_plugins_without_a_configuration_are_enabled(tmp_path: Path) -> None:

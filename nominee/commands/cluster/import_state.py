@@ -57,8 +57,9 @@ def import_state(
     FILES have its objects, as `kubectl get ... -A -o json` (or yaml) prints them. JSON is read much faster
     than YAML. The controllers need ReplicaSets, too: without those of a Deployment they replace its pods.
 
-    Names, labels, annotations, owners, creation times and statuses stay; uids and resourceVersions are new. The kubelets run the nodes
-    from then on, and the pods on them go on running. What cannot come is listed at the end, with reasons.
+    Names, labels, annotations, owners, creation times and statuses stay; uids and resourceVersions are new.
+    The kubelets run the nodes from then on, and the pods on them go on running. What cannot come is listed
+    at the end, with reasons.
 
     While the objects are written, the scheduler, the controllers, the autoscaler and the kubelets are
     stopped.

@@ -275,7 +275,7 @@ def test_two_hundred_nodes_are_as_they_were_after_a_minute(tmp_path: Path) -> No
     with cluster(tmp_path / "cluster", ["--nodes", "0", "--emulated-version", "1.36"], COMPONENTS) as large:
         command(large, "import", str(file))
         # The nodes stay with the kubelets when these restart with other options.
-        command(large, "restart", "kubelet", "--emulated-version", "1.36")
+        command(large, "restart", "kubelet", "--emulated-version", "1.36", "--timeout", "300")
         until = clock.monotonic() + 60.0
         while clock.monotonic() < until:
             nodes = objects(large, "nodes")
