@@ -55,7 +55,8 @@ def import_state(
     """Import the state of another cluster.
 
     FILES have its objects, as `kubectl get ... -A -o json` (or yaml) prints them. JSON is read much faster
-    than YAML. The controllers need ReplicaSets, too: without those of a Deployment they replace its pods.
+    than YAML. The controllers need ControllerRevisions and ReplicaSets, too: without those of a DaemonSet,
+    StatefulSet or Deployment they replace its pods.
 
     Names, labels, annotations, owners, creation times and statuses stay; uids and resourceVersions are new.
     The kubelets run the nodes from then on, and the pods on them go on running. What cannot come is listed
