@@ -14,6 +14,8 @@ from typing import TextIO
 
 INTERRUPTED = 130
 """The exit status of a command that Ctrl-C, SIGTERM or SIGHUP has interrupted: as shells report SIGINT."""
+READER_ENDED = 141
+"""The exit status of a command whose reader has ended (`| head`): as shells report SIGPIPE."""
 _STANDARD_DESCRIPTORS = (0, 1, 2)
 # A reader that ended, a terminal that was closed, a full disk.
 _LOST = frozenset({errno.EPIPE, errno.EIO, errno.ENOSPC})
@@ -66,10 +68,13 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in _LOST and error.filename is None
 
 
-def report_lost(error: BaseException) -> None:
-    """Print why output could not be written, except for a reader that ended: that one does not read."""
+def report_lost(error: BaseException) -> int:
+    """Print why output could not be written, except for a reader that ended; return the exit status."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    if isinstance(error, OSError) and error.errno != errno.EPIPE and sys.stderr is not None:
+    if isinstance(error, BrokenPipeError):
+        return READER_ENDED
+    if isinstance(error, OSError) and sys.stderr is not None:
         with suppress(OSError):
             print(f"Error: {error.strerror}", file=sys.stderr, flush=True)
+    return 1

@@ -27,8 +27,7 @@ def main() -> None:
     except (OSError, BaseExceptionGroup) as error:
         if not output.is_lost(error):
             raise
-        output.report_lost(error)
-        sys.exit(1)
+        sys.exit(output.report_lost(error))
     finally:
         output.settle()
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import click
 
-from nominee.localcluster.output import INTERRUPTED
+from nominee.localcluster.output import INTERRUPTED, READER_ENDED
 
 # Subcommand: module of nominee.commands, and attribute. A table, so that `nominee status` does not load what
 # only `nominee get` needs.
@@ -72,13 +72,18 @@ class LazyGroup(click.Group):
         return found
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command. After Ctrl-C, when it has cleaned up, the exit status is INTERRUPTED."""
+        """Run the command; the exit status is INTERRUPTED after Ctrl-C, when it has cleaned up.
+
+        It is READER_ENDED if nothing reads its output any more; click would exit with 1.
+        """
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             with suppress(OSError):  # the terminal may be closed
                 click.echo("\ninterrupted", err=True)
             raise SystemExit(INTERRUPTED) from None
+        except BrokenPipeError:
+            raise SystemExit(READER_ENDED) from None
 
 
 @click.group(

@@ -11,7 +11,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -28,13 +28,13 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.process import child
-from nominee.machinery.wire.files.manifest_objects import read_objects
+from nominee.machinery.wire.files.manifest_objects import ManifestError, read_objects
 from nominee.machinery.wire.values.scalars import Json
 from nominee.testing import history as object_history
 from nominee.testing.clients import Library, connect
 from nominee.testing.conditions import Condition, condition_on
 from nominee.testing.history import ObjectRevision
-from nominee.testing.references import Reference, kind_named, ref
+from nominee.testing.references import Reference, kind_named, place_of, ref
 from nominee.testing.rest import APPLY, PATCHES, Document, Query, RestApi, path_of
 from nominee.testing.up_words import PluginClass, words_of
 
@@ -326,7 +326,7 @@ class Cluster:
         )
 
     def _at(self, reference: Reference, subresource: str = "") -> str:
-        kind, namespace = reference.in_namespace(self._namespace)
+        kind, namespace = place_of(reference, self._namespace)
         return path_of(kind, namespace, reference.name, subresource)
 
     def wait(
@@ -342,7 +342,7 @@ class Cluster:
             TimeoutError: it does not hold in so many seconds; the message has the last observation.
             ValueError: the condition is wrong.
         """
-        kind, namespace = reference.in_namespace(self._namespace)
+        kind, namespace = place_of(reference, self._namespace)
         compiled = condition_on(condition, kind, reference.name, namespace)
         deadline, observed = monotonic() + timeout, ""
         while True:
@@ -450,7 +450,7 @@ class Cluster:
         """
         words = ["--namespace", self._namespace]
         if reference is not None:
-            kind, namespace = reference.in_namespace(self._namespace)
+            kind, namespace = place_of(reference, self._namespace)
             words = ["/".join(filter(None, (kind.group_resource, namespace, reference.name)))]
         after = 0 if since is None else since.revision
         found = object_history.read(self._directory, *words)
@@ -472,17 +472,22 @@ class Cluster:
         return report
 
 
-def _documents(objects: Objects) -> list[Document]:
-    """Return the manifests. Raises: ManifestError, OSError."""
+def _documents(objects: object) -> list[Document]:
+    """Return the manifests. Raises: ManifestError, OSError, TypeError."""
     if isinstance(objects, Mapping):
         return [objects]
-    if isinstance(objects, str) and ("\n" in objects or objects.lstrip().startswith("{")):
+    if not isinstance(objects, str | Path):
+        if not isinstance(objects, Iterable):
+            raise TypeError(f"objects are a file, a text, or dictionaries; not {objects!r}")
+        return [document for each in objects for document in _documents(each)]
+    if isinstance(objects, str) and ("\n" in objects or objects.strip()[:1] in ("", "{")):
         text, file = objects, "text"
-    elif isinstance(objects, str | Path):
-        text, file = Path(objects).read_text(encoding="utf-8"), str(objects)
     else:
-        return list(objects)
-    return [manifest.document for manifest in read_objects(text, file, strict=True)]
+        text, file = Path(objects).read_text(encoding="utf-8"), str(objects)
+    found = [manifest.document for manifest in read_objects(text, file, strict=True)]
+    if not found:
+        raise ManifestError(f"{file}: there is no object in it")
+    return found
 
 
 def _unmet(reference: Reference, namespace: str, condition: Condition, observed: str, seconds: float) -> str:

@@ -102,6 +102,9 @@ class ScenarioCondition(Condition):
 
 def condition_on(condition: str | Document, kind: AnyKind, name: str, namespace: str) -> Condition:
     """Return a condition on an object. Raises: ValueError: it is wrong."""
+    if not condition or not isinstance(condition, str | Mapping):
+        example = "\"status.phase == 'Running'\" and {'exists': True} are some"
+        raise ValueError(f"{condition!r} is no condition; {example}")
     if isinstance(condition, str):
         return Expression(condition)
     return ScenarioCondition(condition, kind, name, namespace)

@@ -29,6 +29,18 @@ class Reference:
         return kind, (self.namespace or namespace) if kind.namespaced else ""
 
 
+def place_of(reference: object, namespace: str) -> tuple[AnyKind, str]:
+    """Return the kind and namespace of an object, which is in `namespace` by default.
+
+    Raises:
+        TypeError: it is no reference.
+        ValueError: no such kind is served.
+    """
+    if not isinstance(reference, Reference):
+        raise TypeError(f"{reference!r} is no reference; write pod(NAME), node(NAME) or ref(KIND, NAME)")
+    return reference.in_namespace(namespace)
+
+
 def kind_named(name: str) -> AnyKind:
     """Return a kind by one of its names. Raises: ValueError: no such kind is served."""
     try:

@@ -17,10 +17,20 @@ LINES_MAX: Final = 120
 
 
 def sections(cluster: Cluster, began: Moment | None) -> list[tuple[str, str]]:
-    """Return titles and texts: the logs since a test began, and events and history of the namespace."""
-    found = [
+    """Return titles and texts: processes that are down, the logs since a test began, events and history.
+
+    Events and history are those of the cluster's namespace.
+    """
+    try:
+        processes = cluster.processes()
+    except ClusterError as error:
+        found, processes = [("nominee: no process", str(error))], []
+    else:
+        down = [_state(each) for each in processes if each.state != "ready"]
+        found = [("nominee: processes that are not ready", "\n".join(down))] if down else []
+    found += [
         (f"nominee: log of {state.name} ({state.state}, restarts {state.restarts})", text)
-        for state in _processes(cluster)
+        for state in processes
         if (text := last_lines(_log(cluster, state.name, began).splitlines(), LOG_LINES_MAX))
     ]
     for title, words in (("events", ("get", "events")), ("history", ("history",))):
@@ -35,11 +45,9 @@ def last_lines(lines: Sequence[str], most: int) -> str:
     return "\n".join([*([f"... {more} lines before"] if more > 0 else []), *lines[-most:]])
 
 
-def _processes(cluster: Cluster) -> Sequence[ProcessState]:
-    try:
-        return cluster.processes()
-    except ClusterError:
-        return ()
+def _state(process: ProcessState) -> str:
+    ended = f", last exit: {process.last_exit}" if process.last_exit else ""
+    return f"{process.name}: {process.state}, restarts {process.restarts}{ended}"
 
 
 def _log(cluster: Cluster, name: str, began: Moment | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.reading import read_file, read_text
 from nominee.lab.scenario.play.simulation_running import SimulationSettings, reproduce, run_seeds
 from nominee.lab.scenario.result import ScenarioResult
+from nominee.testing.up_words import check_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,10 @@ def simulate(
         InvalidScenarioError: the scenario has mistakes.
         ValueError: there is no such scenario, or no seed.
     """
+    check_settings(emulated_version, feature_gates or {})
+    given: object = seeds
+    if not isinstance(given, Sized):
+        raise TypeError(f"seeds are a range, as range(100); not {seeds!r}")
     if not len(seeds):
         raise ValueError("there are no seeds")
     chosen = scenario if isinstance(scenario, Scenario) else _read(scenario, name)

@@ -25,6 +25,7 @@ def words_of(
     directory: Path,
 ) -> list[str]:
     """Return the words; a configuration that is no file yet is written into the directory."""
+    check_settings(versions, gates)
     words = ["--nodes", str(nodes)]
     for component, version in ({"": versions} if isinstance(versions, str) else versions).items():
         if version:
@@ -42,6 +43,15 @@ def words_of(
         file.write_text(dump_yaml(dict(scheduler_config)), encoding="utf-8")
         scheduler_config = file
     return words if scheduler_config is None else [*words, "--scheduler-config", str(scheduler_config)]
+
+
+def check_settings(versions: object, gates: Mapping[str, object]) -> None:
+    """Check the form of versions and gates. Raises: TypeError."""
+    if not isinstance(versions, str | Mapping):
+        raise TypeError(f"emulated_version is '1.36' or {{'scheduler': '1.36'}}, not {versions!r}")
+    if not all(isinstance(each, Mapping) for each in gates.values()):
+        example = "{'scheduler': {'Gate': True}}, or {'': {'Gate': True}} for all components"
+        raise TypeError(f"feature_gates are {example}; not {gates!r}")
 
 
 def configuration(plugins: Iterable[str]) -> Document:

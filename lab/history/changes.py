@@ -25,6 +25,26 @@ _SECRET: Final = re.compile(
     r"(stringData|data)\.|metadata\.annotations\.kubectl\.kubernetes\.io/last-applied"
 )
 _HIDDEN: Final = "(hidden)"
+POD_DEFAULTS: Final[Mapping[str, Json]] = {
+    "dnsPolicy": "ClusterFirst",
+    "enableServiceLinks": True,
+    "preemptionPolicy": "PreemptLowerPriority",
+    "priority": 0,
+    "restartPolicy": "Always",
+    "schedulerName": "default-scheduler",
+    "securityContext": {},
+    "serviceAccount": "default",
+    "serviceAccountName": "default",
+    "terminationGracePeriodSeconds": 30,
+    "imagePullPolicy": "Always",
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+    "resources": {},
+}
+"""What the API server fills in, in a pod and its containers."""
+ADMITTED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "kube-api-access-")
+"""Beginnings of the names of tolerations, volumes and mounts that admission adds to a pod."""
+_GENERATED: Final = re.compile(r"metadata\.(name|namespace|uid|generation|creationTimestamp)")
 _IGNORED: Final = frozenset({"kind", "apiVersion", "metadata.managedFields"})
 
 
@@ -66,7 +86,10 @@ def verb(revision: Revision) -> str:
 
 
 def changed_fields(before: Message | None, after: Message | None) -> list[FieldChange]:
-    """Return the fields that differ, status and spec before metadata; the values of Secrets are hidden."""
+    """Return the fields that differ; the values of Secrets are hidden.
+
+    Status and spec are before metadata, and what the API server has filled in is at the end.
+    """
     old, new = dict(_leaves(before)), dict(_leaves(after))
     is_secret = isinstance(before or after, core.Secret)
 
@@ -77,7 +100,17 @@ def changed_fields(before: Message | None, after: Message | None) -> list[FieldC
         return FieldChange(path, *values)
 
     found = [change(path) for path in dict.fromkeys([*new, *old]) if old.get(path) != new.get(path)]
-    return sorted(found, key=lambda change: change.path.startswith("metadata"))
+    return sorted(found, key=lambda change: (_is_filled_in(change), change.path.startswith("metadata")))
+
+
+def _is_filled_in(change: FieldChange) -> bool:
+    """Return whether the API server, and not a client, has given the field its first value."""
+    if change.old is not None:
+        return False
+    if _GENERATED.fullmatch(change.path) or any(f"[{name}" in change.path for name in ADMITTED):
+        return True
+    name = change.path.rpartition(".")[2]
+    return name in POD_DEFAULTS and POD_DEFAULTS[name] == change.new
 
 
 def shown_object(obj: Message) -> Json:

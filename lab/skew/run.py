@@ -72,6 +72,7 @@ def collect(plan: MatrixPlan, store: Store, seconds: float) -> Report:
     cells = tuple(result for _, result in found if result is not None)
     return Report(
         plan=plan,
+        directory=store.directory,
         cells=cells,
         unfinished=tuple(planned for planned, result in found if result is None),
         answers=judge(plan.matrix.answers, cells),

@@ -18,10 +18,14 @@ _OUTPUT_BYTES_MAX = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a run: whether the exit status was 0, and the last lines of output."""
+    """The end of a run: whether the exit status was 0, and the last lines of output.
+
+    `rest` is the part of them that `OneShot.new_lines` has not returned.
+    """
 
     ok: bool
     output: str
+    rest: str = ""
 
 
 class OneShot:
@@ -35,7 +39,7 @@ class OneShot:
         self._deadline = clock() + seconds_max
         self._output = os.memfd_create("output", os.MFD_CLOEXEC)
         self._child: Child | None = None
-        self._error = ""
+        self._error, self._read_bytes = "", 0
         try:
             self._child = Child(argv, environment, self._output)
         except OSError as error:
@@ -55,9 +59,16 @@ class OneShot:
         if code is None:
             self.kill()
             return Outcome(False, f"not done within {self._seconds_max:g} s")
-        output = self._tail()
+        outcome = Outcome(code == 0, self._tail(), self._tail(self._read_bytes))
         os.close(self._output)
-        return Outcome(code == 0, output)
+        return outcome
+
+    def new_lines(self) -> list[str]:
+        """Return the whole lines that it has written since the last call."""
+        text = os.pread(self._output, _OUTPUT_BYTES_MAX, self._read_bytes)
+        whole = text[: text.rfind(b"\n") + 1]
+        self._read_bytes += len(whole)
+        return whole.decode("utf-8", errors="replace").splitlines()
 
     def kill(self) -> None:
         """Kill the program."""
@@ -66,7 +77,7 @@ class OneShot:
             self._child.popen.wait()
         os.close(self._output)
 
-    def _tail(self) -> str:
+    def _tail(self, begin: int = 0) -> str:
         size = os.fstat(self._output).st_size
-        tail = os.pread(self._output, _OUTPUT_BYTES_MAX, max(size - _OUTPUT_BYTES_MAX, 0))
+        tail = os.pread(self._output, _OUTPUT_BYTES_MAX, max(size - _OUTPUT_BYTES_MAX, begin))
         return tail.decode("utf-8", errors="replace").strip()

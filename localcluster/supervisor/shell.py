@@ -282,13 +282,17 @@ class Supervisor:
                 )
             outcome = self._first.poll()
             if outcome is None:
+                for line in self._first.new_lines():
+                    self._say(line)
                 return False
             self._first, self._first_is_done = None, True
+            before, _, problem = outcome.rest.rpartition("Error: ")
+            for line in (before if not outcome.ok else outcome.rest).splitlines():
+                self._say(line)
             if not outcome.ok:
-                self._failure = [outcome.output]
+                self._failure = [f"error: {problem or outcome.output.rpartition('Error: ')[2]}"]
                 self._close()
                 return False
-            self._say(outcome.output)
         if not self._later:
             return True
         self._group_started = now
@@ -316,6 +320,8 @@ class Supervisor:
             return Pending(lambda: {"ok": True} if self._core.closed else None)
         if command == "check":
             return self._check(str(request.get("component")), [*map(str, request.get("arguments") or ())])
+        if command == "extend":
+            return self._extend(str(request.get("component")), [*map(str, request.get("arguments") or ())])
         trigger = _TRIGGERS.get((command, bool(request.get("kill"))))
         if trigger is None:
             kill = " with kill" if request.get("kill") else ""
@@ -377,6 +383,20 @@ class Supervisor:
             self._specs = before
             return {"ok": False, "error": str(error)}
         return Pending(lambda: self._settled(names, trigger))
+
+    def _extend(self, name: str, arguments: Sequence[str]) -> Answer:
+        """Append arguments to a process's own for good, from its next start; not those that it has."""
+        if name not in self._specs:
+            return {"ok": False, "error": str(UnknownProcessError(name, self._specs))}
+
+        def extended(process: ProcessSpec) -> ProcessSpec:
+            has = process.name != name or set(arguments) <= set(process.argv)
+            return process if has else replace(process, argv=(*process.argv, *arguments))
+
+        self._spec = replace(self._spec, processes=tuple(map(extended, self._spec.processes)))
+        self._specs[name] = extended(self._specs[name])
+        write_atomically(self._directory.plan, self._spec.to_json())
+        return {"ok": True}
 
     def _settled(self, names: list[str], trigger: Trigger) -> Answer | None:
         """Return the answer to a command when its processes have reached the state that it asks for."""

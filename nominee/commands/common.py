@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -17,6 +17,10 @@ from nominee.localcluster.supervisor.clock import SECONDS_MAX
 from nominee.localcluster.supervisor.commands.client import NotRunningError, RefusedError, call
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory, process_letter
 from nominee.machinery.process.serving_port.serving_client import ServingPort
+
+if TYPE_CHECKING:
+    from nominee.importing.live import LiveState
+    from nominee.machinery.api.kinds import AnyKind
 
 _REPEATED_SECONDS: Final = 0.05
 
@@ -86,6 +90,37 @@ def version_options(command: F) -> F:
         help="Feature gates; Gate=bool without a component is for all.",
     )
     return version(gates(command))
+
+
+def kubeconfig_options(command: F) -> F:
+    """Add `--kubeconfig` and `--context`: a running cluster of any kind as a source of objects."""
+    file = click.option(
+        "--kubeconfig",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Read the objects from a running cluster instead of files; nothing is written there.",
+    )
+    context = click.option("--context", help="The context of the kubeconfig, if it is not the current one.")
+    return file(context(command))
+
+
+def read_live_state(kubeconfig: Path, context: str | None, wanted: Collection[AnyKind] = ()) -> LiveState:
+    """Return the objects of a running cluster; print which kinds it does not list.
+
+    Raises:
+        click.ClickException: it cannot be read.
+    """
+    # 300 ms that --help and completion would pay.
+    from nominee.importing.live import read_live
+    from nominee.importing.sources import SourceError
+
+    try:
+        state = read_live(kubeconfig, context, wanted)
+    except SourceError as error:
+        raise click.ClickException(str(error)) from None
+    for kind, problem in state.problems.items():
+        click.echo(f"warning: {kind} is not listed: {problem}", err=True)
+    return state
 
 
 def echo_json(document: object) -> None:

@@ -39,6 +39,29 @@ from nominee.scheduler.plugins.registry import IN_TREE, default_profile
 
 FINISHED = ("Succeeded", "Failed")
 
+KINDS: Sequence[AnyKind] = (
+    kinds.NODE,
+    kinds.POD,
+    kinds.PERSISTENT_VOLUME_CLAIM,
+    kinds.PERSISTENT_VOLUME,
+    kinds.STORAGE_CLASS,
+    kinds.CSI_NODE,
+    kinds.CSI_DRIVER,
+    kinds.CSI_STORAGE_CAPACITY,
+    kinds.VOLUME_ATTACHMENT,
+    kinds.RESOURCE_CLAIM,
+    kinds.RESOURCE_CLAIM_TEMPLATE,
+    kinds.RESOURCE_SLICE,
+    kinds.DEVICE_CLASS,
+    kinds.POD_GROUP,
+    kinds.POD_DISRUPTION_BUDGET,
+    kinds.NAMESPACE,
+    kinds.REPLICA_SET,
+    kinds.SERVICE,
+    kinds.PRIORITY_CLASS,
+)
+"""The kinds that the scheduler's plugins look at, and those that admission looks at for a pod."""
+
 Objects = Mapping[AnyKind, Sequence[Any]]
 """The objects of a cluster, by kind."""
 

@@ -35,11 +35,11 @@ class PodError(ValueError):
 class Setup:
     """Settings of the scheduler: version, gates, profiles and the plugins that they may name.
 
-    `gates` are set on top of those of the file. Without `profiles` the default profile decides. `changes`
-    are made to the manifests first (`what_if`).
+    Without a `version` that of the file decides. `gates` are set on top of those of the file. Without
+    `profiles` the default profile decides. `changes` are made to the manifests first (`what_if`).
     """
 
-    version: Version = DEFAULT
+    version: Version | None = None
     gates: Mapping[str, bool] = field(default_factory=dict)
     profiles: Sequence[Profile] = ()
     classes: Mapping[str, type[Plugin]] = field(default_factory=lambda: IN_TREE)
@@ -55,7 +55,7 @@ class Setup:
         """
         return build_cluster(
             change(file.manifests, self.changes),
-            gates=Gates("scheduler", self.version, {**file.gates, **self.gates}),
+            gates=Gates("scheduler", self.version or file.version or DEFAULT, {**file.gates, **self.gates}),
             clock=clock,
             rng=random.Random(0),
             profiles=self.profiles,
@@ -174,7 +174,10 @@ def _keys(cluster: Cluster, pod: str) -> list[str]:
         raise PodError(f"there is no pod {key}; pending pods: {names or 'none'}")
     node = cluster.pods[key].pod.spec.nodeName
     if node and not is_deferred_resize(cluster.pods[key].pod):
-        raise PodError(f"pod {key} is already on node {node}, and its resize is not deferred")
+        raise PodError(
+            f"pod {key} is already on node {node}, and its resize is not deferred; "
+            f"--what-if 'drain node {node}' shows where it would go"
+        )
     return [key]
 
 

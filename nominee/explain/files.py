@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nominee.machinery.features.gates import Version
 from nominee.machinery.wire.files.manifests import manifest_documents
 from nominee.machinery.wire.values.scalars import DecodeError
 
@@ -22,13 +23,14 @@ class ClusterFile:
     """The manifests of a cluster.
 
     `name` is empty for a stream of manifests. `pod` is the pod to explain, `namespace/name`; "" means every
-    pending pod.
+    pending pod. `version` is the cluster's own, if it is known.
     """
 
     name: str
     manifests: Sequence[Manifest]
     pod: str = ""
     gates: Mapping[str, bool] = field(default_factory=dict)
+    version: Version | None = None
 
 
 def read_clusters(text: str, *, lines: bool = False) -> Iterator[ClusterFile]:

@@ -30,12 +30,16 @@ _KINDS_OF_PODS = (kinds.NAMESPACE, kinds.SERVICE_ACCOUNT)
 
 @dataclass(slots=True)
 class Importer:
-    """One import. `progress` takes a line from time to time; `rng` gives the new uids."""
+    """One import. `progress` takes a line from time to time; `rng` gives the new uids.
+
+    `where` returns the place of an object's field in the source, "" without one.
+    """
 
     client: Client
     rng: random.Random
     progress: Callable[[str], None]
     secrets: bool = False
+    where: Callable[[Document, str], str] = lambda _document, _path: ""
     report: Report = field(default_factory=Report)
     _uids: dict[str, str] = field(default_factory=dict)
     """New uids by the old ones."""
@@ -132,7 +136,7 @@ class Importer:
             else:
                 await self._send(obj)
         except NotServed as error:
-            self._refused(document, str(error))
+            self._refused(document, str(error), error.path)
         except StatusError as error:
             if error.code == _UNAVAILABLE:
                 raise
@@ -165,8 +169,8 @@ class Importer:
 
         await retry_unavailable(create)
 
-    def _refused(self, document: Document, message: str) -> None:
-        self.report.refuse(document, message)
+    def _refused(self, document: Document, message: str, path: str = "") -> None:
+        self.report.refuse(document, message, lambda: self.where(document, path) if path else "")
         if uid := metadata_of(document).get("uid"):
             self._lost.add(uid)
 

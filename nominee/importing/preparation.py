@@ -24,7 +24,11 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class NotServed(Exception):
-    """An object cannot come; the text says why."""
+    """An object cannot come; the text says why. `path` is the field at fault, if there is one."""
+
+    def __init__(self, text: str, path: str = "") -> None:
+        super().__init__(text)
+        self.path = path
 
 
 def kind_of(document: Document) -> kinds.AnyKind:
@@ -34,6 +38,10 @@ def kind_of(document: Document) -> kinds.AnyKind:
         NotServed: there are no objects of it here.
     """
     api_version, name = str(document.get("apiVersion", "")), str(document.get("kind", ""))
+    if name == "Status":
+        raise NotServed(f"is the answer to a failed request: {document.get('message', '')}")
+    if not (api_version and name and metadata_of(document).get("name")):
+        raise NotServed("is no object: it has no apiVersion, no kind or no metadata.name")
     kind = kinds.by_kind(api_version, name)
     if kind is None or kind.read_only:
         raise NotServed(f"{api_version} is not served")
@@ -65,7 +73,7 @@ def prepare(document: Document, uids: Mapping[str, str], lost: Container[str], *
     try:
         message: Message = from_json(kind.message, new)
     except DecodeError as error:
-        raise NotServed(str(error)) from None
+        raise NotServed(str(error), error.path) from None
     if isinstance(message, core.Pod):
         _take_back_label_keys(message.spec)
     return message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from nominee.importing.sources import Document, identity
@@ -26,15 +26,30 @@ class Report:
     losses: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     """Objects that came without a part of them."""
 
-    def refuse(self, document: Document, message: str) -> None:
-        self._add(self.refusals, document, message)
+    def refuse(self, document: Document, message: str, where: Callable[[], str] = str) -> None:
+        """Add an object that did not come; `where` is called for the first one with this message."""
+        self._add(self.refusals, document, message, where)
 
     def lose_part(self, document: Document, message: str) -> None:
         self._add(self.losses, document, message)
 
-    def _add(self, groups: dict[tuple[str, str], list[str]], document: Document, message: str) -> None:
+    def _add(
+        self,
+        groups: dict[tuple[str, str], list[str]],
+        document: Document,
+        message: str,
+        where: Callable[[], str] = str,
+    ) -> None:
         _, kind, namespace, name = identity(document)
-        groups[kind, reason(message, name)].append(f"{namespace}/{name}" if namespace else name)
+        names = groups[kind or "(no kind)", reason(message, name)]
+        place = "" if names else where()
+        title = (f"{namespace}/{name}" if namespace else name) or "(no name)"
+        names.append(f"{title} ({place})" if place else title)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the sources had nothing that could be imported."""
+        return not self.counts and not self.present
 
     @property
     def is_complete(self) -> bool:

@@ -6,12 +6,13 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from nominee.localcluster.supervisor.clock import wait_until
+from nominee.localcluster.supervisor.clock import monotonic, wait_until
 from nominee.localcluster.supervisor.commands.client import NotRunningError, RefusedError
 from nominee.localcluster.supervisor.commands.socket_path import reachable
 from nominee.localcluster.supervisor.directory import (
@@ -23,6 +24,7 @@ from nominee.localcluster.supervisor.directory import (
     process_letter,
 )
 from nominee.localcluster.supervisor.model.core import Policy
+from nominee.localcluster.supervisor.one_shot import OneShot, Outcome
 from tests.localcluster.supervised import (
     LIMIT_SECONDS,
     STAGES,
@@ -243,6 +245,25 @@ def test_options_are_checked_without_touching_what_runs(tmp_path: Path) -> None:
         assert cluster.pids() == before
 
 
+def test_arguments_for_good_stay_when_a_restart_has_others(tmp_path: Path) -> None:
+    def words() -> list[str]:
+        return Path(f"/proc/{cluster.pids()['scheduler']}/cmdline").read_bytes().decode().split("\0")
+
+    with supervised(tmp_path) as cluster:
+        cluster.call("wait")
+        with pytest.raises(RefusedError, match="this cluster has no 'kubelet'"):
+            cluster.call("extend", component="kubelet", arguments=["--adopt"])
+        for _ in range(2):
+            assert cluster.call("extend", component="scheduler", arguments=["first", "second"])["ok"]
+        assert "first" not in words()
+        cluster.call("stop", component="scheduler")
+        cluster.call("start", component="scheduler")
+        assert words()[-3:-1] == ["first", "second"]
+        cluster.call("restart", component="scheduler", arguments=["third"])
+        assert words()[-4:-1] == ["first", "second", "third"]
+        assert (tmp_path / "run" / "plan.json").read_text(encoding="utf-8").count('"second"') == 1
+
+
 def test_a_restart_with_options_that_are_refused_leaves_it_down(tmp_path: Path) -> None:
     with supervised(tmp_path) as cluster:
         cluster.call("wait")
@@ -250,3 +271,31 @@ def test_a_restart_with_options_that_are_refused_leaves_it_down(tmp_path: Path) 
             cluster.call("restart", component="scheduler", arguments=["refuse"])
         cluster.wait_component("scheduler", state="crashed", pid=None)
         assert cluster.call("start", component="scheduler", arguments=[])["components"][0]["state"] == "ready"
+
+
+@pytest.mark.processes
+def test_the_lines_of_a_program_are_read_while_it_runs(tmp_path: Path) -> None:
+    text = (
+        "import sys, time, pathlib; print('one', flush=True); print('tw', end='', flush=True)\n"
+        f"while not pathlib.Path({str(tmp_path / 'go')!r}).exists(): time.sleep(0.01)\n"
+        "print('o'); sys.exit('Error: three')"
+    )
+    lines: list[str] = []
+    program = OneShot([sys.executable, "-c", text], {}, monotonic, seconds_max=LIMIT_SECONDS)
+
+    def has_read() -> bool:
+        assert program.poll() is None
+        lines.extend(program.new_lines())
+        return bool(lines)
+
+    assert wait_until(has_read, LIMIT_SECONDS)
+    (tmp_path / "go").touch()
+    outcomes: list[Outcome | None] = [None]
+
+    def has_ended() -> bool:
+        outcomes.append(program.poll())
+        return outcomes[-1] is not None
+
+    assert wait_until(has_ended, LIMIT_SECONDS)
+    assert lines == ["one"]
+    assert outcomes[-1] == Outcome(False, "one\ntwo\nError: three", "two\nError: three")

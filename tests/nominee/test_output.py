@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from nominee.lab.history.etcd_observer import Coverage
+from nominee.lab.history.history_file import NAME, HistoryWriter
 from nominee.localcluster import output
 from nominee.localcluster.supervisor.clock import wait_until
+from tests.lab.invariants.histories import History, pod
 from tests.support.etcd import up_warning
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -52,7 +55,15 @@ def test_a_reader_that_ends(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "scheduler.log").write_text("line\n" * 100_000)
     answer = shell(f"{NOMINEE} logs scheduler --dir {tmp_path} | head -n 1; exit ${{PIPESTATUS[0]}}")
-    assert (answer.returncode, answer.stdout, answer.stderr) == (1, "line\n", "")
+    assert (answer.returncode, answer.stdout, answer.stderr) == (141, "line\n", "")
+
+
+def test_a_reader_of_a_history_ends(tmp_path: Path) -> None:
+    writer = HistoryWriter(tmp_path / NAME, Coverage())
+    writer.append(History().put(*(pod(f"pod-{number}") for number in range(1000))).revisions)
+    writer.close()
+    answer = shell(f"{NOMINEE} history {tmp_path} | head -n 1; exit ${{PIPESTATUS[0]}}")
+    assert (answer.returncode, answer.stdout.count("\n"), answer.stderr) == (141, 1, "")
 
 
 @pytest.mark.parametrize("where", [">&-", ">/dev/full", "2>/dev/full", ">&- 2>&-"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,12 +14,14 @@ import nominee.testing
 from nominee.lab.demo_plugins import SlowPreBind
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api import kinds
+from nominee.machinery.wire.files.manifest_objects import ManifestError
 from nominee.machinery.wire.files.manifests import load_documents
 from nominee.testing.clients import connect
 from nominee.testing.cluster import Cluster
 from nominee.testing.history import ObjectRevision, run
 from nominee.testing.references import node, pod, ref
 from nominee.testing.rest import path_of
+from nominee.testing.simulations import simulate
 from nominee.testing.up_words import words_of
 
 
@@ -31,6 +35,18 @@ def test_options_as_words(tmp_path: Path) -> None:
         *("--arg", "scheduler=--plugin=m:P", "--scheduler-config", "own.yaml"),
     ]
     assert words_of(3, "1.36", {}, None, (), tmp_path) == ["--nodes", "3", "--emulated-version", "1.36"]
+
+
+def test_versions_and_gates_have_a_form(tmp_path: Path) -> None:
+    wrong: Any = {"Foo": True}
+    with pytest.raises(TypeError, match=r"\{'': \{'Gate': True\}\} for all components; not \{'Foo': True\}"):
+        Cluster(feature_gates=wrong, directory=tmp_path)
+    version: Any = 1.36
+    with pytest.raises(TypeError, match=r"emulated_version is '1\.36' or .*, not 1\.36"):
+        simulate("any.yaml", emulated_version=version)
+    seeds: Any = 5
+    with pytest.raises(TypeError, match=r"as range\(100\); not 5"):
+        simulate("any.yaml", seeds)
 
 
 def test_plugins_without_a_configuration_are_enabled(tmp_path: Path) -> None:
@@ -90,6 +106,29 @@ def test_a_cluster_that_does_not_run(tmp_path: Path) -> None:
         cluster.patch(pod("a"), {}, type="apply")
     with pytest.raises(ValueError, match="detach=True"):
         cluster.keep()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda cluster: cluster.get("pod/a"), TypeError, r"'pod/a' is no reference; write pod\(NAME\)"),
+        (lambda cluster: cluster.wait("pod/a", "true"), TypeError, "'pod/a' is no reference"),
+        (lambda cluster: cluster.history("pod/a"), TypeError, "'pod/a' is no reference"),
+        (lambda cluster: cluster.wait(pod("a"), {}), ValueError, "{} is no condition; .*'exists': True"),
+        (lambda cluster: cluster.wait(pod("a"), ""), ValueError, "'' is no condition; "),
+        (lambda cluster: cluster.wait(pod("a"), None), ValueError, "None is no condition; "),
+        (lambda cluster: cluster.apply(""), ManifestError, "text: there is no object in it"),
+        (lambda cluster: cluster.apply("# nothing\n"), ManifestError, "text: there is no object in it"),
+        (lambda cluster: cluster.apply(None), TypeError, "are a file, a text, or dictionaries; not None"),
+        (lambda cluster: cluster.create([None]), TypeError, "not None"),
+        (lambda cluster: cluster.apply("none.yaml"), FileNotFoundError, "none.yaml"),
+    ],
+)
+def test_arguments_that_are_wrong(
+    tmp_path: Path, call: Callable[[Cluster], object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call(Cluster.attach(tmp_path))
 
 
 @pytest.mark.processes

@@ -14,6 +14,7 @@ import pytest
 from nominee.localcluster.supervisor.directory import StateDirectory, lock_holder
 from nominee.testing import Cluster, pod
 from nominee.testing.report import last_lines
+from tests.mutations.launch import ROOT
 from tests.nominee.test_cli import nominee
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -47,6 +48,19 @@ def test_that_fails(nominee_cluster):
 
 def test_without_a_cluster():
     raise RuntimeError("of its own")
+
+def test_the_nomination_is_cleared(nominee_cluster):
+    gates = '{schedulingGates: [{name: later}], '
+    text = POD.replace("large", "a").replace('"1000"', "10m").replace("{containers", gates + "containers")
+    nominee_cluster.apply(text)
+    nominee_cluster.patch(pod("a"), {"status": {"nominatedNodeName": "node-0"}}, subresource="status")
+    nominee_cluster.patch(pod("a"), {"spec": {"schedulingGates": None}}, type="merge")
+    bound = nominee_cluster.wait(pod("a"), "spec.nodeName != ''", timeout=60)
+    assert "nominatedNodeName" not in bound["status"]
+
+def test_a_process_is_down(nominee_cluster):
+    nominee_cluster.stop("scheduler")
+    raise RuntimeError
 '''
 PASSING = """
 import pytest
@@ -67,11 +81,21 @@ def test_passes(nominee_cluster, small, number):
 """
 
 
+DEFECT = """
+from tests.mutations.launch import SELF
+from tests.mutations.patch import Edit, apply
+
+words = f'"{SELF}", "nomination-not-cleared", "--", object_history.COMMAND, '
+apply(Edit("nominee.testing.cluster:Cluster._up", "object_history.COMMAND, ", words))
+"""
+
+
 def run_pytest(folder: Path, *words: str) -> str:
     """Run pytest with the plugin in a folder, and return its output."""
     # Once, also where the installed metadata have the entry point.
     plugin = ("-p", "no:nominee", "-p", "nominee.testing.plugin", "-p", "no:cacheprovider")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment["PYTHONPATH"] = str(ROOT)
     return subprocess.run(
         [sys.executable, "-m", "pytest", *plugin, *words],
         cwd=folder,
@@ -91,16 +115,22 @@ def write(folder: Path, components: str, tests: str) -> None:
 
 def test_the_report_of_a_failed_test_and_the_kept_cluster(tmp_path: Path) -> None:
     write(tmp_path, "etcd,apiserver,scheduler,controllers,kubelet", FAILING)
+    with (tmp_path / "conftest.py").open("a", encoding="utf-8") as file:
+        file.write(DEFECT)
     output = run_pytest(tmp_path, "--nominee-keep")
     found = re.search(r"nominee down --dir (\S+)", output)
     assert found is not None, output
     directory = Path(found[1])
     try:
-        assert "2 failed, 1 passed" in output
+        assert "4 failed, 1 passed" in output
+        down = output.partition("_ test_a_process_is_down _")[2]
+        assert re.search(r"nominee: processes that are not ready -+\nscheduler: down, restarts 0", down)
         before, _, failed = output.partition("_ test_that_fails _")
         failed, _, own = failed.partition("_ test_without_a_cluster _")
+        own, _, defect = own.partition("_ test_the_nomination_is_cleared _")
+        assert "processes that are not ready" not in failed
         assert "nominee: " not in before
-        assert "nominee: " not in own.partition("short test summary")[0]
+        assert "nominee: " not in own
         assert "not status.phase == 'Running' within 0.5 s; status.phase = Pending" in failed
         assert re.search(r"- nominee: events in namespace test-that-fails-2 -", failed)
         assert re.search(
@@ -110,6 +140,12 @@ def test_the_report_of_a_failed_test_and_the_kept_cluster(tmp_path: Path) -> Non
         # Logs are cut by time: the end of the earlier namespace may still be there, its beginning is not.
         assert "Successfully bound pod to node pod=test-passes" not in failed
         assert "not-shown" not in failed.partition("nominee: events in namespace")[2]
+        # The planted defect: the binding does not clear the nomination.
+        assert "AssertionError: assert 'nominatedNodeName' not in {" in defect
+        defect = defect.partition("_ test_a_process_is_down _")[0]
+        revisions = re.findall(r"(?:revision .*|\.\.\. .* lines before)\n((?:    .*\n)+)", defect)
+        (binding,) = (each for each in revisions if 'spec.nodeName: "node-0"' in each)
+        assert "nominatedNodeName" not in binding
         # The cluster runs, with the objects of the failed test.
         kept = Cluster.attach(directory, namespace="test-that-fails-2")
         assert kept.get(pod("large"))["status"]["phase"] == "Pending"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from nominee.lab.history.changes import ADMITTED, POD_DEFAULTS
 from nominee.machinery.wire.values.scalars import Json
 
 JsonObject = Mapping[str, Json]
@@ -20,22 +21,6 @@ COMPONENTS = frozenset(
     }
 )
 """Field managers that are components of a cluster."""
-_POD_DEFAULTS: Mapping[str, Json] = {
-    "dnsPolicy": "ClusterFirst",
-    "enableServiceLinks": True,
-    "preemptionPolicy": "PreemptLowerPriority",
-    "priority": 0,
-    "restartPolicy": "Always",
-    "schedulerName": "default-scheduler",
-    "securityContext": {},
-    "serviceAccount": "default",
-    "serviceAccountName": "default",
-    "terminationGracePeriodSeconds": 30,
-    "imagePullPolicy": "Always",
-    "terminationMessagePath": "/dev/termination-log",
-    "terminationMessagePolicy": "File",
-    "resources": {},
-}
 _KINDS_OF_COMPONENTS = frozenset(
     {
         *(
@@ -68,7 +53,6 @@ _TAINTS_OF_COMPONENTS = (
 )
 _SECRET_VALUE = "e30="
 """Base64 of {}: valid for every type of Secret."""
-_ADMITTED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "kube-api-access-")
 
 
 def is_component(manager: str) -> bool:
@@ -234,7 +218,7 @@ def _without_defaults(value: Json) -> Json:
         return {
             key: each
             for key, each in found.items()
-            if not (key in _POD_DEFAULTS and _POD_DEFAULTS[key] == each)
+            if not (key in POD_DEFAULTS and POD_DEFAULTS[key] == each)
             and not (key in ("tolerations", "volumes", "volumeMounts") and not each)
         }
     if isinstance(value, list):
@@ -246,7 +230,7 @@ def _is_admitted(item: Json) -> bool:
     """Return whether admission added this toleration, volume or mount to a pod."""
     if not isinstance(item, Mapping):
         return False
-    return any(str(item.get(key, "")).startswith(_ADMITTED) for key in ("key", "name"))
+    return any(str(item.get(key, "")).startswith(ADMITTED) for key in ("key", "name"))
 
 
 def change(old: JsonObject, new: JsonObject) -> dict[str, Json]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from nominee.lab.reports.junit import JUnitCase, Mark, junit
 from nominee.lab.scenario.play.report import junit_case
 from nominee.lab.skew.matrix.planning import PlannedCell
-from nominee.lab.skew.pages.report import CellResult, Report, reproduce
+from nominee.lab.skew.pages.report import CellResult, Report
 
 
 def as_junit(report: Report) -> str:
@@ -24,8 +24,8 @@ def as_junit(report: Report) -> str:
             scenario=planned.cell.name,
             section=section(planned),
             file=matrix.file,
-            directory=f"cells/{planned.id}",
-            reproduce=reproduce(planned),
+            directory=str(report.directory / "cells" / planned.id),
+            reproduce=cell.reproduce(report.directory),
         )
         played = "simulation" if planned.simulated else "processes"
         return junit_case(result, played=" and ".join([played, *sorted(planned.cell.programs)]))

@@ -133,7 +133,7 @@ def _failures(document: JsonObject) -> Iterator[str]:
     found = [cell for cell in document["cells"] if cell["outcome"] in ("failed", "error")]
     if not found:
         return
-    yield from ("## What failed", "")
+    yield from ("## What failed", "", "The commands are for the directory where the matrix was run.", "")
     for cell in found:
         reason = as_text(cell["reason"]).rstrip(".")
         commands = f"Reproduce: `{cell['reproduce']}`; history: `{cell['historyCommand']}`"

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 from nominee.lab.history.object_history import command
 from nominee.lab.reports.records import Record
@@ -31,8 +32,8 @@ class CellResult:
         """Return whether everything held."""
         return self.result.outcome is Outcome.PASSED
 
-    def as_json(self) -> JsonObject:
-        """Return the cell as JSON."""
+    def as_json(self, directory: Path) -> JsonObject:
+        """Return the cell as JSON; `directory` is that of the report, for the commands."""
         planned, cell = self.planned, self.planned.cell
         return {
             "id": planned.id,
@@ -48,15 +49,20 @@ class CellResult:
             "directory": f"cells/{planned.id}",
             "simulated": planned.simulated,
             "programs": {name: shlex.join(command) for name, command in cell.programs.items()},
-            "reproduce": reproduce(planned),
-            "historyCommand": command(f"cells/{planned.id}", self.result.objects),
+            "reproduce": self.reproduce(directory),
+            "historyCommand": self.history_command(directory),
         }
 
+    def reproduce(self, directory: Path) -> str:
+        """Return the command that plays the cell again, where the matrix was run."""
+        planned = self.planned
+        options = ["--simulate"] if planned.simulated else words_of(planned.cell.programs)
+        file = directory / "cells" / planned.id / "scenario.yaml"
+        return shlex.join(["nominee", "scenario", "run", *options, str(file)])
 
-def reproduce(planned: PlannedCell) -> str:
-    """Return the command that plays a cell again, in the report's directory."""
-    options = ["--simulate"] if planned.simulated else words_of(planned.cell.programs)
-    return shlex.join(["nominee", "scenario", "run", *options, f"cells/{planned.id}/scenario.yaml"])
+    def history_command(self, directory: Path) -> str:
+        """Return the command that shows the history of the objects at fault, where the matrix was run."""
+        return command(str(directory / "cells" / self.planned.id), self.result.objects)
 
 
 class Verdict(Enum):
@@ -91,9 +97,13 @@ class JudgedAnswer(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The results of a run: `cells` have ended, `unfinished` are the others."""
+    """The results of a run: `cells` have ended, `unfinished` are the others.
+
+    `directory` has the files of the cells, as the command line named it: the commands begin there.
+    """
 
     plan: MatrixPlan
+    directory: Path
     cells: tuple[CellResult, ...]
     unfinished: tuple[PlannedCell, ...]
     answers: tuple[JudgedAnswer, ...]
@@ -143,7 +153,7 @@ class Report:
                 for planned in self.unfinished
             ],
             "rows": [_row(row) for row in self.plan.matrix.rows],
-            "cells": [cell.as_json() for cell in self.cells],
+            "cells": [cell.as_json(self.directory) for cell in self.cells],
             "answers": [answer.as_json() for answer in self.answers],
         }
 

@@ -91,6 +91,9 @@ def load_documents(text: str) -> list[Json]:
             pass
     try:
         return list(yaml.load_all(text, Loader=JSONTypesLoader))
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
+        raise DecodeError(line, f"not valid YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise DecodeError("", f"not valid YAML: {error}") from None
 
@@ -128,8 +131,8 @@ def _expand(document: Json, place: Place) -> Iterator[tuple[Place, Mapping[str, 
     if not isinstance(document, Mapping):
         raise NoObjectError(place, document)
     kind, items = document.get("kind"), document.get("items")
-    if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
-        for index, item in enumerate(items):
+    if isinstance(kind, str) and kind.endswith("List") and (items is None or isinstance(items, list)):
+        for index, item in enumerate(items or ()):  # Go writes an empty list as null
             yield from _expand(item, place.below(f".items[{index}]"))
         return
     yield place, document

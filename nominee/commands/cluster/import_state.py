@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nominee.commands.common import ask_supervisor, directory_option, echo_json, output_option
+from nominee.commands.common import (
+    ask_supervisor,
+    directory_option,
+    echo_json,
+    kubeconfig_options,
+    output_option,
+    read_live_state,
+)
 
 if TYPE_CHECKING:
+    from nominee.importing.live import LiveState
     from nominee.importing.report import Report
-    from nominee.importing.sources import Document
+    from nominee.importing.sources import Sources
     from nominee.localcluster.supervisor.directory import JsonObject
     from nominee.machinery.client.api_client import Client
 
@@ -24,12 +32,7 @@ _START_SECONDS_MAX = 300.0
 
 @click.command("import")
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True))
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Read the objects from a running cluster instead of files; nothing is written there.",
-)
-@click.option("--context", help="The context of the kubeconfig, if it is not the current one.")
+@kubeconfig_options
 @directory_option
 @click.option("--strict", is_flag=True, help="Exit with status 1 if anything did not come.")
 @click.option(
@@ -55,68 +58,44 @@ def import_state(
     than YAML. The controllers need ControllerRevisions and ReplicaSets, too: without those of a DaemonSet,
     StatefulSet or Deployment they replace its pods.
 
-    Names, labels, annotations,
-    owners, creation times and statuses stay; uids and resourceVersions are new. The kubelets run the nodes
-    from then on, and the pods on them go on running. What cannot come is listed at the end, with reasons.
+    Names, labels, annotations, owners, creation times and statuses stay; uids and resourceVersions are new.
+    The kubelets run the nodes from then on, and the pods on them go on running. What cannot come is listed
+    at the end, with reasons.
 
     While the objects are written, the scheduler, the controllers, the autoscaler and the kubelets are
     stopped.
     """
     if bool(files) == bool(kubeconfig) or (context and not kubeconfig):
         raise click.UsageError("give FILES (- is stdin), or --kubeconfig and possibly --context")
-    documents = _read(files) if kubeconfig is None else _read_live(kubeconfig, context)
+    sources = _read(files) if kubeconfig is None else read_live_state(kubeconfig, context)
     if dry_run:
-        report = _dry_run(_server_options(directory, files), documents, secrets=with_secrets)
+        report = _dry_run(_server_options(directory, files), sources, secrets=with_secrets)
     else:
         with _halted(directory):
-            report = _import(directory, documents, secrets=with_secrets)
+            report = _import(directory, sources, secrets=with_secrets)
     if output == "json":
         echo_json(report.to_json())
     else:
         for line in report.lines():
             click.echo(line)
+    if report.is_empty:
+        raise click.ClickException("nothing could be imported")
     if strict and not report.is_complete:
         raise SystemExit(1)
 
 
-def _read(files: tuple[str, ...]) -> Sequence[Document]:
-    """Return the objects of the sources.
-
-    Raises:
-        click.ClickException: a source cannot be read, or has no objects.
-    """
+def _read(files: tuple[str, ...]) -> Sources:
+    """Return the objects of the files. Raises: click.ClickException: a file cannot be read, or has none."""
     # 100 ms that --help and completion would pay.
-    from nominee.importing.sources import SourceError, read_files
+    from nominee.importing.sources import SourceError, Sources
 
     try:
-        documents = read_files(files)
+        return Sources(files)
     except SourceError as error:
         raise click.ClickException(str(error)) from None
-    if not documents:
-        raise click.ClickException("no objects in the files")
-    return documents
 
 
-def _read_live(kubeconfig: Path, context: str | None) -> Sequence[Document]:
-    """Return the objects of a running cluster; print which kinds it does not list.
-
-    Raises:
-        click.ClickException: it cannot be read.
-    """
-    # 300 ms that --help and completion would pay.
-    from nominee.importing.live import read_live
-    from nominee.importing.sources import SourceError
-
-    try:
-        state = read_live(kubeconfig, context)
-    except SourceError as error:
-        raise click.ClickException(str(error)) from None
-    for kind, problem in state.problems.items():
-        click.echo(f"warning: {kind} is not listed: {problem}", err=True)
-    return state.objects
-
-
-def _import(directory: Path, documents: Sequence[Document], *, secrets: bool) -> Report:
+def _import(directory: Path, sources: Sources | LiveState, *, secrets: bool) -> Report:
     # 100 ms that --help and completion would pay.
     from nominee.importing.importer import Importer
     from nominee.importing.report import Report
@@ -126,8 +105,10 @@ def _import(directory: Path, documents: Sequence[Document], *, secrets: bool) ->
 
     async def work(client: Client) -> None:
         rng = random.SystemRandom()  # uids that no earlier import has given
-        importer = Importer(client, rng, lambda line: click.echo(line, err=True), secrets, report)
-        await importer.run(documents)
+        importer = Importer(
+            client, rng, lambda line: click.echo(line, err=True), secrets, sources.where, report
+        )
+        await importer.run(sources.documents)
 
     try:
         converse(directory, work)
@@ -138,7 +119,7 @@ def _import(directory: Path, documents: Sequence[Document], *, secrets: bool) ->
     return report
 
 
-def _dry_run(options: Sequence[str], documents: Sequence[Document], *, secrets: bool) -> Report:
+def _dry_run(options: Sequence[str], sources: Sources | LiveState, *, secrets: bool) -> Report:
     """Import into an API server of its own, with these options of `nominee up`."""
     # 150 ms that --help and completion would pay.
     from nominee.localcluster.own_cluster import ClusterStartError, cluster
@@ -146,7 +127,7 @@ def _dry_run(options: Sequence[str], documents: Sequence[Document], *, secrets: 
     with tempfile.TemporaryDirectory(prefix="nominee-import-") as temporary:
         try:
             with cluster(Path(temporary), options, "etcd,apiserver"):
-                return _import(Path(temporary), documents, secrets=secrets)
+                return _import(Path(temporary), sources, secrets=secrets)
         except ClusterStartError as error:
             raise click.ClickException(str(error)) from None
 
@@ -174,7 +155,7 @@ def _halted(directory: Path) -> Iterator[None]:
         click.ClickException: such a process runs without a supervisor.
     """
     # 60 ms that --help and completion would pay.
-    from nominee.commands.cluster.lifecycle import ask
+    from nominee.commands.cluster.lifecycle import ask, reassign
     from nominee.localcluster.plan import ACTING, adoption
     from nominee.localcluster.supervisor.directory import StateDirectory
     from nominee.localcluster.up_options.kept_options import KeptOptions
@@ -188,7 +169,12 @@ def _halted(directory: Path) -> Iterator[None]:
         return
     components = ask_supervisor(directory, "status")["cluster"]["components"]
     stopped = [each for name in ACTING for each in components if _stops(each, name)]
+    kubelets = [each["name"] for each in components if each["component"] == "kubelet"]
     try:
+        for index, name in enumerate(kubelets):
+            arguments = adoption(index, len(kubelets))
+            ask_supervisor(directory, "extend", component=name, arguments=arguments)
+            reassign(StateDirectory(directory), name)
         for each in stopped:
             ask_supervisor(directory, "stop", component=each["name"])
         yield
@@ -199,12 +185,10 @@ def _halted(directory: Path) -> Iterator[None]:
             f"{text} {names}. Import into an empty --dir, or start them with `nominee start`.", err=True
         )
         raise
-    kubelets = [each["name"] for each in components if each["component"] == "kubelet"]
     for each in reversed(stopped):
         name = each["name"]
-        arguments = adoption(kubelets.index(name), len(kubelets)) if name in kubelets else ()
         try:
-            ask(directory, "start", name, _START_SECONDS_MAX, arguments=tuple(arguments))
+            ask(directory, "start", name, _START_SECONDS_MAX)
         except click.ClickException as error:  # the others start
             click.echo(f"warning: {name} does not start: {error.format_message()}", err=True)
 

@@ -123,7 +123,7 @@ def ask(
     more = {"arguments": list(arguments)} if arguments else {}
     if arguments:
         _check(directory, name, arguments, timeout)
-        _reassign(StateDirectory(directory), name, arguments)
+        reassign(StateDirectory(directory), name, arguments)
     answer = ask_supervisor(directory, command, timeout_seconds=timeout, component=name, kill=kill, **more)
     components: list[JsonObject] = answer["components"]
     return components
@@ -155,7 +155,7 @@ def _programs(directory: Path) -> set[str]:
     return {str(each["name"]) for each in plan.get("processes", ()) if not each.get("ready_path", "/")}
 
 
-def _reassign(state: StateDirectory, name: str, arguments: Sequence[str]) -> None:
+def reassign(state: StateDirectory, name: str, arguments: Sequence[str] = ()) -> None:
     """Update the node names of a kubelet's credential, which may have changed with its arguments."""
     pki = Pki(state.path / "pki")
     try:

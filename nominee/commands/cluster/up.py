@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +59,8 @@ from nominee.localcluster.up_options.options import (
 )
 from nominee.machinery.process import file_lock
 from nominee.machinery.runtime.clock import SystemClock
+
+_FOLLOW_SECONDS = 0.2
 
 
 @click.command()
@@ -284,19 +287,19 @@ def _continue_others(sources: Sequence[Path], chosen: UpArguments, kept: Documen
     """Add the options with which the state of another cluster continues; return lines about them."""
     if not sources:
         return []
-    chosen["adopts_nodes"] = True
-    if "nodes" not in kept:
-        chosen.setdefault("nodes", 0)
-    if "versions" in chosen or "emulatedVersion" in kept:
-        return []
     # 100 ms that other starts would pay.
+    from nominee.importing.check import check_files
     from nominee.importing.sources import SourceError, kubelet_version
 
     try:
+        check_files(sources)
         version = kubelet_version(sources)
     except SourceError as error:
         raise OptionError("--from", str(error)) from None
-    if version is None:
+    chosen["adopts_nodes"] = True
+    if "nodes" not in kept:
+        chosen.setdefault("nodes", 0)
+    if version is None or "versions" in chosen or "emulatedVersion" in kept:
         return []
     chosen["versions"] = {ALL: version}
     return [f"emulated version: {version}, which most of the nodes' kubelets have"]
@@ -416,8 +419,11 @@ def _detach(
     file_lock.name_holder(lock, supervisor.pid)
     os.close(lock)
     os.close(log)
+    # With a first program the supervisor has much to report, and then the same lines as this one.
+    follows = bool(plan.spec.first) and output != "json"
     try:
-        cluster = _wait(supervisor, state, plan, ready=wait)
+        with _following(state.log_file("supervisor")) if follows else nullcontext():
+            cluster = _wait(supervisor, state, plan, ready=wait)
     except KeyboardInterrupt:
         with suppress(NotRunningError, RefusedError, TimeoutError):
             call(state, "down", timeout_seconds=30.0)
@@ -426,12 +432,32 @@ def _detach(
     if output == "json":
         echo_json(cluster)
         return
-    # The supervisor has reported what the first program printed, and then the same lines.
-    imported = (
-        state.log_file("supervisor").read_text(encoding="utf-8").splitlines() if plan.spec.first else ()
-    )
-    for line in imported or ready_lines(cluster, plan.spec.hint):
-        click.echo(line)
+    if not follows:
+        for line in ready_lines(cluster, plan.spec.hint):
+            click.echo(line)
+
+
+@contextmanager
+def _following(file: Path) -> Iterator[None]:
+    """Print the lines of a log while they are written, until the block ends."""
+    ended = threading.Event()
+
+    def follow() -> None:
+        with file.open(encoding="utf-8") as log:
+            while True:
+                is_last = ended.wait(_FOLLOW_SECONDS)
+                for text in log:
+                    click.echo(text, nl=False)
+                if is_last:
+                    return
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _wait(

@@ -15,7 +15,8 @@ from nominee.commands.common import directory_option, echo_json, end_as_by_ctrl_
 from nominee.localcluster.plan import directory_hint
 
 if TYPE_CHECKING:
-    from nominee.lab.history.object_history import Target
+    from nominee.lab.history.object_history import Entry, Target
+    from nominee.lab.history.process_logs import LogLine
     from nominee.lab.history.revision import Revision
     from nominee.lab.history.verification.reading import History
 
@@ -83,8 +84,12 @@ def history(
     end_as_by_ctrl_c()
     file, targets = _arguments(arguments, namespace)
     with unreadable(directory):
-        revisions, read = _read(file, directory, targets, namespace)
-        _show(file, directory, revisions, read, targets, namespace, since, html, output)
+        found, read = _find(file, directory, targets, namespace, since)
+    if html is not None:
+        names = ", ".join(f"{each.kind.kind} {each.name}" for each in targets) or namespace or "all objects"
+        _write_page(html, f"History of {names}", found, read.fold.time)
+        return
+    _print(found, read, output)
 
 
 def _arguments(arguments: Sequence[str], namespace: str) -> tuple[Path | None, list[Target]]:
@@ -133,34 +138,39 @@ def _read(
     return revisions, read
 
 
-def _show(
-    file: Path | None,
-    directory: Path,
-    revisions: Sequence[Revision],
-    read: History,
-    targets: Sequence[Target],
-    namespace: str,
-    since: str,
-    html: Path | None,
-    output: str,
-) -> None:
+def _find(
+    file: Path | None, directory: Path, targets: Sequence[Target], namespace: str, since: str
+) -> tuple[list[Entry | LogLine], History]:
+    """Return the entries to show, and the history. Raises: click.ClickException: nothing is found."""
     from nominee.lab.history import object_history, process_logs
-    from nominee.lab.history.timeline.page import page
-    from nominee.lab.history.verification.report import missing_lines
     from nominee.machinery.runtime.clock import rfc3339
 
-    beside = file.parent if file is not None else directory
+    revisions, read = _read(file, directory, targets, namespace)
     end = read.fold.time
+    beside = file.parent if file is not None else directory
     log = process_logs.read(process_logs.log_files(beside), int(rfc3339(end)[:4]))
     selection = object_history.Selection(tuple(targets), namespace, _since(since, end))
     found = object_history.entries(revisions, selection, log)
     if not any(isinstance(each, object_history.Entry) for each in found):
         raise click.ClickException("the history has no such object, or no write of it in this time")
-    if html is not None:
-        names = ", ".join(f"{each.kind.kind} {each.name}" for each in targets) or namespace or "all objects"
-        html.write_text(page(f"History of {names}", found, end), encoding="utf-8")
-        click.echo(f"{len(found)} entries are in {html}")
-        return
+    return found, read
+
+
+def _write_page(file: Path, title: str, found: Sequence[Entry | LogLine], end: float) -> None:
+    from nominee.lab.history.timeline.page import page
+
+    text = page(title, found, end)
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{file} cannot be written: {error.strerror}") from None
+    click.echo(f"{len(found)} entries are in {file}")
+
+
+def _print(found: Sequence[Entry | LogLine], read: History, output: str) -> None:
+    from nominee.lab.history import object_history
+    from nominee.lab.history.verification.report import missing_lines
+
     if output == "json":
         echo_json({"entries": object_history.as_json(found)})
     else:

@@ -174,8 +174,14 @@ def _print_plan(plan: MatrixPlan) -> None:
 
 def _print_summary(report: Report, directory: Path, names: tuple[str, ...]) -> None:
     # 350 ms that --help and completion would pay.
+    from nominee.lab.scenario.result import Outcome
     from nominee.lab.skew.pages.report import Verdict
 
+    for cell in report.cells:
+        if cell.result.outcome in (Outcome.FAILED, Outcome.ERROR):
+            click.echo(f"{cell.planned.cell.name}: {cell.result.reason}")
+            click.echo(f"  again: {cell.reproduce(directory)}")
+            click.echo(f"  history: {cell.history_command(directory)}")
     click.echo(f"{report.summary} in {report.seconds:.0f} s")
     counts = {verdict: sum(each.verdict is verdict for each in report.answers) for verdict in Verdict}
     if report.answers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,20 +10,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nominee.commands.common import directory_option, output_option
+from nominee.commands.common import directory_option, kubeconfig_options, output_option
+from nominee.commands.objects.explain_sources import Source
 from nominee.explain.live import explain_running
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from nominee.explain.explainer import Setup
-    from nominee.explain.files import ClusterFile, Manifest
-    from nominee.machinery.client.api_client import Client
+    from nominee.explain.files import ClusterFile
     from nominee.machinery.features.gates import Version
     from nominee.scheduler.explanation.format import LivePodExplanation, PodExplanation
 
-_NOT_READ = ("Event", "Lease", "Secret")
-_NOT_SERVED = (404, 405)
+_GOES = "goes to "
+_CHOICE_MAX = 8  # nodes that a table names
 _WIDTH_UNLESS_TERMINAL = 200  # width of a table that is written to a file or a pipe
 
 _FILE_HELP = "Manifests of a cluster (YAML or JSON), or a .jsonl of clusters; - is stdin."
@@ -37,7 +36,7 @@ _WHAT_IF_HELP = (
 )
 _COMPARE_HELP = (
     "Show the pods about which two versions or gates answer differently: 1.35,1.37 or Gate=true,Gate=false. "
-    "Of FILE or of the running cluster; a bound pod is taken off its node first."
+    "Of FILE, of the kubeconfig's or of the running cluster; a bound pod is taken off its node first."
 )
 
 
@@ -46,12 +45,18 @@ _COMPARE_HELP = (
 @click.option(
     "-f", "--filename", "file", default="", type=click.Path(allow_dash=True), metavar="FILE", help=_FILE_HELP
 )
-@click.option("--pod", default="", metavar="NS/NAME", help="The pod of FILE; default: every pending pod.")
+@kubeconfig_options
+@click.option(
+    "--pod",
+    default="",
+    metavar="NS/NAME",
+    help="The pod of FILE or of the kubeconfig's cluster; default: every pending pod.",
+)
 @click.option(
     "--emulated-version",
     default="",
     metavar="1.NN",
-    help="The Kubernetes version to emulate; default: the newest.",
+    help="The Kubernetes version to emulate; default: that of the kubeconfig's cluster, or the newest.",
 )
 @click.option(
     "--feature-gates",
@@ -77,6 +82,8 @@ def explain(
     *,
     subject: tuple[str, ...],
     file: str,
+    kubeconfig: Path | None,
+    context: str | None,
     pod: str,
     emulated_version: str,
     feature_gates: str,
@@ -100,9 +107,13 @@ def explain(
     with spec.nodeName run there), volumes, PodDisruptionBudgets and so on. What is not in the file does not
     exist.
 
+    With --kubeconfig the objects are those of a real cluster, which is only read; its version decides. It
+    takes everything that a file does.
+
     \b
     Examples:
       nominee explain pod default/web
+      nominee explain --kubeconfig ~/.kube/config --context prod pod default/web
       nominee explain -f cluster.yaml --pod default/web --what-if 'node n3 +4cpu'
       nominee explain -f cluster.yaml -o jsonl | jq .selectedNodes
     """
@@ -112,31 +123,34 @@ def explain(
 
         click.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
         return
+    if (file and kubeconfig) or (context and not kubeconfig):
+        raise click.UsageError("give -f FILE, or --kubeconfig and possibly --context")
+    source = Source(file, kubeconfig, context, directory)
     if compare:
         names = compare.split(",")
         if len(names) != 2 or subject or pod:
             raise click.UsageError("--compare takes two versions or gates, for all pods: 1.35,1.37")
-        with _errors(file):
+        with _errors(source):
             settings = [_setup(*_setting(each, emulated_version), config, plugins, changes) for each in names]
-            _compare(settings, _clusters(file, directory), names, output)
+            _compare(settings, source.clusters(), names, output)
         return
-    if bool(subject) == bool(file):
-        raise click.UsageError("give a pod of the running cluster (`pod NS/NAME`), or manifests with -f FILE")
+    if (subject and pod) or not (subject or file or kubeconfig):
+        raise click.UsageError(
+            "give a pod of the running cluster (`pod NS/NAME`), manifests with -f FILE, or a --kubeconfig"
+        )
     if subject:
-        key = _key(subject, namespace)
-        document = explain_running(key, directory=directory, scheduler=scheduler, nodes=nodes)
-        _show_live(document, output)
+        pod = _key(subject, namespace)
+    if file or kubeconfig:
+        with _errors(source):
+            setup = _setup(_version(emulated_version), feature_gates, config, plugins, changes)
+            _show(_explain(source, pod, setup), output, has_pod=bool(pod))
         return
-    explanations = _explain_file(
-        file,
-        pod,
-        version=emulated_version,
-        gates=feature_gates,
-        config=config,
-        plugins=plugins,
-        changes=changes,
-    )
-    _show(explanations, output, has_pod=bool(pod))
+    given = {"--what-if": changes, "--config": config, "--plugin": plugins}
+    given |= {"--emulated-version": emulated_version, "--feature-gates": feature_gates}
+    for name in (name for name, value in given.items() if value):
+        hint = f"--kubeconfig {directory / 'kubeconfig'}"
+        raise click.UsageError(f"{name} needs the cluster's objects: add {hint}")
+    _show_live(explain_running(pod, directory=directory, scheduler=scheduler, nodes=nodes), output)
 
 
 def _key(subject: tuple[str, ...], namespace: str) -> str:
@@ -147,64 +161,25 @@ def _key(subject: tuple[str, ...], namespace: str) -> str:
     return "/".join(words[1:] if len(words) == 3 else (namespace, words[1]))
 
 
-def _explain_file(
-    file: str,
-    pod: str,
-    *,
-    version: str,
-    gates: str,
-    config: str,
-    plugins: Sequence[str],
-    changes: Sequence[str],
-) -> Iterator[PodExplanation]:
-    """Yield the explanations; every mistake in the input is an error of the command."""
+def _explain(source: Source, pod: str, setup: Setup) -> Iterator[PodExplanation]:
+    """Yield the explanations of one pod, or of every pending pod."""
     # 470 ms that --help and completion would pay.
     from nominee.explain.explainer import explain_pods, with_suggestions
     from nominee.machinery.runtime.clock import SystemClock
 
     clock = SystemClock()
-    with _errors(file):
-        setup = _setup(_version(version), gates, config, plugins, changes)
-        for cluster_file in _clusters(file):
-            cluster = setup.build(cluster_file, clock)
-            if cluster.unserved:
-                where = f"{cluster_file.name}: " if cluster_file.name else ""
-                click.echo(f"{where}ignored, as not served: {', '.join(cluster.unserved)}", err=True)
-            chosen = pod or cluster_file.pod
-            for found in explain_pods(cluster, chosen, name=cluster_file.name):
-                # Of many pods each would build the cluster several times.
-                yield with_suggestions(setup, cluster_file, clock, cluster, found) if chosen else found
+    for cluster_file in source.clusters():
+        cluster = setup.build(cluster_file, clock)
+        if cluster.unserved:
+            where = f"{cluster_file.name}: " if cluster_file.name else ""
+            click.echo(f"{where}ignored, as not served: {', '.join(cluster.unserved)}", err=True)
+        chosen = pod or cluster_file.pod
+        for found in explain_pods(cluster, chosen, name=cluster_file.name):
+            # Of many pods each would build the cluster several times.
+            yield with_suggestions(setup, cluster_file, clock, cluster, found) if chosen else found
 
 
-def _clusters(file: str, directory: Path | None = None) -> Iterator[ClusterFile]:
-    """Yield the clusters of a file; without one the running cluster. Raises: DecodeError."""
-    # 470 ms that --help and completion would pay.
-    from nominee.explain.files import ClusterFile, read_clusters
-    from nominee.machinery.api import kinds
-    from nominee.machinery.api.errors import StatusError
-    from nominee.machinery.wire.codec import to_json
-    from nominee.session import converse
-
-    if file or directory is None:
-        yield from read_clusters(_read(file), lines=file.endswith(".jsonl"))
-        return
-    found: list[Manifest] = []
-
-    async def read(client: Client) -> None:
-        for kind in kinds.KINDS:
-            if kind.kind in _NOT_READ:
-                continue
-            try:
-                found.extend(map(to_json, (await client.list(kind)).items))
-            except StatusError as error:
-                if error.code not in _NOT_SERVED:
-                    raise
-
-    converse(directory, read)
-    yield ClusterFile("", found)
-
-
-def _setting(text: str, version: str) -> tuple[Version, str]:
+def _setting(text: str, version: str) -> tuple[Version | None, str]:
     """Return version and gates of one side of --compare."""
     return (_version(version), text) if "=" in text else (_version(text), "")
 
@@ -223,6 +198,7 @@ def _compare(
         count += len(first)
         rows += [[pod, text, second[pod]] for pod, text in first.items() if second[pod] != text]
     if output == "table":
+        rows = [[pod, _choice(text, other), _choice(other, text)] for pod, text, other in rows]
         lines = table(["POD", *(name.upper() if "=" not in name else name for name in names)], rows)
         click.echo("\n".join([*(lines if rows else ()), f"{len(rows)} of {count} pods have another answer"]))
     else:
@@ -233,8 +209,18 @@ def _compare(
         )
 
 
+def _choice(text: str, other: str) -> str:
+    """Return an answer for a table: of many nodes how many there are, and those that the other has not."""
+    nodes = [each.removeprefix(_GOES).split(" or ") for each in (text, other)]
+    if not text.startswith(_GOES) or len(nodes[0]) <= _CHOICE_MAX:
+        return text
+    more = [node for node in nodes[0] if node not in set(nodes[1])] if other.startswith(_GOES) else []
+    named = ", ".join(more[:_CHOICE_MAX]) + (" and others" if len(more) > _CHOICE_MAX else "")
+    return f"{_GOES}one of {len(nodes[0])} nodes" + (f", also {named}" if more else "")
+
+
 @contextmanager
-def _errors(file: str) -> Iterator[None]:
+def _errors(source: Source) -> Iterator[None]:
     """Report every mistake in the input as an error of the command."""
     # 470 ms that --help and completion would pay.
     from nominee.explain.explainer import PodError
@@ -257,15 +243,16 @@ def _errors(file: str) -> Iterator[None]:
     except PodError as error:
         raise click.ClickException(str(error)) from None
     except (DecodeError, StatusError, ExplainError) as error:
-        raise click.ClickException(f"{file}: {error}" if file else str(error)) from None
+        name = source.file or source.kubeconfig
+        raise click.ClickException(f"{name}: {error}" if name else str(error)) from None
 
 
-def _version(text: str) -> Version:
+def _version(text: str) -> Version | None:
     # 6 ms that --help and completion would pay.
-    from nominee.machinery.features.gates import DEFAULT, Version
+    from nominee.machinery.features.gates import Version
 
     if not text:
-        return DEFAULT
+        return None
     try:
         return Version.parse(text)
     except ValueError as error:
@@ -273,7 +260,7 @@ def _version(text: str) -> Version:
 
 
 def _setup(
-    version: Version, gates: str, config: str, plugins: Sequence[str], changes: Sequence[str]
+    version: Version | None, gates: str, config: str, plugins: Sequence[str], changes: Sequence[str]
 ) -> Setup:
     """Return the setup; the configuration is read as the scheduler reads it."""
     # 440 ms that --help and completion would pay.
@@ -298,15 +285,6 @@ def _setup(
     return Setup(
         version=version, gates=parse_gates(gates), profiles=profiles, classes=classes, changes=changes
     )
-
-
-def _read(file: str) -> str:
-    try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-    except OSError as error:
-        raise click.UsageError(f"-f {file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise click.ClickException(f"{file}: not text in UTF-8") from None
 
 
 def _show(explanations: Iterator[PodExplanation], output: str, *, has_pod: bool) -> None:

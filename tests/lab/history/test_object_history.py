@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from nominee.commands.measuring.history import history as command
 from nominee.lab.history import object_history, process_logs
+from nominee.lab.history.changes import changed_fields
 from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.history.history_file import NAME, HistoryWriter
 from nominee.lab.history.object_history import Selection, Target, entries
@@ -133,6 +134,30 @@ def test_since_leaves_out_what_was_before() -> None:
     ]
 
 
+def test_what_a_client_wrote_is_before_what_the_api_server_filled_in() -> None:
+    created = pod("a")
+    created.spec.volumes.add(name="kube-api-access-x2b4c")
+    created.spec.tolerations.add(key="node.kubernetes.io/not-ready", operator="Exists")
+    created.spec.restartPolicy, created.spec.priority = "Always", 7
+    container = created.spec.containers.add(name="c", image="app", terminationMessagePolicy="File")
+    container.volumeMounts.add(name="data", mountPath="/data")
+    container.volumeMounts.add(name="kube-api-access-x2b4c", mountPath="/var/run/secrets")
+    created.metadata.labels["app"] = "web"
+    (revision,) = History().put(created).revisions
+    changes = changed_fields(None, revision.object)
+    paths = [each.path for each in changes if not each.path.startswith("status")]
+    assert paths[:7] == [
+        "spec.containers[c].name",
+        "spec.containers[c].image",
+        "spec.containers[c].volumeMounts[data].name",
+        "spec.containers[c].volumeMounts[data].mountPath",
+        "spec.priority",
+        "metadata.labels.app",
+        "spec.volumes[kube-api-access-x2b4c].name",
+    ]
+    assert {"spec.restartPolicy", "metadata.uid", "metadata.name"} < set(paths[6:])
+
+
 def test_the_printed_history() -> None:
     revisions = History().put(pod("a"), pod("b"), pod("a", nominated="n1")).delete(pod("a")).revisions
     lines = list(object_history.lines(entries(revisions, _of("a"), _log())[-2:]))
@@ -173,6 +198,7 @@ def test_the_history_of_a_file_as_json(tmp_path: Path, name: str) -> None:
         (["stone/a"], 2, 'doesn\'t have a resource type "stone"'),
         (["--since", "soon"], 2, "--since: 'soon' is no duration"),
         (["--namespace", "other"], 1, "the history has no such object"),
+        (["--html", "/nosuch/x.html"], 1, "/nosuch/x.html cannot be written: No such file or directory"),
     ],
 )
 def test_a_history_that_cannot_be_shown(

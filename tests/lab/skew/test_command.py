@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 from nominee.commands.measuring import skew as command
 from nominee.lab.jobs.job import ExecutorError, Job, Report
-from tests.lab.skew.matrices import CLEARING, HEADER
+from nominee.lab.scenario.result import Outcome
+from tests.lab.skew.matrices import CLEARING, HEADER, planned
 from tests.lab.skew.test_run import FakeExecutor
 
 pytestmark = pytest.mark.processes  # A cell names the commit of the clone, which git prints.
@@ -68,6 +69,19 @@ def test_a_run_that_cannot_begin_leaves_no_report(tmp_path: Path, monkeypatch: p
     )
     assert (status, printed) == (2, "no Dask scheduler at tcp://x\n")
     assert _run(tmp_path, monkeypatch, FakeExecutor({}))[0] == 0
+
+
+def test_a_failed_cell_has_commands_for_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    failed = planned(tmp_path, CLEARING, full=True).cells[0]
+    status, printed = _run(Path(), monkeypatch, FakeExecutor({failed.id: Outcome.FAILED}))
+    assert status == 1
+    lines = printed.splitlines()
+    at = lines.index(f"  again: nominee scenario run report/cells/{failed.id}/scenario.yaml")
+    assert lines[at - 1].startswith(f"{failed.cell.name}: ")
+    assert lines[at + 1] == f"  history: nominee history report/cells/{failed.id}/history.gz"
 
 
 @pytest.mark.parametrize(

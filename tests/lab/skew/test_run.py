@@ -209,7 +209,7 @@ def test_the_reports(tmp_path: Path) -> None:
     assert "| up and down | ✓ written → missing |" in markdown
     assert "- scheduler 1.34 is newer than the API server 1.33 (1 cell)" in markdown
     assert "observed: &lt;x> | \\*y* " in markdown
-    assert "Reproduce: `nominee scenario run cells/" in markdown
+    assert f"Reproduce: `nominee scenario run {tmp_path}/report/cells/" in markdown
 
 
 def test_a_result_of_another_version_runs_again(tmp_path: Path) -> None:

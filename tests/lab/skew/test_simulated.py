@@ -123,8 +123,8 @@ def test_a_simulated_cell_has_the_files_of_a_cell(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.output
     (cell,) = json.loads((report / "skew.json").read_text(encoding="utf-8"))["cells"]
     assert [each["case"] for each in cell["seen"]] == ["cleared"]
-    assert cell["reproduce"] == f"nominee scenario run --simulate {cell['directory']}/scenario.yaml"
     folder = report / cell["directory"]
+    assert cell["reproduce"] == f"nominee scenario run --simulate {folder}/scenario.yaml"
     assert {"scenario.yaml", "steps.txt", "result.json", "logs", "history.gz"} == {
         each.name for each in folder.iterdir()
     }

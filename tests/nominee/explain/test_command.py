@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from nominee.commands.objects.explain import explain
+from nominee.commands.objects.explain import _choice, explain
 from tests.nominee.explain.test_schema import VALIDATOR
 
 CLUSTER = """
@@ -227,7 +227,11 @@ def test_older_versions_decide_as_they_did(cluster: str) -> None:
     ("words", "text", "status", "complaint"),
     [
         ([], None, 2, "give a pod of the running cluster"),
-        (["pod", "web", "-f", "-"], CLUSTER, 2, "give a pod of the running cluster"),
+        (["pod", "web", "-f", "-", "--pod", "web"], CLUSTER, 2, "give a pod of the running cluster"),
+        (["pod", "web", "--what-if", "remove node n1"], None, 2, "--what-if needs the cluster's objects"),
+        (["-f", "-", "--kubeconfig", __file__], CLUSTER, 2, "give -f FILE, or --kubeconfig"),
+        (["-f", "-", "--context", "a"], CLUSTER, 2, "give -f FILE, or --kubeconfig"),
+        (["pod", "web", "--kubeconfig", __file__], None, 1, "test_command.py: is no kubeconfig"),
         (["node", "n1"], None, 2, "expected `nominee explain pod NS/NAME`"),
         (["pod", "a/b", "--dir", "/nowhere"], None, 1, "scheduler does not run in /nowhere"),
         (["-f", "/nowhere.yaml"], None, 2, "No such file"),
@@ -245,6 +249,10 @@ def test_refusals(words: list[str], text: str | None, status: int, complaint: st
     assert answer.exit_code == status, answer.output
     assert complaint in answer.stderr
     assert "Traceback" not in answer.output
+
+
+def test_the_pod_of_a_file_is_named_either_way(cluster: str) -> None:
+    assert run("pod", "web", "-f", cluster).stdout == run("-f", cluster, "--pod", "web").stdout
 
 
 def test_a_cluster_without_nodes() -> None:
@@ -468,6 +476,16 @@ def test_compare_shows_the_pods_whose_answer_changes(tmp_path: Path) -> None:
     assert last == "1 of 2 pods have another answer"
     (changed,) = json.loads(run(*words, "-o", "json").stdout)["changed"]
     assert changed["pod"] == "default/grow"
+
+
+def test_compare_counts_many_nodes() -> None:
+    every, nine = (
+        "goes to " + " or ".join(f"n{number}" for number in numbers) for numbers in (range(10), range(1, 10))
+    )
+    assert _choice(every, nine) == "goes to one of 10 nodes, also n0"
+    assert _choice(nine, every) == "goes to one of 9 nodes"
+    assert _choice(every, "no node") == "goes to one of 10 nodes"
+    assert _choice("no node", every) == "no node"
 
 
 @pytest.mark.parametrize("compare", ["1.36", "1.35,1.36,1.37", "1.35,pods"])

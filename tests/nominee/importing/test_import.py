@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from nominee.command_group import nominee
 from nominee.localcluster.cluster import RunningCluster
@@ -182,6 +182,34 @@ def test_a_running_cluster_is_read_through_its_kubeconfig(running: RunningCluste
     assert "Lease" not in report["imported"]
 
 
+def test_explain_reads_a_running_cluster_too(running: RunningCluster, file: Path) -> None:
+    """The pods are those of the cluster, and the version is the API server's, 1.36."""
+    waiting = next(pod for pod in objects(running, "pods") if condition(pod, "PodResizePending") == "True")
+    web = next(pod for pod in objects(running, "pods") if pod["metadata"]["name"].startswith("web-0-"))
+    node = web["spec"]["nodeName"]
+
+    def explain(*words: str) -> Result:
+        return CliRunner().invoke(nominee, ["explain", "--kubeconfig", str(running.kubeconfig), *words])
+
+    deferred = explain("pod", f"shop/{waiting['metadata']['name']}")
+    gate = "InPlacePodVerticalScalingSchedulerPreemption"  # of 1.37
+    assert f"no preemption: the scheduler's feature gate {gate} is off" in deferred.stdout
+    assert "PreAlpha at emulated version 1.36" in explain("--feature-gates", f"{gate}=true").stderr
+
+    key = f"shop/{web['metadata']['name']}"
+    assert f"is already on node {node}" in explain("pod", key).stderr
+    moved = json.loads(explain("pod", key, "--what-if", f"drain node {node}", "-o", "json").stdout)
+    assert moved["pod"] == key
+    assert node not in moved["feasibleNodes"]
+    assert len(moved["feasibleNodes"]) + len(moved["rejectedNodes"]) == NODES
+
+    compared = explain("--compare", "1.35,1.36", "-o", "json")
+    assert json.loads(compared.stdout)["pods"] == NODES + PODS
+    assert "there is no pod shop/none; pending pods: shop/web-" in explain("pod", "shop/none").stderr
+    contexts = explain("--context", "prod", "pod", key).stderr
+    assert "kubeconfig: has no context 'prod'; its contexts: nominee" in contexts
+
+
 def test_an_upgraded_kubelet_changes_the_version_and_a_drain_moves_pods(running: RunningCluster) -> None:
     command(running, "restart", "kubelet", "--emulated-version", "1.37")
     nodes = objects(running, "nodes")
@@ -246,6 +274,8 @@ def test_two_hundred_nodes_are_as_they_were_after_a_minute(tmp_path: Path) -> No
     clock = SystemClock()
     with cluster(tmp_path / "cluster", ["--nodes", "0", "--emulated-version", "1.36"], COMPONENTS) as large:
         command(large, "import", str(file))
+        # The nodes stay with the kubelets when these restart with other options.
+        command(large, "restart", "kubelet", "--emulated-version", "1.36", "--timeout", "300")
         until = clock.monotonic() + 60.0
         while clock.monotonic() < until:
             nodes = objects(large, "nodes")

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from nominee.command_group import nominee
+from nominee.importing.check import check_files
 from nominee.importing.order import lacking, owner_uids, waves
 from nominee.importing.preparation import NotServed, kind_of, prepare
 from nominee.importing.report import Report, reason
-from nominee.importing.sources import SourceError, identity, read_files
+from nominee.importing.sources import SourceError, Sources, identity
 from nominee.machinery.api.objects import ADOPTED
 from nominee.machinery.wire.codec import to_json
 from tests.nominee.importing.dumps import dump
@@ -43,7 +47,7 @@ def test_lists_documents_and_files_are_read_together(tmp_path: Path) -> None:
         "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n---\n---\n"
         "apiVersion: v1\nkind: Node\nmetadata: {name: a, labels: {later: wins}}\n"
     )
-    found = read_files(map(str, (first, second, third)))
+    found = Sources(map(str, (first, second, third))).documents
     assert [identity(each)[1:] for each in found] == [
         ("Node", "", "a"),
         ("Pod", "x", "p"),
@@ -54,14 +58,55 @@ def test_lists_documents_and_files_are_read_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("a: [", "not valid YAML"), ("- 1\n", "expected an object"), ('{"kind": "Pod", ]', "not valid YAML")],
+    [
+        ("a: 1\nb: ]\n", "line 2: not valid YAML: did not find expected node content"),
+        ("- 1\n", "expected an object"),
+        ('{"kind": "Pod", ]', "not valid YAML"),
+        ("", "no objects in"),
+        ('{"kind": "List", "apiVersion": "v1", "items": null}', "no objects in"),
+    ],
 )
 def test_an_unreadable_file_is_named(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(text)
     with pytest.raises(SourceError, match=message) as raised:
-        read_files([str(path)])
-    assert str(raised.value).startswith(str(path))
+        Sources([str(path)])
+    assert str(path) in str(raised.value)
+
+
+STATUS = '{"kind": "Status", "apiVersion": "v1", "message": "pods is forbidden"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (STATUS, "can be imported: Status is the answer to a failed request: pods is forbidden"),
+        ('{"items": []}', "can be imported: an object is no object: it has no apiVersion, no kind or no"),
+        ("a: ]", "a.yaml: line 1: not valid YAML"),
+    ],
+)
+def test_up_refuses_files_before_it_makes_a_directory(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    words = ["up", "--from", str(path), "--dir", str(tmp_path / "new")]
+    result = CliRunner().invoke(nominee, words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Error: Error:" not in result.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_files_with_something_to_import_are_checked_quickly(tmp_path: Path) -> None:
+    good, status, large = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "c.yaml"
+    good.write_text(json.dumps(made("Node", "n")))
+    status.write_text(STATUS)
+    large.write_text("a: [" + " " * (5 << 20))
+    check_files([good, status])
+    check_files([large])  # it is left to the import
+    with pytest.raises(SourceError, match=r"nothing in .*b\.json can be imported"):
+        check_files([status])
+    with pytest.raises(SourceError, match="No such file"):
+        check_files([tmp_path / "none"])
 
 
 # Order.
@@ -181,6 +226,26 @@ def test_refusals_are_grouped_by_kind_and_reason() -> None:
     ]
     assert max(map(len, report.refusals.values())) == 10
     assert not report.is_complete
+
+
+def test_a_wrong_field_has_its_file_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(
+        "".join(
+            f"---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  containers: 5\n"
+            for name in "ab"
+        )
+    )
+    report, sources = Report(), Sources([str(file)])
+    for document in sources.documents:
+        with pytest.raises(NotServed) as raised:
+            prepare(document, {}, (), secrets=False)
+        report.refuse(document, str(raised.value), partial(sources.where, document, raised.value.path))
+    assert list(report.lines())[-2:] == [
+        "  2 Pod: spec.containers: expected an array, got number",
+        f"    a ({file}:6), b",
+    ]
+    assert report.is_empty
 
 
 def test_a_reason_does_not_name_the_object() -> None:
