@@ -237,7 +237,7 @@ def _races(data: Data) -> Answer | None:
         "Race A and race C: who gets the room, and is the other pod resized?",
         "Reconsideration Race Conditions",
         "C, of higher priority, if its request reaches the kubelet before the victim has stopped (race C), "
-        f"else A (race A). {'Both are always resized.' if not not_done else 'Not always both.'} "
+        f"else A (race A). {'Both were resized in every trial.' if not not_done else 'Not always both.'} "
         + (
             f"In race C, A waits longer with {_listed(waits)}: C's preemption, too, waits for the victim "
             "that terminates on its node, and A's starts again after it."

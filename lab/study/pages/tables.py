@@ -50,7 +50,7 @@ def percent(one: Estimate) -> str:
 
 
 def _percent(part: float) -> str:
-    digits = 1 if 0 < part < 0.1 else 0
+    digits = 0 if part in (0, 1) or part >= 0.1 else 1 if part >= 0.001 else 2
     return f"{100 * part:.{digits}f}%"
 
 

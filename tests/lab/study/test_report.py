@@ -191,6 +191,21 @@ def test_a_part_of_the_scenarios_makes_a_page(scenario: Scenario) -> None:
     assert "<svg" in page([Run(version="1", commit="", machine={}, rows=rows)])
 
 
+def test_the_committed_page_is_that_of_the_committed_results() -> None:
+    text = _COMMITTED.read_text(encoding="utf-8")
+    assert text == text_of(read([text])) + "\n"
+    assert page(read([text])) == (_STUDIES / "resize-preemption.html").read_text(encoding="utf-8")
+
+
+def test_the_committed_results_have_every_setup() -> None:
+    found = Data.of(read([_COMMITTED.read_text(encoding="utf-8")])).by_setup
+    expected = {setup for one in Scenario for setup in setups(one, tuple(Tracking))}
+    expected = {setup for setup in expected if setup.scenario is not Scenario.THROUGHPUT}
+    assert expected <= set(found)
+    loads = {setup.variant for setup in found if setup.scenario is Scenario.THROUGHPUT}
+    assert loads == {NO_LOAD, QUIET, CHURN}
+
+
 def test_a_share_is_shown_with_its_interval() -> None:
     assert percent(share(5, 1000)) == "0.5% (0.2% to 1.2%)"
     assert percent(share(0, 1000)) == "0% (0% to 0.4%)"
