@@ -1,8 +1,8 @@
-"""Studies: questions that a KEP leaves open, measured on real processes.
+"""Studies: questions that a KEP leaves open, measured in simulations and on real processes.
 
-Start with `scenarios/` (the steps of a trial, and its measures) and `composition`, which puts the pods of
-all seeds in; the options of the command are in `nominee/commands/measuring/study.py`. `plans` draws the
-pods of a trial from a seed, `preemption` computes which evictions are needed, `results` has what is
-measured, `statistics` summarizes it, `pages.report` is the document of `-o json`, `pages.page` the HTML
-page: none of these does I/O. `runner` plays the scenarios, `throughput` drives a cluster itself.
+Start with `scenarios/` (the steps of a trial, and its measures) and `settings` (the setups of each); the
+options of the command are in `nominee/commands/measuring/study.py`. `plans` draws the pods of a trial from a
+seed, `composition` puts them into the scenario, `preemption` computes which evictions are needed, `results`
+has the rows, `statistics` the intervals, `pages.answers` the text, `pages.page` the HTML page: none of these
+does I/O. `runner` simulates the trials, `throughput` drives a cluster of real processes.
 """

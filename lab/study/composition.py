@@ -1,14 +1,15 @@
-"""The scenarios of the study with the drawn trials of all seeds.
+"""The scenarios of the study with drawn trials.
 
-A file of `scenarios/` has the steps, with a few example trials as its variants. Here its pods and variants
-are replaced by drawn ones. The trials of a round are played at the same time, each on a node of its own.
+A file of `scenarios/` has the steps, with example trials as its variants. Here its pods and variant are
+replaced by those that are drawn from a seed, and the cluster gets one node and the options of the setup.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -19,120 +20,135 @@ from nominee.lab.scenario.format.model import Scenario as PlayedScenario
 from nominee.lab.scenario.format.reading import read_text
 from nominee.lab.study.plans import Plan, PlannedPod, draw, draw_four_pods
 from nominee.lab.study.settings import (
-    FULL,
-    NO_CRASH,
+    AFTER_POLICY,
+    CRASH_POINTS,
+    CRASH_STOP_SECONDS,
+    GRACE_STOP_SECONDS,
+    LATER,
+    LIVE_READ,
+    NEW_KUBELET,
+    SHIPPED,
     VICTIMS_TERMINATING,
     Scenario,
-    Sizes,
+    Setup,
 )
 from nominee.machinery.wire.values.scalars import Json
-from nominee.scheduler.framework.resize_preemption import Fit, Tracking
+from nominee.scheduler.framework.resize_preemption import Flavour, Tracking
 
-SETS: Final = 3
-"""Sets of nodes, used in turn: the pods of the last round may still be stopping on theirs."""
 PODS_STEP: Final = "the pods are created"
+AT_ONCE_SECONDS: Final = 0.0001
 _FILES: Final = Path(__file__).with_name("scenarios")
 _CLASS = "study-"
+_PLUGIN = "LivePolicyPreemption"
+_VERSION, _OLD_VERSION = "1.37", "1.34"
+_GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
-    """A scenario that is played once with the trials of all seeds. `point`: where the scheduler is killed."""
-
-    scenario: Scenario
-    point: str = ""
-    fit: Fit = Fit.SCHEDULER
-
-    @property
-    def source(self) -> str:
-        """Return the name of the scenario in its file."""
-        if self.scenario is Scenario.CRASH:
-            return {NO_CRASH: "no-crash", VICTIMS_TERMINATING: "crash-victims-terminating"}.get(
-                self.point, "crash"
-            )
-        return self.scenario.value
-
-    @property
-    def name(self) -> str:
-        """Return a name that no other round of an option has."""
-        if self.scenario is Scenario.FOUR_PODS:
-            return f"{self.source}-{self.fit.value}"
-        return f"crash-{self.point}" if self.source == "crash" else self.source
-
-    @property
-    def file(self) -> Path:
-        """Return the file of the scenario."""
-        return _FILES / f"{self.scenario.value}.yaml"
+def plan_of(setup: Setup, seed: int) -> Plan | None:
+    """Return the drawn pods of a trial; None where the pods are those of the file."""
+    match setup.scenario:
+        case Scenario.FOUR_PODS:
+            return draw_four_pods(seed, "x")
+        case Scenario.CRASH:
+            return draw(seed, "x", CRASH_STOP_SECONDS)
+        case Scenario.GRACE | Scenario.KUBELET:
+            return draw(seed, "x", GRACE_STOP_SECONDS)
+        case _:
+            return None
 
 
-def rounds(tracking: Tracking, scenarios: Sequence[Scenario], points: Sequence[str]) -> list[Round]:
-    """Return the rounds of an option, in the order of measurement."""
-    found = []
-    if Scenario.CRASH in scenarios:
-        # The status is written where nominatedNodeName is.
-        written = tracking is Tracking.NOMINATED_NODE_NAME
-        found += [
-            Round(scenario=Scenario.CRASH, point=point)
-            for point in points
-            if written or "status" not in point
-        ]
-    if Scenario.GRACE in scenarios:
-        found.append(Round(scenario=Scenario.GRACE))
-    if Scenario.FOUR_PODS in scenarios:
-        found += [Round(scenario=Scenario.FOUR_PODS, fit=fit) for fit in (Fit.KUBELET, Fit.SCHEDULER)]
-    return found
+def drawn(setup: Setup, seed: int) -> Mapping[str, Json]:
+    """Return the other drawn values of a seed: the point of a crash, the time of a second event."""
+    rng = random.Random(seed)
+    match setup.scenario:
+        case Scenario.CRASH:
+            return {"point": rng.choice(CRASH_POINTS)}
+        case Scenario.RACES:
+            stop = rng.randrange(500, 2000)
+            # Half of the requests come while the victim terminates, half at about its end.
+            early = rng.random() < 0.5
+            after = rng.uniform(0.05, stop / 1000 - 0.1) if early else stop / 1000 + rng.uniform(-0.01, 0.01)
+            return {"stop": stop, "delay": round(after, 4)}
+        case Scenario.KUBELET:
+            return {"delay": round(rng.uniform(0.05, 1.5), 3)}
+        case Scenario.POLICY_LAG:
+            return {"delay": LATER.get(setup.variant, AT_ONCE_SECONDS)}
+        case _:
+            return {}
 
 
-def plans(one: Round, number: int, seeds: Sequence[int], sizes: Sizes) -> list[Plan]:
-    """Return the trials of a round by seed; the names of their pods have the number of the round."""
-    if one.scenario is Scenario.FOUR_PODS:
-        return [draw_four_pods(seed, f"four{number}-{seed}") for seed in seeds]
-    is_crash = one.scenario is Scenario.CRASH
-    stop = sizes.crash_stop_seconds if is_crash else sizes.grace_stop_seconds
-    return [draw(seed, f"{one.scenario.value}{number}-{seed}", stop) for seed in seeds]
-
-
-def compose(
-    one: Round, number: int, trials: Sequence[Plan], tracking: Tracking, nodes: int
-) -> PlayedScenario:
-    """Return the scenario of a round, for a cluster with the options of `tracking` and so many nodes."""
-    document = _documents(one.file)[one.source]
+def compose(setup: Setup, seed: int) -> PlayedScenario:
+    """Return the scenario of a trial, for a cluster with the options of its setup."""
+    plan, also = plan_of(setup, seed), drawn(setup, seed)
+    file = _FILES / f"{setup.scenario.value}.yaml"
+    document = _documents(file)[_source(setup, str(also.get("point", "")))]
     spec: Mapping[str, Json] = document["spec"]
-    first = (number % SETS) * len(trials)
-    names = [f"node-{first + index}" for index in range(len(trials))]
-    steps = [
-        {**step, "apply": list(_manifests(trials, names))} if step.get("name") == PODS_STEP else step
-        for step in spec["steps"]
-    ]
+    variables: dict[str, Json] = {"DELAY": also.get("delay", 0), "STOP": f"{also.get('stop', 0)}ms"}
+    steps = spec["steps"]
+    if plan is not None:
+        variables |= _variables(plan) | {"POINT": also.get("point", ""), "FIT": setup.fit.value}
+        manifests = list(_manifests(plan, "node-0", is_critical=setup.scenario is Scenario.KUBELET))
+        steps = [{**step, "apply": manifests} if step.get("name") == PODS_STEP else step for step in steps]
     composed = {
         **document,
-        "metadata": {**document["metadata"], "name": one.name},
         "spec": {
             **spec,
-            "cluster": {**spec["cluster"], "nodes": nodes, "components": _components(tracking)},
-            "variants": [
-                {**_variables(trial), "TRIALS": len(trials), "POINT": one.point, "FIT": one.fit.value}
-                for trial in trials
-            ],
+            "cluster": {**spec["cluster"], "nodes": 1, **_options(setup)},
+            "variants": [variables],
             "steps": steps,
         },
     }
-    (scenario,) = read_text(json.dumps(composed), str(one.file), folder=_FILES)
-    return replace(scenario, file=str(one.file))
+    (scenario,) = read_text(json.dumps(composed), str(file), folder=_FILES)
+    return replace(scenario, file=str(file))
 
 
-def cluster_of(tracking: Tracking, nodes: int) -> ClusterOptions:
-    """Return the cluster for a tracking option."""
-    one = Round(scenario=Scenario.FOUR_PODS)
-    return compose(one, 0, plans(one, 0, [0], FULL), tracking, nodes).cluster
+@cache
+def cluster_of(setup: Setup, nodes: int = 1) -> ClusterOptions:
+    """Return the cluster of a setup."""
+    like = setup if setup.scenario is not Scenario.THROUGHPUT else replace(setup, scenario=Scenario.GRACE)
+    return replace(compose(like, 0).cluster, nodes=nodes)
 
 
-def _components(tracking: Tracking) -> Mapping[str, Json]:
-    allow = ["--allow-nominated-node-name-of-deferred-resizes"]
-    return {
-        "scheduler": {"args": [f"--resize-preemption-tracking={tracking.value}"]},
-        **({"apiserver": {"args": allow}} if tracking is Tracking.NOMINATED_NODE_NAME else {}),
+def _source(setup: Setup, point: str) -> str:
+    """Return the name of the scenario in its file."""
+    if point == VICTIMS_TERMINATING:
+        return "crash-victims-terminating"
+    if setup.scenario is Scenario.KUBELET:
+        return "kubelet-after-policy" if setup.variant == AFTER_POLICY else "kubelet-at-once"
+    return setup.scenario.value
+
+
+def _options(setup: Setup) -> Mapping[str, Json]:
+    """Return the fields of `spec.cluster` that a setup adds."""
+    flavour = Flavour.V1_37 if setup.variant == SHIPPED else Flavour.KEP
+    scheduler: dict[str, Json] = {
+        "args": [
+            f"--resize-preemption-tracking={setup.tracking.value}",
+            f"--resize-preemption-flavour={flavour.value}",
+        ]
     }
+    components: dict[str, Json] = {"scheduler": scheduler, "kubelet": {"args": ["--node-cpu=8000m"]}}
+    if setup.tracking is Tracking.NOMINATED_NODE_NAME:
+        components["apiserver"] = {"args": ["--allow-nominated-node-name-of-deferred-resizes"]}
+    if setup.scenario is not Scenario.POLICY_LAG:
+        return {"components": components}
+    knowing = ["apiserver", "scheduler"]
+    if setup.variant == NEW_KUBELET:
+        knowing.append("kubelet")
+    else:
+        components["kubelet"]["emulatedVersion"] = _OLD_VERSION
+    for each in knowing:
+        components.setdefault(each, {})["featureGates"] = {_GATE: True}
+    if setup.variant == LIVE_READ:
+        scheduler["args"] += [f"--plugin=nominee.lab.study.live_policy:{_PLUGIN}"]
+        enabled, disabled = [{"name": _PLUGIN}], [{"name": "DefaultPreemption"}]
+        points = {"multiPoint": {"enabled": enabled, "disabled": disabled}}
+        scheduler["config"] = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"schedulerName": "default-scheduler", "plugins": points}],
+        }
+    return {"components": components, "emulatedVersion": _VERSION, "featureGates": {}}
 
 
 @cache
@@ -142,20 +158,23 @@ def _documents(file: Path) -> Mapping[str, Json]:
     return {each.value["metadata"]["name"]: each.value for each in found}
 
 
-def _variables(trial: Plan) -> Mapping[str, Json]:
+def _variables(plan: Plan) -> dict[str, Json]:
     """Return the variables of a trial that the scenarios use."""
-    low = trial.candidates
+    low = plan.candidates
     return {
-        "TRIAL": trial.name,
-        "DESIRED": f"{trial.resizer.desired_cpu}m",
+        "TRIAL": plan.name,
+        "NODE": "node-0",
+        "TRIALS": 1,
+        "DESIRED": f"{plan.resizer.desired_cpu}m",
         "STAYING": len(low) - 1,
         "WANTED": f"{low[0].desired_cpu}m",
+        "DELETED": "first" if plan.changes_while_down else "none",
     }
 
 
-def _manifests(trials: Sequence[Plan], nodes: Sequence[str]) -> Iterator[Json]:
-    """Yield the pods of all trials, each on the node of its trial, after their priority classes."""
-    for priority in sorted({pod.priority for trial in trials for pod in trial.pods}):
+def _manifests(plan: Plan, node: str, *, is_critical: bool) -> Iterator[Json]:
+    """Yield the pods of a trial, after their priority classes."""
+    for priority in sorted({pod.priority for pod in plan.pods}):
         metadata = {"name": f"{_CLASS}{priority}"}
         yield {
             "apiVersion": "scheduling.k8s.io/v1",
@@ -163,14 +182,16 @@ def _manifests(trials: Sequence[Plan], nodes: Sequence[str]) -> Iterator[Json]:
             "metadata": metadata,
             "value": priority,
         }
-    for trial, node in zip(trials, nodes, strict=True):
-        labels = {"trial": trial.name}
-        yield _manifest(trial.resizer, node, {**labels, "role": "resizer"})
-        for pod in trial.candidates:
-            yield _manifest(pod, node, {**labels, "role": "low"})
-        for pod, which in zip(trial.fillers, ("first", "second"), strict=False):
-            deleted = {"deleted": "while-down"} if trial.changes_while_down and which == "first" else {}
-            yield _manifest(pod, node, {**labels, "role": "filler", "filler": which, **deleted})
+    labels = {"trial": plan.name}
+    resizer = _manifest(plan.resizer, node, {**labels, "role": "resizer"})
+    if is_critical:
+        resizer["spec"]["priorityClassName"] = "system-node-critical"
+    yield resizer
+    for pod in plan.candidates:
+        yield _manifest(pod, node, {**labels, "role": "low"})
+    for pod, which in zip(plan.fillers, ("first", "second"), strict=False):
+        deleted = {"deleted": "while-down"} if plan.changes_while_down and which == "first" else {}
+        yield _manifest(pod, node, {**labels, "role": "filler", "filler": which, **deleted})
 
 
 def _manifest(pod: PlannedPod, node: str, labels: Mapping[str, str]) -> Json:

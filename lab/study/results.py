@@ -1,132 +1,128 @@
-"""The results of the runs with their configurations, as values and as JSON documents."""
+"""The results of the study: of each setup a table with a row for each trial, as values and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from enum import StrEnum
-from typing import TypeVar
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
 
 from nominee.lab.study.plans import Plan
-from nominee.lab.study.settings import Scenario
+from nominee.lab.study.settings import FALLBACK_SECONDS, Scenario, Setup
 from nominee.machinery.wire.values.scalars import Json
 from nominee.scheduler.framework.resize_preemption import Fit, Tracking
 
-T = TypeVar("T")
+API_VERSION = "study.nominee.dev/v2"
+KIND = "ResizePreemptionStudy"
+Row = Mapping[str, Json]
+
+
+class ReportError(ValueError):
+    """A file has no results of this version; the message names what is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrialResult:
-    """The result of one trial; times in seconds."""
+class Run:
+    """The rows of some setups, with the version, commit and machine that measured them."""
 
-    seed: int
-    point: str
-    needed: int
-    evicted: int
-    redundant: int
-    marked_only: int
-    """Pods that keep the DisruptionTarget condition although they are not evicted."""
-    resize_seconds: float | None
-    deferred_seconds: float
-    writes: int
-    """Marks, deletions and nominations that the scheduler wrote, and its Events."""
-    nominations: tuple[str, ...]
-    """The values of the resized pod's nominatedNodeName over time, without repetitions; "" is unset."""
-    nominated_seconds: float
-    falls_back: bool
-    """Whether the resize was Deferred for longer than the autoscaler's fallback time."""
+    version: str
+    commit: str
+    machine: Mapping[str, Json]
+    rows: Mapping[Setup, Sequence[Row]]
+
+    @property
+    def document(self) -> dict[str, Json]:
+        """Return the JSON document (docs/studies/README.md): a list for each column."""
+        groups = []
+        for setup, rows in self.rows.items():
+            columns = {name: [row[name] for row in rows] for name in rows[0]}
+            groups.append({**asdict(setup), "columns": columns})
+        return {
+            "nomineeVersion": self.version,
+            "commit": self.commit,
+            "machine": dict(self.machine),
+            "groups": groups,
+        }
 
     @classmethod
-    def of(cls, plan: Plan, point: str, measured: Mapping[str, Json], fallback_seconds: float) -> TrialResult:
-        """Return the result of a trial of which these values were measured (`scenarios/trial.yml`)."""
-        evicted, marked, nominations = measured["evicted"], measured["marked"], measured["nominations"]
-        changes = len(nominations) - 1 + bool(nominations and nominations[0])
+    def read(cls, document: Mapping[str, Json]) -> Run:
+        """Read a document that `document` made. Raises: KeyError, TypeError, ValueError: it is invalid."""
+        rows = {}
+        for group in document["groups"]:
+            setup = Setup(
+                scenario=Scenario(group["scenario"]),
+                tracking=Tracking(group["tracking"]),
+                fit=Fit(group["fit"]),
+                variant=group["variant"],
+            )
+            names = list(group["columns"])
+            columns = zip(*group["columns"].values(), strict=True)
+            rows[setup] = [dict(zip(names, values, strict=True)) for values in columns]
         return cls(
-            seed=plan.seed,
-            point=point,
-            needed=plan.needed,
-            evicted=evicted,
-            redundant=max(evicted - plan.needed, 0),
-            marked_only=marked - evicted,
-            resize_seconds=measured["resizeSeconds"],
-            deferred_seconds=measured["deferredSeconds"],
-            writes=marked + evicted + max(changes, 0) + measured["events"],
-            nominations=tuple(nominations),
-            nominated_seconds=measured["nominatedSeconds"],
-            falls_back=measured["deferredSeconds"] > fallback_seconds,
+            version=document["nomineeVersion"],
+            commit=document["commit"],
+            machine=document["machine"],
+            rows=rows,
         )
 
 
-class Condition(StrEnum):
-    """The load beside the new pods, while throughput is measured."""
-
-    NONE = "no deferred pods"
-    QUIET = "deferred pods"
-    CHURN = "deferred pods, deletions on their nodes"
-
-
-BASELINE = Condition.NONE.value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
-    """One measurement; `cpu_ms` is the scheduler's processor time for each new pod in milliseconds."""
-
-    seed: int
-    condition: str
-    pods_per_second: float
-    cpu_ms: float
+def row_of(plan: Plan | None, seed: int, drawn: Row, measured: Row) -> Row:
+    """Return the row of a trial: its seed, the drawn and the measured values, and those computed of both."""
+    row: dict[str, Json] = {"seed": seed, **drawn, "evicted": measured["evicted"]}
+    if plan is not None:
+        row["redundant"] = max(measured["evicted"] + measured.get("byKubelet", 0) - plan.needed, 0)
+    if "marked" in measured:
+        nominations = measured["nominations"]
+        changes = max(len(nominations) - 1 + bool(nominations and nominations[0]), 0)
+        row["markedOnly"] = measured["marked"] - measured["evicted"]
+        # Marks, deletions and nominations that the scheduler wrote, and its Events.
+        row["writes"] = measured["marked"] + measured["evicted"] + changes + measured["events"]
+        row["fallsBack"] = int(measured["deferredSeconds"] > FALLBACK_SECONDS)
+    return row | {name: measured[name] for name in ("byKubelet", *SECONDS) if name in measured}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """The configuration of the scheduler in a measurement."""
-
-    scenario: Scenario
-    tracking: Tracking
-    fit: Fit
-
-    @property
-    def document(self) -> dict[str, object]:
-        return {"scenario": self.scenario.value, "tracking": self.tracking.value, "fit": self.fit.value}
+SECONDS = ("resizeSeconds", "otherSeconds")
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
-    """Every trial and every measurement of the throughput, in the order of measurement."""
-
-    trials: Sequence[tuple[Setup, TrialResult]] = ()
-    rates: Sequence[tuple[Setup, Rate]] = ()
-
-    @property
-    def documents(self) -> list[dict[str, object]]:
-        return [
-            *({**setup.document, **asdict(trial)} for setup, trial in self.trials),
-            *({**setup.document, **asdict(rate)} for setup, rate in self.rates),
-        ]
+def document_of(runs: Sequence[Run]) -> dict[str, Json]:
+    """Return the document of `-o json`."""
+    return {"apiVersion": API_VERSION, "kind": KIND, "runs": [run.document for run in runs]}
 
 
-def decode(documents: Sequence[Mapping[str, object]]) -> Results:
-    """Read documents that `Results.documents` made, also after a round trip through JSON.
+def text_of(runs: Sequence[Run]) -> str:
+    """Return the document as text, with each column in a line of its own."""
+    whole = document_of(runs)
+    columns: list[str] = []
+    for group in chain.from_iterable(run["groups"] for run in whole["runs"]):
+        for name, values in group["columns"].items():
+            group["columns"][name] = f"@{len(columns)}@"
+            columns.append(json.dumps(values, separators=(",", ":")))
+    text = json.dumps(whole, indent=2)
+    for number, column in enumerate(columns):
+        text = text.replace(f'"@{number}@"', column, 1)
+    return text
+
+
+def read(texts: Iterable[str]) -> list[Run]:
+    """Read the runs of documents that `-o json` printed.
 
     Raises:
-        KeyError, TypeError, ValueError: a document is invalid.
+        ReportError: a text is no such document, or of another version.
     """
-    trials, rates = [], []
-    for document in documents:
-        setup = Setup(
-            scenario=Scenario(str(document["scenario"])),
-            tracking=Tracking(str(document["tracking"])),
-            fit=Fit(str(document["fit"])),
-        )
-        if setup.scenario is Scenario.THROUGHPUT:
-            rates.append((setup, _make(Rate, [field.name for field in fields(Rate)], document)))
-        else:
-            trial = _make(TrialResult, [field.name for field in fields(TrialResult)], document)
-            trials.append((setup, trial))
-    return Results(trials, rates)
-
-
-def _make(cls: Callable[..., T], names: Sequence[str], document: Mapping[str, object]) -> T:
-    values = {name: document[name] for name in names}
-    return cls(**{name: tuple(one) if isinstance(one, list) else one for name, one in values.items()})
+    runs = []
+    for text in texts:
+        try:
+            document = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ReportError(f"not JSON: {error}") from None
+        if not isinstance(document, dict) or document.get("kind") != KIND:
+            raise ReportError(f"not a {KIND}")
+        if document.get("apiVersion") != API_VERSION:
+            raise ReportError(
+                f"apiVersion is {document.get('apiVersion')!r}; this command reads {API_VERSION}"
+            )
+        try:
+            runs += [Run.read(run) for run in document["runs"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ReportError(f"a field is missing or wrong: {error}") from None
+    return runs

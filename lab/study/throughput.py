@@ -11,15 +11,15 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import anyio
 import anyio.to_thread
 
-from nominee.lab.study.results import Condition, Rate
-from nominee.lab.study.settings import NODE_CPU, Sizes
+from nominee.lab.study.results import Row
+from nominee.lab.study.settings import CHURN, CHURN_SECONDS, NO_LOAD, NODE_CPU, QUIET, Sizes
 from nominee.localcluster.cluster import ClusterError, RunningCluster
 from nominee.localcluster.process_usage import cpu_seconds
 from nominee.machinery.api import kinds
@@ -44,15 +44,13 @@ _KUBELET, _SCHEDULER = "kubelet-0", "scheduler"
 T = TypeVar("T")
 
 
-async def run(
-    directory: Path, sizes: Sizes, seeds: Sequence[int], fits: Sequence[Fit]
-) -> list[tuple[Fit, Rate]]:
-    """Return the rates of a running cluster, for each count of the scheduler."""
-    async with Throughput.open(directory, sizes, seeds, SystemClock()) as measured:
+async def run(directory: Path, sizes: Sizes, fits: Sequence[Fit]) -> list[tuple[Fit, str, Row]]:
+    """Return the rates of a running cluster with each load, for each count of the scheduler."""
+    async with Throughput.open(directory, sizes, SystemClock()) as measured:
         rates = []
         for fit in fits:
             await measured.restart_scheduler(f"--resize-fit={fit.value}")
-            rates += [(fit, rate) for rate in await measured.rates()]
+            rates += [(fit, load, row) for load, row in await measured.rates()]
         return rates
 
 
@@ -78,11 +76,9 @@ class _Load:
 class Throughput:
     """Measures the three conditions in one cluster; the deferred pods are on its first nodes."""
 
-    def __init__(
-        self, directory: Path, client: Client, sizes: Sizes, seeds: Sequence[int], clock: Clock
-    ) -> None:
+    def __init__(self, directory: Path, client: Client, sizes: Sizes, clock: Clock) -> None:
         self._cluster, self._client, self._clock = RunningCluster(directory), client, clock
-        self._sizes, self._seeds = sizes, seeds
+        self._sizes, self._seeds = sizes, range(sizes.rates)
         self._pods: Informer[core.Pod] = Informer(client, kinds.POD, clock=clock)
         self._pods.add_handler(on_add=self._saw, on_update=lambda _, new: self._saw(new))
         self._bound: dict[str, float] = {}
@@ -96,12 +92,10 @@ class Throughput:
 
     @classmethod
     @asynccontextmanager
-    async def open(
-        cls, directory: Path, sizes: Sizes, seeds: Sequence[int], clock: Clock
-    ) -> AsyncIterator[Throughput]:
+    async def open(cls, directory: Path, sizes: Sizes, clock: Clock) -> AsyncIterator[Throughput]:
         """Connect to a running cluster; yield when its pods are listed."""
         async with await client_module.connect(directory, user_agent="nominee-study") as client:
-            throughput = cls(directory, client, sizes, seeds, clock)
+            throughput = cls(directory, client, sizes, clock)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(throughput._pods.run)
                 await throughput._pods.wait_synced()
@@ -112,8 +106,8 @@ class Throughput:
         """Restart the scheduler with another argument."""
         await anyio.to_thread.run_sync(self._cluster.restart, _SCHEDULER, [argument])
 
-    async def rates(self) -> list[Rate]:
-        """Return the rates; the deferred pods are deleted at the end."""
+    async def rates(self) -> list[tuple[str, Row]]:
+        """Return the rates by load; the deferred pods are deleted at the end."""
         await self._each(self._create, self._deferred)
         names = [pod.name for pod in self._deferred]
         await self._until("the pods run", lambda: all(self._phase(name) == "Running" for name in names))
@@ -121,18 +115,18 @@ class Throughput:
         await self._each(self._create, churn)
         await self._until("they are seen", lambda: all(self._phase(pod.name) for pod in churn))
         await self._pause_kubelet()
-        before = [await self._measure(seed, Condition.NONE) for seed in self._seeds]
+        before = [await self._measure(seed, NO_LOAD) for seed in self._seeds]
         await self._defer_resizes()
-        rates = [await self._measure(seed, Condition.QUIET) for seed in self._seeds]
+        rates = [(QUIET, await self._measure(seed, QUIET)) for seed in self._seeds]
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._churn, churn)
-            rates += [await self._measure(seed, Condition.CHURN) for seed in self._seeds]
+            rates += [(CHURN, await self._measure(seed, CHURN)) for seed in self._seeds]
             tasks.cancel_scope.cancel()
         await self._take_back_resizes()
-        after = [await self._measure(seed, Condition.NONE) for seed in self._seeds]
+        after = [await self._measure(seed, NO_LOAD) for seed in self._seeds]
         await self._resume_kubelet()
         await self._delete_and_wait([*names, *(pod.name for pod in churn)])
-        return [*map(_mean, before, after), *rates]
+        return [*((NO_LOAD, each) for each in map(_mean, before, after)), *rates]
 
     async def _defer_resizes(self) -> None:
         """Request all resizes; stop the kubelet when they are deferred and the scheduler has tried them."""
@@ -251,15 +245,14 @@ class Throughput:
             await self._delete(pod.name)
             await self._create(pod)
             number += 1
-            following = began + number * self._sizes.churn_seconds
+            following = began + number * CHURN_SECONDS
             await self._clock.sleep(max(following - self._clock.monotonic(), 0.0))
 
-    async def _measure(self, seed: int, condition: Condition) -> Rate:
+    async def _measure(self, seed: int, load: str) -> Row:
         """Create new pods of seeded sizes; the time is from the first creation to the last binding."""
         rng = random.Random(seed)
         pods = [
-            _Load(f"new-{condition.name.lower()}-{seed}-{n}", rng.randrange(1, 20))
-            for n in range(self._sizes.new_pods)
+            _Load(f"new-{len(load)}-{seed}-{n}", rng.randrange(1, 20)) for n in range(self._sizes.new_pods)
         ]
         names = [pod.name for pod in pods]
         self._bound = dict.fromkeys(names, 0.0)
@@ -269,7 +262,7 @@ class Throughput:
         rate = len(pods) / (max(self._bound.values()) - began)
         cpu_ms = (await self._busy_seconds() - busy) * 1000 / len(pods)
         await self._delete_and_wait(names)
-        return Rate(seed=seed, condition=condition.value, pods_per_second=rate, cpu_ms=cpu_ms)
+        return {"seed": seed, "podsPerSecond": round(rate, 1), "cpuMilliseconds": round(cpu_ms, 3)}
 
     def _saw(self, pod: core.Pod) -> None:
         """Record when a new pod is first seen bound."""
@@ -277,10 +270,6 @@ class Throughput:
             self._bound[pod.metadata.name] = self._clock.monotonic()
 
 
-def _mean(first: Rate, second: Rate) -> Rate:
-    """Return the mean of two measurements with the same seed and condition."""
-    return replace(
-        first,
-        pods_per_second=(first.pods_per_second + second.pods_per_second) / 2,
-        cpu_ms=(first.cpu_ms + second.cpu_ms) / 2,
-    )
+def _mean(first: Row, second: Row) -> Row:
+    """Return the mean of two measurements with the same seed and load."""
+    return {name: (first[name] + second[name]) / 2 if name != "seed" else first[name] for name in first}

@@ -73,8 +73,8 @@ def interrupt(process: subprocess.Popen[str]) -> str:
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            ("study", "resize-preemption", "--quick", "--option", "none"),
-            "nominee-study-*/none/run/apiserver.json",
+            ("study", "resize-preemption", "--quick", "--option", "none", "--scenario", "throughput"),
+            "nominee-job-*/c/run/apiserver.json",
             marks=pytest.mark.slow,
         ),
         pytest.param(

@@ -1,45 +1,38 @@
-"""The rows of the study's tables, for the terminal and for the page."""
+"""The tables of the study, for the terminal and for the page: the measurements of each setup."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nominee.lab.study.pages.report import RateSummary, Report, TrialSummary
-from nominee.lab.study.settings import Scenario
-from nominee.lab.study.statistics import Summary
+from nominee.lab.study.pages.data import OPTIONS, Data, Keep, is_redundant, share_of
+from nominee.lab.study.results import Row
+from nominee.lab.study.settings import Scenario, Setup
+from nominee.lab.study.statistics import Estimate, median
+from nominee.scheduler.framework.resize_preemption import Fit
 
-TITLES = {
+_TITLES = {
     Scenario.CRASH: "Crashes of the scheduler",
     Scenario.GRACE: "Victims with long grace periods",
+    Scenario.RACES: "Race A and race C",
+    Scenario.KUBELET: "Kubelet and scheduler preempt",
+    Scenario.POLICY_LAG: "A policy that was just stored",
     Scenario.FOUR_PODS: "The four pods of “Risk of Additional Preemption”",
-    Scenario.THROUGHPUT: "Deferred pods and throughput",
+    Scenario.THROUGHPUT: "New pods beside deferred pods",
 }
-_TRIAL_COLUMNS = (
-    "tracking",
-    "fit",
-    "point",
-    "trials",
-    "evicted",
-    "redundant (max)",
-    "trials with redundant",
-    "resize s, median",
-    "p90",
-    "writes, median",
-    "falls back",
-    "nominatedNodeName",
-)
-_RATE_COLUMNS = (
-    "tracking",
-    "fit",
-    "condition",
-    "seeds",
-    "pods/s, median",
-    "min to max",
-    "ratio, median",
-    "CPU ms/pod, median",
-    "CPU ratio, median",
-)
+_SHARES: dict[str, tuple[str, Keep]] = {
+    "redundant victims": ("redundant", is_redundant),
+    "evicted by the kubelet": ("byKubelet", lambda row: bool(row["byKubelet"])),
+    "marked, not evicted": ("markedOnly", lambda row: row["markedOnly"] > 0),
+    "falls back": ("fallsBack", lambda row: bool(row["fallsBack"])),
+}
+_MEDIANS = {
+    "time to resize": ("resizeSeconds", " s"),
+    "writes": ("writes", ""),
+    "new pods": ("podsPerSecond", " /s"),
+    "processor time": ("cpuMilliseconds", " ms"),
+}
+Cell = Callable[[Setup, Sequence[Row]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,55 +44,67 @@ class Table:
     rows: Sequence[Sequence[str]]
 
 
-def tables(report: Report) -> list[Table]:
-    """Return a table for each scenario that the report has."""
-    trials, rates = report.trials(), report.rates()
-    found = []
-    for scenario in (Scenario.CRASH, Scenario.GRACE, Scenario.FOUR_PODS):
-        rows = [_trial_row(one) for one in trials if one.setup.scenario is scenario]
-        if rows:
-            found.append(Table(TITLES[scenario], _TRIAL_COLUMNS, rows))
-    if rates:
-        found.append(Table(TITLES[Scenario.THROUGHPUT], _RATE_COLUMNS, [_rate_row(one) for one in rates]))
-    return found
+def percent(one: Estimate) -> str:
+    """Return a share with its interval."""
+    return f"{_percent(one.value)} ({_percent(one.low)} to {_percent(one.high)})"
 
 
-def _trial_row(one: TrialSummary) -> list[str]:
-    times = one.resize_seconds
-    unfinished = f" ({one.not_resized} not done)" if one.not_resized else ""
-    return [
-        one.setup.tracking.value,
-        one.setup.fit.value,
-        one.point.removeprefix("scheduler."),
-        str(one.trials),
-        _number(one.evicted.mean),
-        f"{_number(one.redundant.mean)} ({one.redundant.maximum:g})",
-        str(one.trials_with_redundant),
-        (f"{times.median:.1f}" if times else "-") + unfinished,
-        f"{times.p90:.1f}" if times else "-",
-        f"{one.writes.median:g}",
-        f"{one.falls_back} of {one.trials}",
-        "; ".join(one.nominations),
-    ]
+def _percent(part: float) -> str:
+    digits = 0 if part in (0, 1) or part >= 0.1 else 1 if part >= 0.001 else 2
+    return f"{100 * part:.{digits}f}%"
 
 
-def _rate_row(one: RateSummary) -> list[str]:
-    return [
-        one.setup.tracking.value,
-        one.setup.fit.value,
-        one.condition,
-        str(one.pods_per_second.count),
-        f"{one.pods_per_second.median:.0f}",
-        _range(one.pods_per_second),
-        f"{one.ratio.median:.2f}",
-        f"{one.cpu_ms.median:.2f}",
-        f"{one.cpu_ratio.median:.2f}",
-    ]
+def number(one: Estimate, unit: str = "") -> str:
+    """Return a median with its interval."""
+    if one.low == one.high:
+        return f"{one.value:.3g}{unit}"
+    return f"{one.value:.3g}{unit} ({one.low:.3g} to {one.high:.3g})"
 
 
-def _range(summary: Summary) -> str:
-    return f"{summary.minimum:.0f} to {summary.maximum:.0f}"
+def tables(data: Data) -> list[Table]:
+    """Return a table for each scenario that was measured."""
+    return [_table(data, scenario) for scenario in Scenario if data.has(scenario)]
 
 
-def _number(value: float) -> str:
-    return f"{value:.1f}"
+def _table(data: Data, scenario: Scenario) -> Table:
+    setups = {setup: rows for setup, rows in data.by_setup.items() if setup.scenario is scenario}
+    names = set(next(iter(setups.values()))[0])
+    columns: dict[str, Cell] = {
+        "option": lambda setup, _: OPTIONS[setup.tracking],
+        "setup": lambda setup, _: setup.variant or f"--resize-fit={setup.fit.value}",
+        "trials": lambda _, rows: str(len(rows)),
+    }
+    if scenario is Scenario.THROUGHPUT:
+        columns["setup"] = lambda setup, _: (
+            setup.variant + ("" if setup.fit is Fit.SCHEDULER else f", --resize-fit={setup.fit.value}")
+        )
+    elif not any(setup.variant or setup.fit is not Fit.SCHEDULER for setup in setups):
+        del columns["setup"]
+    if "evicted" in names:
+        columns["evicted, mean"] = lambda _, rows: f"{sum(row['evicted'] for row in rows) / len(rows):.2f}"
+    if scenario is Scenario.POLICY_LAG:
+        columns["evicted"] = _share(lambda row: bool(row["evicted"]))
+    for title, (name, test) in _SHARES.items():
+        if name in names:
+            columns[title] = _share(test)
+    for title, (name, unit) in _MEDIANS.items():
+        if name in names:
+            columns[title] = _median(name, unit)
+    shown = [[of(setup, rows) for of in columns.values()] for setup, rows in setups.items()]
+    return Table(_TITLES[scenario], list(columns), shown)
+
+
+def _share(test: Keep) -> Cell:
+    """Return the function of a cell with the share of trials for which a test holds."""
+    return lambda _, rows: percent(share_of(rows, test))
+
+
+def _median(name: str, unit: str) -> Cell:
+    """Return the function of a cell with the median of a column."""
+
+    def cell(_: Setup, rows: Sequence[Row]) -> str:
+        values = [row[name] for row in rows if row[name] is not None]
+        missing = f"; {len(rows) - len(values)} not done" if len(values) < len(rows) else ""
+        return (number(median(values), unit) if values else "-") + missing
+
+    return cell

@@ -1,8 +1,9 @@
-"""`nominee study`: measure the open questions of a KEP on real processes."""
+"""`nominee study`: measure the open questions of a KEP, in simulations and on real processes."""
 
 from __future__ import annotations
 
-import tempfile
+import os
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,31 +11,32 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option
+from nominee.commands.common import end_as_by_ctrl_c, output_option
 from nominee.commands.measuring.executors import executor_of, executor_option
 from nominee.lab.bench.machine import machine
+from nominee.lab.commit import commit
 from nominee.lab.extras import installation
-from nominee.lab.study.settings import QUICK_SEEDS, SEEDS_MAX, Scenario
+from nominee.lab.study.settings import FULL, QUICK, SEEDS_MAX, Scenario, Sizes
 from nominee.scheduler.framework.resize_preemption import Tracking
 
 if TYPE_CHECKING:
-    from nominee.lab.study.pages.report import Report
+    from nominee.lab.study.results import Run
 
-_DEFAULT_SEEDS = 10
 _COLUMNS_MIN = 150
 """Narrower terminals break the lines of the tables."""
 
 
 @click.group()
 def study() -> None:
-    """Measure the open questions of a KEP on real processes."""
+    """Measure the open questions of a KEP, in simulations and on real processes."""
 
 
 @study.command("resize-preemption")
 @click.option(
     "--seeds",
     type=click.IntRange(1, SEEDS_MAX),
-    help=f"Trials of each kind.  [default: {_DEFAULT_SEEDS}; with --quick {QUICK_SEEDS}]",
+    help="Simulated trials of each kind; a quarter of them where setups are only compared."
+    f"  [default: {FULL.seeds}; with --quick {QUICK.seeds}]",
 )
 @click.option(
     "--option",
@@ -50,12 +52,21 @@ def study() -> None:
     type=click.Choice([one.value for one in Scenario]),
     help="Run only this scenario. Repeatable.",
 )
-@click.option("--quick", is_flag=True, help="Fewer crash points, shorter grace periods, 50 deferred pods.")
+@click.option("--quick", is_flag=True, help="A few trials of each kind, and 50 deferred pods.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=os.cpu_count() or 1,
+    show_default="processors",
+    help="Processes that simulate different seeds.",
+)
 @click.option(
     "--input",
-    "input_file",
+    "inputs",
+    multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Read the results from this file, which -o json printed, instead of measuring.",
+    help="Read the results from this file, which -o json printed, instead of measuring. Repeatable: the"
+    " results of a setup are those of the last file that has it.",
 )
 @click.option(
     "--html",
@@ -69,41 +80,49 @@ def resize_preemption(
     trackings: tuple[str, ...],
     scenarios: tuple[str, ...],
     quick: bool,
-    input_file: Path | None,
+    jobs: int,
+    inputs: tuple[Path, ...],
     html: Path | None,
     scheduler_address: str,
     output: str,
 ) -> None:
     """Measure the questions that KEP-5836 leaves open for beta, for each option against double preemption.
 
-    The scenarios: the scheduler is killed at each step of a preemption (crash); victims terminate for long
-    while other pods of the node are deleted (grace); 1,000 pods are deferred (throughput); the example of
-    "Risk of Additional Preemption" (four-pods). A run of everything takes 15 to 30 minutes on 2 cores,
-    with --quick about 2. The results, and how to read them: docs/studies/README.md.
+    Simulated, because the order of events decides: the scheduler is killed during a preemption (crash);
+    victims terminate for long (grace); a second resize takes the room of the first (races); the kubelet
+    preempts, too (kubelet); a policy that was just stored (policy-lag); the example of "Risk of Additional
+    Preemption" (four-pods). On real processes, because time counts: new pods beside 1,000 deferred ones
+    (throughput). Everything takes about 90 minutes of processor time and 20 minutes more, with --quick
+    about 2. The results, and how to read them: docs/studies/README.md.
     """
     if html is not None:
         _check_plots()
-    if input_file is not None:
+    if inputs:
         if seeds or trackings or scenarios or quick:
             raise click.UsageError("--input has the results; it cannot be combined with what is measured")
-        report = _read(input_file)
+        runs = _read(inputs)
     else:
-        report = _measure(
-            [Tracking(one) for one in trackings] or list(Tracking),
-            [Scenario(one) for one in scenarios] or list(Scenario),
-            seeds or (QUICK_SEEDS if quick else _DEFAULT_SEEDS),
-            scheduler_address,
-            quick=quick,
-        )
+        sizes = QUICK if quick else FULL
+        if seeds is not None:
+            sizes = replace(sizes, seeds=seeds, seeds_of_others=(seeds + 3) // 4)
+        chosen = [Tracking(one) for one in trackings] or list(Tracking)
+        runs = [
+            _measure(
+                chosen, [Scenario(one) for one in scenarios] or list(Scenario), sizes, jobs, scheduler_address
+            )
+        ]
     if output == "json":
-        echo_json(report.document)
+        # 80 ms that --help and completion would pay.
+        from nominee.lab.study.results import text_of
+
+        click.echo(text_of(runs))
     else:
-        _print(report)
+        _print(runs)
     if html is not None:
         # 130 ms that --help and completion would pay.
         from nominee.lab.study.pages.page import page
 
-        html.write_text(page(report), encoding="utf-8")
+        html.write_text(page(runs), encoding="utf-8")
 
 
 def _check_plots() -> None:
@@ -111,57 +130,53 @@ def _check_plots() -> None:
         raise click.ClickException(f"--html needs pygal: {installation('study')}")
 
 
-def _read(path: Path) -> Report:
+def _read(paths: tuple[Path, ...]) -> list[Run]:
     # 80 ms that --help and completion would pay.
-    from nominee.lab.study.pages.report import ReportError, read
+    from nominee.lab.study.results import ReportError, read
 
-    try:
-        return read(path.read_text(encoding="utf-8"))
-    except (ReportError, UnicodeDecodeError) as error:
-        raise click.BadParameter(f"{path}: {error}", param_hint="'--input'") from None
+    runs: list[Run] = []
+    for path in paths:
+        try:
+            runs += read([path.read_text(encoding="utf-8")])
+        except (ReportError, UnicodeDecodeError) as error:
+            raise click.BadParameter(f"{path}: {error}", param_hint="'--input'") from None
+    return runs
 
 
 def _measure(
-    trackings: list[Tracking], scenarios: list[Scenario], seeds: int, scheduler_address: str, *, quick: bool
-) -> Report:
+    trackings: list[Tracking], scenarios: list[Scenario], sizes: Sizes, jobs: int, scheduler_address: str
+) -> Run:
     # 100 ms that --help and completion would pay.
     from nominee.lab.jobs.job import ExecutorError
-    from nominee.lab.study.pages.report import Report
+    from nominee.lab.study.results import Run
     from nominee.lab.study.runner import StudyError, measure
 
     end_as_by_ctrl_c()
-    with tempfile.TemporaryDirectory(prefix="nominee-study-") as directory:
-        try:
-            results = measure(
-                Path(directory),
-                trackings,
-                scenarios,
-                seeds,
-                executor_of(scheduler_address),
-                quick=quick,
-                say=lambda text: click.echo(text, err=True),
-            )
-        except (StudyError, ExecutorError) as error:
-            raise click.ClickException(str(error)) from None
-    return Report(
-        version=version("nominee"),
-        seeds=seeds,
-        quick=quick,
-        machine=machine(),
-        results=results,
-    )
+    try:
+        rows = measure(
+            trackings,
+            scenarios,
+            sizes,
+            executor_of(scheduler_address, jobs),
+            executor_of(scheduler_address),
+            lambda text: click.echo(text, err=True),
+        )
+    except (StudyError, ExecutorError) as error:
+        raise click.ClickException(str(error)) from None
+    return Run(version=version("nominee"), commit=commit(), machine=machine(), rows=rows)
 
 
-def _print(report: Report) -> None:
+def _print(runs: list[Run]) -> None:
     # 130 ms that --help and completion would pay.
     from rich.console import Console
     from rich.table import Table
 
+    from nominee.lab.study.pages.data import Data
     from nominee.lab.study.pages.tables import tables
 
     console = Console(highlight=False)
     console.width = max(console.width, _COLUMNS_MIN)
-    for table in tables(report):
+    for table in tables(Data.of(runs)):
         shown = Table(title=table.title, title_justify="left")
         for number, column in enumerate(table.columns):
             shown.add_column(column, overflow="fold", no_wrap=number == 0)

@@ -206,7 +206,8 @@ def test_a_cluster_of_real_processes_on_a_worker(tmp_path: Path) -> None:
         options = ("--quick", "--seeds", "1", "--scenario", "four-pods", "--option", "none", *executor)
         run = cluster.start("study", "-m", "nominee.cli", "study", "resize-preemption", *options)
         assert run.wait(timeout=PATIENCE_SECONDS) == 0, cluster.log("study")
-    assert {trial["fit"] for trial in _json(cluster.log("study"))["trials"]} == {"scheduler", "kubelet"}
+    (found,) = _json(cluster.log("study"))["runs"]
+    assert {group["fit"] for group in found["groups"]} == {"scheduler", "kubelet"}
 
 
 def _json(printed: str) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Tests of `nominee study`: plans, observations, statistics, the report, and one run on real processes."""
+"""Tests of `nominee study`: plans, composed scenarios, statistics, the page, and the command."""

@@ -1,4 +1,4 @@
-"""`nominee study resize-preemption` on real processes, as short as it gets."""
+"""`nominee study resize-preemption`, as short as it gets."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from nominee.lab.study.pages.report import API_VERSION
+from nominee.lab.study.results import API_VERSION
 from tests.nominee.test_cli import nominee
 
 
 @pytest.mark.slow
-def test_four_pods_lose_three_with_the_schedulers_fit_and_one_with_the_kubelets(tmp_path: Path) -> None:
-    """KEP-5836, "Risk of Additional Preemption"; then the page is made from the results."""
+def test_simulated_trials_become_a_page(tmp_path: Path) -> None:
+    """KEP-5836, "Risk of Additional Preemption": three pods go, or one; then the page is made."""
     answer = nominee(
         *("study", "resize-preemption", "--quick", "--seeds", "2", "--option", "none"),
-        *("--scenario", "four-pods", "-o", "json"),
+        *("--scenario", "four-pods", "--scenario", "policy-lag", "-o", "json"),
     )
     assert answer.returncode == 0, answer.stderr
     document = json.loads(answer.stdout)
     assert document["apiVersion"] == API_VERSION
-    evicted = {one["fit"]: one["evicted"] for one in document["trials"]}
-    assert (evicted["scheduler"]["min"], evicted["scheduler"]["max"]) == (3, 3)
-    assert (evicted["kubelet"]["min"], evicted["kubelet"]["max"]) == (1, 1)
+    groups = {(one["scenario"], one["fit"], one["variant"]): one for one in document["runs"][0]["groups"]}
+    assert groups["four-pods", "scheduler", ""]["columns"]["evicted"] == [3, 3]
+    assert groups["four-pods", "kubelet", ""]["columns"]["evicted"] == [1, 1]
+    assert groups["policy-lag", "scheduler", "kubelet 1.34, live read"]["columns"]["evicted"] == [0, 0]
     results, html = tmp_path / "results.json", tmp_path / "page.html"
     results.write_text(answer.stdout)
     answer = nominee("study", "resize-preemption", "--input", results, "--html", html)
