@@ -92,8 +92,8 @@ class InformerSet:
         """Return the informer of a kind, created at the first call.
 
         All are indexed by `owner` (uid); pods by `node` and `namespace`; pods, replica sets and controller
-        revisions without a controller by namespace in `orphans`; volumes by `claim` (ns/name) or, without one, by class in
-        `free`; endpoint slices by `service` (ns/name).
+        revisions without a controller by namespace in `orphans`; volumes by `claim` (ns/name) or, without
+        one, by class in `free`; endpoint slices by `service` (ns/name).
         """
         if kind not in self._informers:
             indexers = {**_INDEXERS_OF_ALL, **_INDEXERS.get(kind, {})}
