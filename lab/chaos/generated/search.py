@@ -10,16 +10,16 @@ from pathlib import Path
 
 import yaml
 
+from nominee import scenarios
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.enumeration import Scope
 from nominee.lab.chaos.cases.verdict import CaseResult
 from nominee.lab.chaos.clusters import SimulatedClusters
 from nominee.lab.chaos.explorer import ExplorationSettings, Explorer, Report
-from nominee.lab.chaos.generated.generating import generate
-from nominee.lab.chaos.generated.manifests import Document
-from nominee.lab.chaos.generated.shrinking import Found, copy_of, shrink
+from nominee.lab.chaos.generated.generating import Document, generate
+from nominee.lab.chaos.generated.shrinking import Found, shrink
 from nominee.lab.reports.records import Record
-from nominee.lab.scenario.format.documents import InvalidScenarioError
+from nominee.lab.scenario.format.documents import InvalidScenarioError, read_documents
 from nominee.lab.scenario.format.reading import read_text
 from nominee.machinery.runtime.clock import SystemClock
 
@@ -55,6 +55,7 @@ class Search:
     def __init__(self, directory: Path, cases: int, tries: int, say: Callable[[str], None]) -> None:
         self._directory, self._cases, self._tries, self._say = directory, cases, tries, say
         self._seeds: dict[str, int] = {}
+        self._source = read_source()
 
     def run(self, seeds: Iterable[int], budget_seconds: float) -> Iterator[Searched]:
         """Yield the result of each seed; none begins after this time."""
@@ -67,7 +68,7 @@ class Search:
 
     def _one(self, seed: int) -> Searched:
         """Return the result of a seed."""
-        document = copy_of(generate(seed))
+        document = generate(seed, self._source)
         report = self._explore(document, seed)
         if not report.broken:
             return Searched(seed=seed, runs=report.runs, error=report.error)
@@ -144,6 +145,13 @@ class Search:
             return Explorer(scenario, SimulatedClusters(scenario, base), settings, lambda _: None).run()
         finally:
             shutil.rmtree(base, ignore_errors=True)  # the command that reproduces the finding keeps them
+
+
+def read_source() -> Document:
+    """Return the subjects of generated scenarios."""
+    path = Path(scenarios.__file__).with_name("generated.yml")
+    (document,) = read_documents(path.read_text(encoding="utf-8"), str(path))
+    return document.value
 
 
 def text_of(document: Document) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.perturbations import AtFailpoint, OfCall, Perturbation
-from nominee.lab.chaos.generated.manifests import Document
+from nominee.lab.chaos.generated.generating import Document, copy_of
 
 T = TypeVar("T")
 Part = tuple[int, int]
@@ -128,9 +127,3 @@ def _origins(document: Document) -> list[int]:
 def _name(each: Perturbation) -> str:
     """Return the perturbation without the number of its step."""
     return str(each) if isinstance(each, AtFailpoint | OfCall) else str(each).partition("@")[0]
-
-
-def copy_of(document: Document) -> Document:
-    """Return a copy in which no two values are the same object."""
-    copy: Document = json.loads(json.dumps(document))
-    return copy

@@ -13,7 +13,7 @@ from nominee.commands.chaos.explore import chaos
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 from nominee.lab.chaos.explorer import Report
-from nominee.lab.chaos.generated.manifests import Document
+from nominee.lab.chaos.generated.generating import Document
 from nominee.lab.chaos.generated.search import Search, rule_of
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.reading import read_file

@@ -7,8 +7,25 @@ from collections.abc import Callable, Collection
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.generated.manifests import Document, apply, delete, manifest
+from nominee.lab.chaos.generated.generating import Document
 from nominee.lab.chaos.generated.shrinking import Found, renumber, shrink, smallest
+from nominee.machinery.wire.values.scalars import Json
+
+
+def manifest(kind: str, name: str) -> Json:
+    """Return an object."""
+    return {"kind": kind, "metadata": {"name": name}}
+
+
+def apply(*manifests: Json) -> Json:
+    """Return a step that creates objects."""
+    return {"apply": list(manifests)}
+
+
+def delete(kind: str, name: str) -> Json:
+    """Return a step that deletes an object."""
+    return {"delete": {"kind": kind, "name": name}}
+
 
 Holds = Callable[[Document, Case], Case | None]
 
