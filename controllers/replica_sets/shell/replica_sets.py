@@ -113,12 +113,14 @@ class ReplicaSetController(Controller):
         if replica_set is None:
             self._expected.forget(key)
             return None
+        # Before the pods are read: while others are adopted or released, the watch may show those that lack.
+        is_current = self._expected.satisfied(key, self.clock.monotonic())
         mine = self.pods.by_index("owner", replica_set.metadata.uid)
         near = [*mine, *self.pods.by_index("orphans", key.namespace)]
         claims = claim(replica_set, replica_set.spec.selector, near, is_active)
         pods = await adopt_and_release(self.client, replica_set, claims)
         failure: StatusError | None = None
-        if self._expected.satisfied(key, self.clock.monotonic()):
+        if is_current:
             active = [pod for pod in pods if is_active(pod)]
             siblings = Counter(pod.spec.nodeName for pod in active)
             work = plan(replica_set, active, siblings, self.clock.now())
