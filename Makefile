@@ -75,7 +75,7 @@ chaos: setup
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j 2 chaos-simulated
 
 SIMULATE := --simulate --seed 1
-CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-jobs chaos-cron-jobs chaos-leader chaos-resize chaos-outage chaos-random
+CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-jobs chaos-cron-jobs chaos-leader chaos-resize chaos-outage chaos-generated
 .PHONY: chaos-simulated $(CHAOS_SIMULATED)
 chaos-simulated: $(CHAOS_SIMULATED)
 chaos-pods:
@@ -114,8 +114,8 @@ chaos-resize:
 	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-resize --hits 1 --budget 15s $(SIMULATE)
 chaos-outage:
 	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-outage --hits 1 --budget 15s $(SIMULATE)
-chaos-random:
-	$(BIN)/nominee chaos run --rounds 5 --duration 20s --rate 5 $(SIMULATE)
+chaos-generated:
+	$(BIN)/nominee chaos generate --seed 1 --budget 40s
 
 # The commands of `chaos` with each mutation of tests/mutations (docs/chaos.md), with three times their budgets. A run that
 # was stopped goes on; MUTATIONS="--only NAME --budget 20s" is a short one.

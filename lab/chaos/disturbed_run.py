@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 
@@ -22,6 +22,7 @@ from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.observation import outstanding
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.chaos.tracing import trace
+from nominee.lab.scenario.acting.base import Phase
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.observing.base import Condition
@@ -31,7 +32,7 @@ from nominee.lab.scenario.play.cleaning import clean
 from nominee.lab.scenario.play.narration import Narrator, Silent
 from nominee.lab.scenario.play.runner import Run
 from nominee.lab.scenario.result import Outcome, ScenarioResult
-from nominee.localcluster.cluster import ClusterError
+from nominee.localcluster.cluster import ClusterError, ProcessState
 from nominee.localcluster.supervisor.model.states import ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
@@ -40,6 +41,9 @@ REST_SECONDS_MAX = 20.0
 LASTING_SECONDS = 5.0
 QUIET_SECONDS = 0.5
 """For so long a cluster must be at rest: a process that has just started acts in this time."""
+_NO_ERROR = "exit code 0"
+_DISTURBING = (Phase.FAULTS, Phase.PROCESSES, Phase.FAILPOINTS)
+"""When the steps after which a process may end with an error are undone: a leader loses its lease."""
 _ROUNDS_MAX = 4
 """What ends a finding may be new work, after which the cluster must come to rest again."""
 
@@ -115,7 +119,7 @@ async def run_case(
         if result.outcome is Outcome.PASSED:
             await move(cluster, case)
         await calm(cluster, case, after)
-        unsettled = await rest(cluster, expectations_of(scenario), REST_SECONDS_MAX + hang_seconds(case))
+        unsettled = await _unsettled(scenario, case, cluster)
         writes = (await cluster.history())[began:]
         if result.outcome is Outcome.PASSED and not unsettled:
             if case.perturbations:
@@ -179,6 +183,13 @@ def _joined(result: ScenarioResult, again: ScenarioResult) -> ScenarioResult:
     )
 
 
+async def _unsettled(scenario: Scenario, case: Case, cluster: ScenarioCluster) -> str:
+    """Return why the cluster does not come to rest, or which processes ended though nothing was disturbed."""
+    found = await rest(cluster, expectations_of(scenario), REST_SECONDS_MAX + hang_seconds(case))
+    is_disturbed = case.perturbations or any(each.action.undone_in in _DISTURBING for each in scenario.steps)
+    return found if found or is_disturbed else ended_by_themselves(await cluster.processes())
+
+
 async def rest(
     cluster: ScenarioCluster, expectations: Expectations, seconds_max: float = REST_SECONDS_MAX
 ) -> str:
@@ -192,6 +203,14 @@ async def rest(
         if findings or not waited:
             break
     return findings
+
+
+def ended_by_themselves(processes: Iterable[ProcessState]) -> str:
+    """Return the processes that ended with an error; a process that is stopped has none."""
+    ended = (
+        each for each in processes if each.last_exit.startswith("exit code") and each.last_exit != _NO_ERROR
+    )
+    return "; ".join(f"{each.name} ended by itself with {each.last_exit}" for each in ended)
 
 
 async def _quiet(cluster: ScenarioCluster, seconds_max: float) -> str:
@@ -233,6 +252,8 @@ async def _unrest(cluster: ScenarioCluster) -> list[str]:
 async def _waiting(cluster: ScenarioCluster) -> tuple[frozenset[str], frozenset[str]]:
     """Return the pods that are unschedulable for the scheduler, and those on the way to a node.
 
+    A plugin that gates a pod, as one whose group lacks pods, leaves no condition (runPreEnqueuePlugins).
+
     Without an answer no pod is either.
     """
     try:
@@ -240,5 +261,5 @@ async def _waiting(cluster: ScenarioCluster) -> tuple[frozenset[str], frozenset[
     except ClusterError:
         return frozenset(), frozenset()
     on_the_way = (*queues["binding"], *queues["waiting_on_permit"])
-    unschedulable = frozenset(str(each["pod"]) for each in queues["unschedulable"])
+    unschedulable = frozenset(str(each["pod"]) for each in (*queues["unschedulable"], *queues["gated"]))
     return unschedulable, frozenset(str(each["pod"]) for each in on_the_way)

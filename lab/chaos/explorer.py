@@ -30,14 +30,16 @@ API_SERVER = "apiserver"
 class ExplorationSettings:
     """The settings of an exploration.
 
-    `case` None runs all of them. `stops`: at the first case that breaks. `simulate`: with another seed for
-    each round, as long as there is time, and `rounds_max` rounds at most. `programs` are those that the
-    scenario has in the places of components.
+    `case` None runs all of them, or `random_count` of them, if that is not None, with up to three
+    perturbations each. `stops`: at the first case that breaks. `simulate`: with another seed for each round,
+    as long as there is time, and `rounds_max` rounds at most. `programs` are those that the scenario has in
+    the places of components.
     """
 
     scope: Scope
     budget_seconds: float
     case: Case | None = None
+    random_count: int | None = None
     simulate: bool = False
     rounds_max: int = 1
     stops: bool = False
@@ -143,6 +145,8 @@ class Explorer:
         self.report.singles = exploration.single_count
         if self._settings.case is not None:
             self._run_some(exploration, [self._settings.case])
+        elif self._settings.random_count is not None:
+            self._run_some(exploration, exploration.random_cases(self._settings.random_count))
         else:
             while self._run_some(exploration, self._due(exploration, deadline)):
                 pass

@@ -45,7 +45,7 @@ def prepare(name: str, module: str, arguments: Sequence[str]) -> None:
         SystemExit: the program neither has the bug nor starts one that has.
     """
     mutation = BY_NAME[name]
-    if "--simulate" in arguments:
+    if "--simulate" in arguments or "generate" in arguments:
         os.environ[_SIMULATES] = name
     simulates = os.environ.get(_SIMULATES) == name
     for edit in (*mutation.edits, _of_jobs(mutation)) if simulates else edits(mutation, module):

@@ -136,16 +136,16 @@ def test_a_second_ctrl_c_kills_a_cluster_that_does_not_stop(tmp_path: Path, firs
 @pytest.mark.parametrize(
     "words",
     [
-        ("chaos", "explore", _PODS, "--simulate", "--verbose"),
-        ("chaos", "run", "--seed", "1", "--duration", "1h", "--simulate", "--verbose"),
+        ("chaos", "explore", _PODS, "--simulate"),
+        ("chaos", "generate", "--seed", "1", "--cases", "1"),
     ],
 )
 def test_it_ends_a_simulation(tmp_path: Path, words: Sequence[str]) -> None:
     temporary = tmp_path / "t"
     temporary.mkdir()
     with started(*words, temporary=temporary) as process:
-        assert process.stderr is not None
-        assert process.stderr.readline()  # the first step, or operation
+        assert process.stdout is not None
+        assert process.stdout.readline()  # the first case, or seed
         assert interrupt(process).endswith("\ninterrupted\n")
     assert list(temporary.iterdir()) == []
 

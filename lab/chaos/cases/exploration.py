@@ -6,6 +6,7 @@ findings alone. A pair with one that is known to break is left out: it would not
 
 from __future__ import annotations
 
+import random
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
@@ -13,8 +14,11 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.enumeration import Scope, neighbours, pairs, singles
 from nominee.lab.chaos.cases.observations import Activity
 from nominee.lab.chaos.cases.order import Order
-from nominee.lab.chaos.cases.perturbations import number_of
+from nominee.lab.chaos.cases.perturbations import Perturbation, number_of
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
+
+DRAWN_SIZES = (1, 1, 2, 3)
+"""How many perturbations a drawn case has: one of these numbers."""
 
 
 class Exploration:
@@ -50,6 +54,19 @@ class Exploration:
             held = [result.case for result in self.results if result.verdict in quiet]
             self._pairs = pairs(held, self._scope, lambda each: self._distances.get(each, 0))
         return next(self._pairs, None)
+
+    def random_cases(self, count: int) -> Iterator[Case]:
+        """Yield cases of one to three perturbations, each of another place, as the order has them."""
+        rng = random.Random(self._scope.seed)
+        for _ in range(count):
+            parts: dict[tuple[str, str, int], Perturbation] = {}
+            for _ in range(rng.choice(DRAWN_SIZES)):
+                case = self._order.next_case()
+                for each in case.perturbations if case is not None else ():
+                    parts.setdefault(each.place, each)
+            if not parts:
+                return
+            yield Case.of(*parts.values())
 
     def record(self, result: CaseResult, features: Collection[str] = ()) -> CaseResult:
         """Note the result of a case; return it with the number of features that no run before it had."""

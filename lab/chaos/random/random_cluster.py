@@ -1,4 +1,4 @@
-"""The cluster of `nominee chaos run`, of real processes or in a simulation."""
+"""The cluster of `nominee chaos run`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import anyio
 
 from nominee.lab.chaos.random.load_client import GROUP
 from nominee.lab.chaos.random.random_run import Outcome, RandomRun
-from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
 from nominee.lab.scenario.format.replacing import Programs, with_programs
 from nominee.lab.scenario.play.play import NotStartedError, started
@@ -87,19 +86,3 @@ def run_real(
             return anyio.run(main, backend_options={"use_uvloop": True})
     except NotStartedError as error:
         raise ClusterError(f"the cluster did not start: {error}") from None
-
-
-def run_simulated(seed: int, seconds: float, rate: float, say: Callable[[str], None]) -> Outcome:
-    """Run in a simulation of the same seed.
-
-    Raises:
-        ClusterError: nothing can happen any more.
-    """
-    # These import the components.
-    from nominee.lab.scenario.play.simulate import with_cluster
-    from nominee.simulation.simulation import Simulation
-
-    async def use(cluster: ScenarioCluster) -> Outcome:
-        return await RandomRun(cluster, say).run(seed, seconds, rate)
-
-    return with_cluster(OPTIONS, Simulation(seed), use)

@@ -73,6 +73,8 @@ class AcknowledgedWrites(Checker):
                 return ""
             return f"resourceVersion {version} was acknowledged, and etcd has no such write of the object"
         if uid != write.uid:
+            if writes is not None and writes.was_ended_at(version, write.uid):
+                return ""
             stored = f"the object with uid {uid}" if uid else "a deletion"
             return (
                 f"resourceVersion {version} was acknowledged for uid {write.uid}, and etcd has {stored} there"
@@ -83,17 +85,19 @@ class AcknowledgedWrites(Checker):
 class _Writes:
     """The writes of one key: the uid at each revision, "" for a deletion."""
 
-    __slots__ = ("_uids", "newest")
+    __slots__ = ("_removals", "_uids", "newest")
 
     def __init__(self, first: Revision) -> None:
         self.newest = first
         self._uids: dict[int, str] = {}
+        self._removals: dict[int, Revision] = {}
 
     def note(self, revision: Revision) -> None:
         """Enter a write. A uid lasts from an object's creation to its deletion: no update is decoded."""
         former = self._uids.get(self.newest.revision, "")
         if revision.value is None:
             uid = ""
+            self._removals[revision.revision] = revision
         elif revision.previous_value is not None and former and not revision.is_state:
             uid = former
         else:
@@ -105,6 +109,12 @@ class _Writes:
     def uid_at(self, revision: int) -> str | None:
         """Return the uid that was written at a revision; None if nothing was."""
         return self._uids.get(revision)
+
+    def was_ended_at(self, revision: int, uid: str) -> bool:
+        """Return whether this write removed an object that was being deleted, as its last update does."""
+        removed = self._removals[revision].previous if revision in self._removals else None
+        metadata = metadata_of(removed) if removed is not None else None
+        return metadata is not None and metadata.uid == uid and metadata.HasField("deletionTimestamp")
 
     def exists_undeleted(self, uid: str) -> bool:
         """Return whether the object exists at the end, and is not terminating."""

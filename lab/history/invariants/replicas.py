@@ -79,14 +79,18 @@ class Replicas(Checker):
             self._sets.setdefault(replica_set.metadata.uid, _Set(revision)).follow(replica_set, revision)
 
     def _observe_pod(self, revision: Revision) -> Iterator[Violation]:
-        ended, pod = ended_pod(revision), revision.after(POD)
+        ended, before, pod = ended_pod(revision), same_pod_before(revision), revision.after(POD)
         if ended is not None:
             self._forget(ended)
         if pod is None:
             return
         if is_terminal(pod) or is_terminating(pod):
             self._forget(pod)
-        elif same_pod_before(revision) is None:
+        elif before is not None:
+            # A controller releases a pod that its selector does not match any more.
+            if controller_of(before) != controller_of(pod):
+                self._forget(before)
+        else:
             found = self._set_of(pod)
             if found is not None:
                 found.pods[pod.metadata.uid] = revision

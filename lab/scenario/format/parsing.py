@@ -59,6 +59,7 @@ class ScenarioParser(ConditionParser):
             section=metadata.get("section", ""),
             file=self.document.file,
             timeout_seconds=float(spec.get("timeoutSeconds", TIMEOUT_SECONDS)),
+            steps_may_fail=spec.get("stepsMayFail", False),
             cluster=self.cluster_options(("spec", "cluster"), spec.get("cluster", {})),
             steps=tuple(
                 step

@@ -200,7 +200,7 @@ class Run:
         outcome, observation = Outcome.ERROR, ""
         self._collector.on_step(step.name)
         try:
-            performed = await action.perform(self.stage)
+            performed = await self._perform(step, action)
             self._save(step, performed)
             observation = performed.text
             self._check_background()
@@ -228,6 +228,15 @@ class Run:
             self._results.append(result)
         if step.is_check:
             self._narrate.held(text)
+
+    async def _perform(self, step: Step, action: Action) -> Performed:
+        """Perform a step; one that may fail is passed over."""
+        try:
+            return await action.perform(self.stage)
+        except (StepFailedError, StatusError, ClusterError) as error:
+            if step.is_check or not self._scenario.steps_may_fail:
+                raise
+            return Performed(text=f"passed over: {error}")
 
     def _act(self, text: str) -> None:
         """Report a step that changes something, also in the log: `nominee history` shows it as a mark."""

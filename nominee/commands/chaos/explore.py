@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nominee.commands.chaos.generate import generate
 from nominee.commands.chaos.option_types import Actions, Duration, Identifier
 from nominee.commands.chaos.options import run_options
 from nominee.commands.chaos.run import run
@@ -38,6 +39,7 @@ def chaos() -> None:
     """
 
 
+chaos.add_command(generate)
 chaos.add_command(run)
 
 
@@ -70,6 +72,7 @@ chaos.add_command(run)
     help="At how many hits of a failpoint an action is tried: the first, and others drawn from the seed.",
 )
 @click.option("--case", type=Identifier(), help="Run this case only.")
+@click.option("--simulate", is_flag=True, help="Run in simulations of the seed (docs/simulation.md).")
 @run_options(
     seed="Seed of the order of pairs, and of later hits.  [default: random]",
     kept="if something broke",

@@ -16,7 +16,7 @@ ROUNDS_MAX: Final = 1_000_000
 def run_options(
     *, seed: str, kept: str, rounds: str, verbose: str, needs_seed: bool = False
 ) -> Callable[[F], F]:
-    """Add --seed, --simulate, --rounds, --dir and --verbose.
+    """Add --seed, --rounds, --dir and --verbose.
 
     `kept` says when a temporary directory is kept; `seed`, `rounds` and `verbose` are the help of these
     options. Without `needs_seed` the seed may be None.
@@ -37,9 +37,6 @@ def run_options(
                 default=1,
                 show_default=True,
                 help=rounds,
-            ),
-            click.option(
-                "--simulate", is_flag=True, help="Run in simulations of the seed (docs/simulation.md)."
             ),
             click.option("--seed", type=click.IntRange(min=0), required=needs_seed, help=seed),
         ):

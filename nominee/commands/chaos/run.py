@@ -52,24 +52,23 @@ def run(
     seed: int,
     duration: float,
     rate: float,
-    simulate: bool,
     rounds: int,
     directory: Path | None,
     verbose: bool,
     replace: tuple[str, ...],
     output: str,
 ) -> None:
-    """Disturb a cluster at random under random load.
+    """Disturb a cluster of real processes at random under random load.
 
     At the end every pod must come to rest, and the invariants must hold. The exit status is 0 if so, 1 if
     not, 2 if the run was not possible, 130 after Ctrl-C.
     """
-    programs = programs_of(replace, simulate=simulate)
+    programs = programs_of(replace, simulate=False)
     end_as_by_ctrl_c()
     results = []
     for number in range(rounds):
-        if simulate or rounds == 1:
-            result = one(seed + number, duration, rate, simulate, directory, programs, verbose=verbose)
+        if rounds == 1:
+            result = one(seed + number, duration, rate, directory, programs, verbose=verbose)
         else:
             result = _in_own_process(seed + number, duration, rate, directory, programs, verbose=verbose)
         results.append(result)
@@ -93,7 +92,7 @@ def _words(seed: int, duration: float, rate: float) -> list[str]:
 def _in_own_process(
     seed: int, duration: float, rate: float, directory: Path | None, programs: Programs, *, verbose: bool
 ) -> dict[str, object]:
-    """Run on real processes as `one` does, in a process of its own: this one must not use gRPC and fork.
+    """Run as `one` does, in a process of its own: this one must not use gRPC and fork.
 
     Raises:
         click.ClickException: the process ended without a result.
@@ -124,16 +123,15 @@ def run_one(
     programs: Programs,
     verbose: bool,
 ) -> None:
-    """Run with one seed on real processes, as a job."""
+    """Run with one seed, as a job."""
     end_as_by_ctrl_c()
-    write(one(seed, duration, rate, False, directory, programs, verbose=verbose))
+    write(one(seed, duration, rate, directory, programs, verbose=verbose))
 
 
 def one(
     seed: int,
     duration: float,
     rate: float,
-    simulate: bool,
     directory: Path | None,
     programs: Programs,
     *,
@@ -141,7 +139,7 @@ def one(
 ) -> dict[str, object]:
     """Run with one seed, and return the result as JSON."""
     # 330 ms that --help and completion would pay.
-    from nominee.lab.chaos.random.random_cluster import run_real, run_simulated
+    from nominee.lab.chaos.random.random_cluster import run_real
     from nominee.lab.history.object_history import command
     from nominee.lab.scenario.format.replacing import words_of
     from nominee.localcluster.cluster import ClusterError
@@ -157,10 +155,7 @@ def one(
     )
     outcome, error = None, ""
     try:
-        if simulate:
-            outcome = run_simulated(seed, duration, rate, say)
-        else:
-            outcome = run_real(base, seed, duration, rate, say, programs)
+        outcome = run_real(base, seed, duration, rate, say, programs)
     except ClusterError as caught:
         error = str(caught)
     except KeyboardInterrupt:
@@ -168,7 +163,7 @@ def one(
             shutil.rmtree(base, ignore_errors=True)
         raise
     problems = [error] if error else _problems(outcome)
-    keep = directory is not None or (bool(problems) and not simulate)
+    keep = directory is not None or bool(problems)
     if not keep:
         shutil.rmtree(base, ignore_errors=True)
     words = ["nominee", *_words(seed, duration, rate), *words_of(programs)]
@@ -176,15 +171,15 @@ def one(
         "seed": seed,
         "version": version("nominee"),
         "commit": commit(),
-        "reproduce": shlex.join([*words, "--simulate"] if simulate else words),
+        "reproduce": shlex.join(words),
         "ran": outcome is not None,
         "problems": problems,
         "seconds": round(outcome.seconds, 3) if outcome else 0.0,
         "pods": outcome.pods if outcome else 0,
         "operations": dict(sorted(outcome.operations.items())) if outcome else {},
         "refused": dict(sorted(outcome.refused.items())) if outcome else {},
-        "directory": str(base) if keep and not simulate else "",
-        "history": command(str(base), _at_fault(outcome)) if keep and not simulate else "",
+        "directory": str(base) if keep else "",
+        "history": command(str(base), _at_fault(outcome)) if keep else "",
     }
 
 

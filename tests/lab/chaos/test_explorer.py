@@ -92,6 +92,14 @@ def test_a_finding_ends_an_exploration_if_asked() -> None:
     assert len(explore(clusters).broken) == 3
 
 
+@pytest.mark.parametrize(("count", "expected"), [(0, 0), (1, 1), (None, 3)])
+def test_a_number_of_random_cases(count: int | None, expected: int) -> None:
+    report = explore(TableClusters({}), random_count=count)
+    assert len(report.results) == expected
+    places = {each.place for result in report.results for each in result.case.perturbations}
+    assert len(places) == sum(len(result.case.perturbations) for result in report.results)
+
+
 def test_a_killed_process_must_be_restarted() -> None:
     scenario = replace(SCENARIO, cluster=ClusterOptions(restart=False))
     report = explore(TableClusters({}), scenario)

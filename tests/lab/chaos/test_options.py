@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from nominee.commands.chaos.explore import chaos, explore
 from nominee.commands.chaos.run import run
 
-_SHARED = ("seed", "simulate", "rounds", "directory", "verbose")
+_SHARED = ("seed", "rounds", "directory", "verbose")
 
 
 def _declared(command: click.Command) -> dict[str, tuple[object, ...]]:

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
+from nominee.commands.chaos import run
 from nominee.commands.chaos.explore import chaos
 from nominee.lab.chaos.random import random_cluster
 from nominee.lab.chaos.random.load import BASE, Target, plan
@@ -35,9 +36,13 @@ from nominee.lab.chaos.random.operations import (
     ResizePod,
     ScaleWorkload,
 )
-from nominee.lab.chaos.random.random_run import Outcome
+from nominee.lab.chaos.random.random_cluster import OPTIONS
+from nominee.lab.chaos.random.random_run import Outcome, RandomRun
+from nominee.lab.scenario.cluster import ScenarioCluster
+from nominee.lab.scenario.play.simulate import with_cluster
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError
+from nominee.simulation.simulation import Simulation
 
 TARGET = Target(
     failpoints={
@@ -118,15 +123,16 @@ def test_without_processes_there_is_load_only() -> None:
 
 @pytest.mark.processes
 def test_a_run_in_a_simulation_comes_to_rest_and_is_repeated_by_its_seed() -> None:
-    ran = [CliRunner().invoke(chaos, ["run", *_ARGUMENTS, "-o", "json"]) for _ in range(2)]
-    assert [each.exit_code for each in ran] == [0, 0], ran[0].output
-    assert ran[0].output == ran[1].output
-    (result,) = json.loads(ran[0].output)["runs"]
-    assert result["operations"]["CreatePod"] > 3
-    assert result["problems"] == []
+    async def run(cluster: ScenarioCluster) -> Outcome:
+        return await RandomRun(cluster, lambda _: None).run(7, 5.0, 4.0)
+
+    outcome, again = (with_cluster(OPTIONS, Simulation(7), run) for _ in range(2))
+    assert outcome == again
+    assert outcome.operations["CreatePod"] > 3
+    assert (outcome.violations, outcome.unsettled) == ((), "")
 
 
-_ARGUMENTS = ("--simulate", "--seed", "7", "--duration", "5s", "--rate", "4")
+_ARGUMENTS = ("--seed", "7", "--duration", "5s", "--rate", "4")
 
 
 @pytest.mark.parametrize(
@@ -152,12 +158,13 @@ def test_a_failure_has_seed_version_commit_and_command(
         pods=0,
         seconds=1.0,
     )
-    monkeypatch.setattr(random_cluster, "run_simulated", lambda *_: outcome)
+    monkeypatch.setattr(random_cluster, "run_real", lambda *_: outcome)
+    monkeypatch.setattr(run, "_in_own_process", run.one)
     ran = CliRunner().invoke(chaos, ["run", *_ARGUMENTS, "--rounds", "3"])
     assert ran.exit_code == 1
     assert message in ran.output
     assert "commit" in ran.output
-    assert "nominee chaos run --seed 7 --duration 5s --rate 4 --simulate" in ran.output
+    assert "nominee chaos run --seed 7 --duration 5s --rate 4" in ran.output
     assert ran.output.count("reproduce") == 1
     xml = CliRunner().invoke(chaos, ["run", *_ARGUMENTS, "-o", "junit"]).output
     suite = ElementTree.fromstring(xml[xml.index("<") :])

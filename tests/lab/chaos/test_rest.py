@@ -5,10 +5,28 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.chaos.cases.rest import unrest
+from nominee.lab.chaos.disturbed_run import ended_by_themselves
+from nominee.localcluster.cluster import ProcessState
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import to_time
 
 NOW = 1_000.0
+
+
+@pytest.mark.parametrize(
+    ("last_exit", "expected"),
+    [
+        ("exit code 1", "scheduler ended by itself with exit code 1"),
+        ("exit code 0", ""),
+        ("signal 9", ""),
+        ("", ""),
+    ],
+)
+def test_a_process_that_ended_by_itself(last_exit: str, expected: str) -> None:
+    state = ProcessState(
+        name="scheduler", component="scheduler", state="ready", restarts=1, last_exit=last_exit
+    )
+    assert ended_by_themselves([state]) == expected
 
 
 def node(name: str = "n1", ready: str = "True") -> core.Node:

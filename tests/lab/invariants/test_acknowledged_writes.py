@@ -69,6 +69,13 @@ def test_a_terminating_object() -> None:
     assert _result(terminating, _write(0, deleted=True)).violations == ()
 
 
+def test_an_update_that_ends_a_terminating_object() -> None:
+    ended = History().put(pod("p"), pod("p", deletes_at=1_700_000_100.0)).delete(pod("p"))
+    assert _result(ended, _write(3)).violations == ()
+    (violation,) = _result(ended, _write(3, uid="uid-2")).violations
+    assert "etcd has a deletion there" in violation.message
+
+
 def test_a_write_before_the_history_is_an_exception() -> None:
     history = History()
     history.next_revision = 10

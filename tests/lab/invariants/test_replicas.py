@@ -65,10 +65,21 @@ def test_pods_of_a_replication_controller_count_as_well() -> None:
         History().put(replica_set(2), *pods("a b")).delete(owned("a")).put(owned("c")),
         History().put(*SCALED_DOWN, *pods("a b c")),
         History().put(replica_set(2), *pods("a b"), pod("c"), owned("c"), pod("d"), owned("d")),
+        History().put(replica_set(2), *pods("a b"), pod("a"), pod("b"), *pods("c d")),
         History().put(*pods("a b")),
         History().put(replica_set(1), owned("a"), owned("b", set_uid="uid-other")),
     ],
-    ids=["all", "terminating", "failed", "gone", "scaled down", "adopted", "of no set", "of another set"],
+    ids=[
+        "all",
+        "terminating",
+        "failed",
+        "gone",
+        "scaled down",
+        "adopted",
+        "released",
+        "of no set",
+        "of another set",
+    ],
 )
 def test_correct_creations(history: History) -> None:
     result = result_of(Replicas, history, SETTINGS)

@@ -27,8 +27,8 @@ _RUNS = "{object: {kind: Pod, name: a, jsonPath: {.status.phase: Running}}}"
 _PENDING = "{object: {kind: Pod, name: a, jsonPath: {.status.phase: Pending}}}"
 
 
-def _play(steps: list[str], background: str = "") -> ScenarioResult:
-    text = _HEAD + "  steps:\n" + "".join(f"  - {step}\n" for step in steps)
+def _play(steps: list[str], background: str = "", options: str = "") -> ScenarioResult:
+    text = _HEAD + options + "  steps:\n" + "".join(f"  - {step}\n" for step in steps)
     if background:
         text += f"  expect: [{background}]\n"
     (scenario,) = read_text(text, "small.yaml")
@@ -80,6 +80,18 @@ def test_an_outcome_names_step_and_observation(steps: list[str], outcome: Outcom
     result = _play(steps)
     assert result.outcome is outcome, result.reason
     assert reason in result.reason
+
+
+def test_a_step_that_may_fail_is_passed_over_and_a_check_is_not() -> None:
+    absent = [
+        "patch: {kind: Pod, name: absent, patch: {metadata: {labels: {a: b}}}}",
+        "wait: {object: {kind: Pod, name: absent}, seconds: 1}",
+    ]
+    result = _play([*absent, _POD, f"expect: {{now: {_RUNS}}}"], options="  stepsMayFail: true\n")
+    assert [step.outcome for step in result.steps] == [Outcome.PASSED] * 3 + [Outcome.FAILED]
+    assert result.steps[0].observation == 'passed over: pods "absent" not found'
+    assert result.steps[1].observation.startswith("passed over: not within 1 s")
+    assert _play(absent).outcome is Outcome.ERROR
 
 
 def test_a_rejection_can_be_expected() -> None:

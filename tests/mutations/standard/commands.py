@@ -14,8 +14,6 @@ TIMES_LONGER: Final = 3
 """By so much the times of the commands are longer than in `make chaos`."""
 REAL_SECONDS: Final = 60.0
 """What a command on real processes takes beside its time: they start, come to rest, and are stopped."""
-SIMULATED_SECONDS_PER_SECOND: Final = 3.0
-"""About so long a time of a random run is simulated in a second of processor time."""
 _RECIPE = re.compile(r"^chaos[-\w]*:.*\n((?:\t.*\n)*)", re.MULTILINE)
 _VARIABLE = re.compile(r"^(\w+) := (.*)$", re.MULTILINE)
 _PROGRAM = "nominee chaos "
@@ -40,7 +38,12 @@ class Command:
 
     @property
     def is_simulated(self) -> bool:
-        return "--simulate" in self.words
+        return "--simulate" in self.words or self.words[1:2] == ("generate",)
+
+    @property
+    def has_cases(self) -> bool:
+        """Return whether it can run one case alone."""
+        return self.words[1:2] != ("generate",)
 
     @property
     def cost_seconds(self) -> float:
@@ -97,12 +100,12 @@ def _command(words: Sequence[str], earlier: Sequence[Command]) -> Command:
         changed.append(word)
     if seconds is not None and "--rounds" in changed:
         seconds *= int(changed[changed.index("--rounds") + 1])
-    if seconds is not None and "--simulate" in changed and "--duration" in changed:
-        seconds /= SIMULATED_SECONDS_PER_SECOND
     if seconds is None:
         raise RecipeError(f"`{shlex.join(words)}` has neither of {', '.join(_TIMES)}")
-    if "explore" in changed:
+    if changed[1] in ("explore", "generate"):
         changed.append("--stop")
+    if changed[1] == "generate":
+        changed += ["--tries", "0"]
     label = _label(changed)
     same = sum(each.label == label or each.label.startswith(f"{label} (") for each in earlier)
     return Command(

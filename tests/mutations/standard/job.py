@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nominee.lab.chaos import clusters, explorer, started_cluster, worker
+from nominee.lab.chaos.generated import search
 from nominee.lab.jobs.job import Job, Write
 from nominee.machinery.runtime.clock import SystemClock
 from tests.mutations.launch import BY_NAME, prepare
@@ -82,6 +83,8 @@ def run(_directory: Path, write: Write, mutation: str, tasks: Sequence[Task]) ->
                 break
         for name in reached.take():
             cases.setdefault(name, ["*"])
+        if not task.command.has_cases:
+            cases.update({name: ["*"] for name in cases})
         seconds = round(clock.monotonic() - began, 1)
         label = task.command.label
         write({**found, "runs": runs, "label": label, "seconds": seconds, "reached": dict(cases)})
@@ -94,7 +97,8 @@ def _clock(command: Command) -> SystemClock:
     """Return the clock of a command; a simulated one gets a limit of processor time."""
     if not command.is_simulated:
         return SystemClock()
-    vars(explorer)["SystemClock"] = vars(clusters)["SystemClock"] = ProcessorClock
+    for module in (explorer, clusters, search):
+        vars(module)["SystemClock"] = ProcessorClock
     # Cases in forks would leave their marks and their processor time there.
     vars(started_cluster)["can_fork"] = lambda: False
     clock = ProcessorClock()

@@ -26,7 +26,8 @@ chaos: setup
 \t$(BIN)/nominee chaos explore scenarios/pods.yaml --name p --seed 1 \\
 \t\t--budget=45s --simulate
 \t$(BIN)/nominee chaos run --seed 1 --duration 20s
-\t$(BIN)/nominee chaos run --seed 2 --duration 20s --rounds 2 --simulate
+\t$(BIN)/nominee chaos run --seed 2 --duration 20s --rounds 2
+\t$(BIN)/nominee chaos generate --seed 1 --budget 10s
 
 other:
 \tnominee chaos run --duration 1s
@@ -52,20 +53,23 @@ def result(mutation: str, command: Command = FAST, *, observation: str = "", com
 def test_the_commands_of_the_recipe_get_three_times_their_time_the_cheapest_first() -> None:
     found = standard_commands(MAKEFILE)
     assert [(each.label, each.seconds) for each in found] == [
-        ("run simulated", 40.0),
+        ("generate", 30.0),
         ("run", 60.0),
         ("explore p simulated", 135.0),
+        ("run (2)", 120.0),
         ("explore pods", 135.0),
-    ], "a second of processor time simulates about three"
+    ]
+    assert found[0].words[-7:] == ("--budget", "30s", "--stop", "--tries", "0", "-o", "json")
+    assert [each.is_simulated for each in found] == [True, False, True, False, False]
     assert found[1].words == ("chaos", "run", "--seed", "1", "--duration", "60s", "-o", "json")
     assert found[2].words[-6:] == ("--budget", "135s", "--simulate", "--stop", "-o", "json")
 
 
 def test_no_command_gets_more_than_is_asked_for() -> None:
     limited = [each.limited(30.0) for each in standard_commands(MAKEFILE)]
-    assert [each.seconds for each in limited] == [30.0, 30.0, 30.0, 30.0]
-    assert limited[0].words[-5:] == ("--rounds", "1", "--simulate", "-o", "json"), "fewer rounds first"
-    assert "60s" in limited[0].words, "its time is not more than in the recipe"
+    assert [each.seconds for each in limited] == [30.0] * 5
+    assert limited[3].words[-4:] == ("--rounds", "1", "-o", "json"), "fewer rounds first"
+    assert "30s" in limited[3].words
     assert limited[1].words == ("chaos", "run", "--seed", "1", "--duration", "30s", "-o", "json")
     assert limited[2].words[-6:] == ("--budget", "30s", "--simulate", "--stop", "-o", "json")
     assert standard_commands(MAKEFILE)[1].limited(60.0) == standard_commands(MAKEFILE)[1]

@@ -1,0 +1,1 @@
+"""Scenarios that are generated from seeds."""
