@@ -388,9 +388,12 @@ class Kubelet:
             agent.retry()
 
     def _put_back(self, node: str, changes: list[tuple[str, core.Pod | None]]) -> None:
-        """Put changes back, unless newer ones have come in the meantime."""
+        """Put changes back, as the pods are now: newer changes may have been handed over in the meantime."""
         for uid, pod in changes:
-            self._inbox.setdefault(uid, (node, pod))
+            newest = self.pods.get_by_key(key_of(pod)) if pod is not None else None
+            if newest is not None and newest.metadata.uid != uid:
+                newest = None
+            self._inbox.setdefault(uid, (node, newest))
         self._arrived.set()
 
     def _measure(self) -> None:
