@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nominee.lab.chaos.rest import copies, nodes, owners, pods, reservations, scheduling, statuses
+from nominee.lab.chaos.rest import copies, nodes, owners, pods, reservations, scheduling, shapes, statuses
 from nominee.lab.chaos.rest.state import Finding, Rule, State
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -30,6 +30,7 @@ RULES: Final[tuple[Rule, ...]] = (
     copies.expected_writes,
     nodes.autoscaler_loops,
     nodes.group_sizes,
+    shapes.other_shapes,
 )
 
 

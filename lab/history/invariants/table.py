@@ -24,6 +24,7 @@ from nominee.lab.history.invariants.preemption.victim_priority import VictimPrio
 from nominee.lab.history.invariants.replicas import Replicas
 from nominee.lab.history.invariants.resource_versions import ResourceVersions
 from nominee.lab.history.invariants.true_answers import TrueAnswers
+from nominee.lab.history.invariants.whole_reads import WholeReads
 
 CHECKERS: tuple[type[Checker], ...] = (
     PodBinding,
@@ -37,6 +38,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     ResourceVersions,
     AcknowledgedWrites,
     TrueAnswers,
+    WholeReads,
     Nominations,
     VictimPriority,
     RedundantVictims,

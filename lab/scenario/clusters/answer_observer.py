@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
+from nominee.lab.scenario.clusters.read_observer import ReadObserver
 from nominee.machinery.api import errors
 from nominee.machinery.api.kinds import STORED_AS, AnyKind, by_resource
 from nominee.machinery.api.objects import metadata_of, resource_version_of
@@ -57,10 +58,13 @@ class _Sent:
 
 
 class AnswerObserver:
-    """The `tap` of a simulation's network: reports each answer about the newest state to `observe`."""
+    """The `tap` of a simulation's network: reports each answer about the newest state to `observe`.
 
-    def __init__(self, store: Store, observe: Callable[[Answer], None]) -> None:
-        self._store, self._observe = store, observe
+    Lists and watches go to `reads`, those from a cache, too.
+    """
+
+    def __init__(self, store: Store, observe: Callable[[Answer], None], reads: ReadObserver) -> None:
+        self._store, self._observe, self._reads = store, observe, reads
         self._open: dict[tuple[Call, int], _Sent] = {}
 
     def on_request(self, call: Call, data: bytes) -> None:
@@ -74,11 +78,13 @@ class AnswerObserver:
         elif name in _REQUESTS:
             method, message = _REQUESTS[name]
             self._keep(call, 0, method, message.FromString(data))
+        elif name == "Watch":
+            self._reads.on_watch(call, data)
 
     def _keep(self, call: Call, number: int, method: Method, request: Request) -> None:
         target = request.target
         kind = by_resource(target.group, target.version, target.resource)
-        if kind is None or not _is_about_newest(request):
+        if kind is None or not (isinstance(request, api.ListRequest) or _is_about_newest(request)):
             return
         if len(self._open) >= _OPEN_MAX:
             del self._open[next(iter(self._open))]
@@ -90,7 +96,11 @@ class AnswerObserver:
             sent = self._open.pop((call, 0), None)
             if sent is not None:
                 self._report(call, sent, data, _error(status))
-        elif call.path.removeprefix(_SERVICE) == "Calls":
+            return
+        name = call.path.removeprefix(_SERVICE)
+        if name == "Watch":
+            self._reads.on_events(call, data)
+        elif name == "Calls":
             for each in api.AnswerBatch.FromString(data).answers:
                 sent = self._open.pop((call, each.id), None)
                 if sent is not None:
@@ -98,6 +108,10 @@ class AnswerObserver:
                     self._report(call, sent, each.response, error)
 
     def _report(self, call: Call, sent: _Sent, data: bytes, error: grpc.aio.AioRpcError | None) -> None:
+        if error is None and isinstance(sent.request, api.ListRequest):
+            self._reads.on_list(call, sent.request, data)
+            if not _is_about_newest(sent.request):
+                return
         found = _done(sent, data) if error is None else _refused(sent, error)
         if found is None:
             return

@@ -44,11 +44,12 @@ class SimulatedCluster:
         processes: SimulatedProcesses,
         client: Client,
         options: ClusterOptions,
+        running_check: RunningCheck,
     ) -> None:
         self._simulation, self._processes = simulation, processes
         self._client, self._options = client, options
         self._acknowledged = client.write_observer = AcknowledgedWrites()
-        self._running_check = RunningCheck(simulation.store, simulation.network)
+        self._running_check = running_check
 
     @property
     def clock(self) -> SimulatedClock:
