@@ -7,6 +7,8 @@ from nominee.lab.history.invariants.budgets import Budgets
 from nominee.lab.history.invariants.checking.checker import Checker
 from nominee.lab.history.invariants.device_claims import DeviceClaims
 from nominee.lab.history.invariants.leader_leases import LeaderLeases
+from nominee.lab.history.invariants.leader_writes import LeaderWrites
+from nominee.lab.history.invariants.namespaces import Namespaces
 from nominee.lab.history.invariants.needed_pods import NeededPods
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
 from nominee.lab.history.invariants.node_draining import NodeDraining
@@ -24,6 +26,7 @@ from nominee.lab.history.invariants.preemption.victim_priority import VictimPrio
 from nominee.lab.history.invariants.replicas import Replicas
 from nominee.lab.history.invariants.resource_versions import ResourceVersions
 from nominee.lab.history.invariants.true_answers import TrueAnswers
+from nominee.lab.history.invariants.unexpected_errors import UnexpectedErrors
 from nominee.lab.history.invariants.whole_reads import WholeReads
 
 CHECKERS: tuple[type[Checker], ...] = (
@@ -49,5 +52,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     Checkpoints,
     PodTermination,
     LeaderLeases,
+    LeaderWrites,
+    Namespaces,
+    UnexpectedErrors,
 )
 """Every invariant; names are unique."""

@@ -97,7 +97,7 @@ class _Writes:
                 yield writes[index - 1]
 
     def problem_of_change(self, read: Change) -> tuple[str, Sequence[Revision]]:
-        """Return the writes that a watch has not shown before an event, or why the history lacks the event."""
+        """Return the writes that a watch has not shown before an event, or why there is no such event."""
         if read.revision < read.after:
             return f"an event of revision {read.revision} follows one of {read.after}", ()
         first = bisect_right(self._numbers, read.after)

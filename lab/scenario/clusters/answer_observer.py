@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypedDict
 
 import grpc
 import grpc.aio
@@ -14,8 +14,10 @@ from nominee.lab.scenario.clusters.read_observer import ReadObserver
 from nominee.machinery.api import errors
 from nominee.machinery.api.kinds import STORED_AS, AnyKind, by_resource
 from nominee.machinery.api.objects import metadata_of, resource_version_of
+from nominee.machinery.api.pb import core, meta
 from nominee.machinery.wire import envelope
 from nominee.pb.nominee_api.v1 import api_pb2 as api
+from nominee.simulation.clock import EPOCH_SECONDS
 from nominee.simulation.etcd.store import Store
 from nominee.simulation.network.call import Call, Status
 
@@ -55,6 +57,7 @@ class _Sent:
     """As asked for: the answer has an object of this kind."""
     request: Request
     begin: int
+    time: float
 
 
 class AnswerObserver:
@@ -88,7 +91,9 @@ class AnswerObserver:
             return
         if len(self._open) >= _OPEN_MAX:
             del self._open[next(iter(self._open))]
-        self._open[call, number] = _Sent(method, kind, request, self._store.revision)
+        self._open[call, number] = _Sent(
+            method, kind, request, self._store.revision, EPOCH_SECONDS + call.network.loop.time()
+        )
 
     def on_response(self, call: Call, data: bytes, status: Status | None) -> None:
         """Report the answer of a request, or those of a batch."""
@@ -127,8 +132,31 @@ class AnswerObserver:
                 begin=sent.begin,
                 end=self._store.revision,
                 resource_version=version,
+                client_pid=call.client.pid if call.client is not None else 0,
+                begin_time=sent.time,
+                **_named(sent),
             )
         )
+
+
+class _Named(TypedDict, total=False):
+    """The object that a request names beside its name."""
+
+    uid: str
+    node: str
+
+
+def _named(sent: _Sent) -> _Named:
+    """Return the uid in a request, and the node of a binding."""
+    request = sent.request
+    if isinstance(request, api.DeleteRequest) and request.options:
+        return {"uid": meta.DeleteOptions.FromString(request.options).preconditions.uid}
+    if isinstance(request, api.CreateRequest) and request.target.subresource == "binding":
+        binding = core.Binding.FromString(envelope.unwrap(request.body)[2])
+        return {"uid": binding.metadata.uid, "node": binding.target.name}
+    if isinstance(request, api.UpdateRequest) and request.target.subresource in _OF_OBJECT:
+        return {"uid": metadata_of(envelope.decode(sent.kind, request.body)).uid}
+    return {}
 
 
 _Found: TypeAlias = tuple[Method, Outcome, str, str, int]
@@ -158,6 +186,8 @@ def _done(sent: _Sent, data: bytes) -> _Found | None:
         return Method.LIST, Outcome.DONE, target.namespace, "", int(version or 0)
     if sent.method is Method.DELETE or target.subresource == "eviction":
         return Method.DELETE, Outcome.DONE, target.namespace, target.name, 0
+    if target.subresource == "binding":
+        return Method.UPDATE, Outcome.DONE, target.namespace, target.name, 0
     if target.subresource not in _OF_OBJECT:
         return None
     obj = envelope.decode(sent.kind, api.Object.FromString(data).body)

@@ -35,7 +35,8 @@ class Answer:
 
     `kind` is the stored one. `begin` is etcd's revision when the request was sent, `end` when the answer
     left the server. `resource_version` is that of the object or list in the answer; for CHANGED the one that
-    the request was made for; 0 without one.
+    the request was made for; 0 without one. `uid` is in the request, and so is `node`, of a binding.
+    `client_pid` and `begin_time` (seconds since the epoch) are of the request.
     """
 
     client: str
@@ -47,3 +48,7 @@ class Answer:
     begin: int
     end: int
     resource_version: int = 0
+    uid: str = ""
+    node: str = ""
+    client_pid: int = 0
+    begin_time: float = 0.0

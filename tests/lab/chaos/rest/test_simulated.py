@@ -12,7 +12,10 @@ from nominee.lab.chaos.messages import CaseAnswer
 from nominee.lab.chaos.worker import simulated
 from nominee.lab.scenario.format.reading import read_text
 from nominee.machinery.api import kinds
+from nominee.scheduler.framework.interface import Status
 from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue
+from nominee.scheduler.shell.attempt.attempt import Attempt
+from nominee.scheduler.shell.loop.binding import BindingCycles
 from nominee.simulation.simulation import Simulation
 
 SCENARIO = """
@@ -81,3 +84,15 @@ def test_a_condition_that_only_the_disturbed_run_leaves_is_found() -> None:
     assert run(case, expected).unsettled == (
         "a pod in default with (Left=True) is there 0 times, and once after the undisturbed run"
     )
+
+
+def test_an_error_that_a_process_did_not_foresee_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    drive = BindingCycles._drive
+
+    async def fails_once(self: BindingCycles, attempt: Attempt) -> Status | None:
+        monkeypatch.setattr(BindingCycles, "_drive", drive)
+        raise KeyError("unforeseen")
+
+    monkeypatch.setattr(BindingCycles, "_drive", fails_once)
+    found = [each for each in run().scenario_result.violations if each.invariant == "errors-are-handled"]
+    assert "KeyError: 'unforeseen'" in found[0].message
