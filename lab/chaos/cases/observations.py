@@ -53,10 +53,11 @@ class Ran:
 class Undisturbed:
     """Observations of the undisturbed run: how long each step took, and the checks that held to the end.
 
-    Steps are numbered from 1; times are in seconds. `launches` as of Activity, `shapes` as of Ran.
+    Steps are numbered from 1; times are in seconds. `launches` as of Activity, `shapes` as of
+    Ran; None is unknown.
     """
 
     needed: Mapping[int, float] = field(default_factory=dict)
     lasting: Sequence[int] = ()
     launches: Mapping[str, int] = field(default_factory=dict)
-    shapes: Mapping[str, int] = field(default_factory=dict)
+    shapes: Mapping[str, int] | None = None

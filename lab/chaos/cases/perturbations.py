@@ -8,6 +8,7 @@ from enum import Enum
 ERROR_CODE = 503
 DELAY_MILLISECONDS = 1500
 FREEZE_SECONDS = 2.0
+INTERFERENCE_SECONDS = 0.2
 HOLD_SECONDS = 2.0
 LAG_SECONDS = 3.0
 JUMP_SECONDS = 60.0
@@ -17,13 +18,16 @@ class Action(Enum):
     """An action at a failpoint.
 
     PAUSE freezes the process (SIGSTOP) with one task at the failpoint, for FREEZE_SECONDS; DELAY lets this
-    task alone wait.
+    task alone wait. While it waits, RECREATE lets another client delete the task's pod and create it again,
+    and TOUCH lets it change the pod and take the change back.
     """
 
     CRASH = "crash"
     ERROR = "error"
     PAUSE = "pause"
     DELAY = "delay"
+    RECREATE = "recreate"
+    TOUCH = "touch"
 
 
 class View(Enum):
@@ -98,7 +102,7 @@ class AtFailpoint:
                 term = "1*crash"
             case Action.ERROR:
                 term = f"1*error({ERROR_CODE})"
-            case Action.PAUSE:
+            case Action.PAUSE | Action.RECREATE | Action.TOUCH:
                 term = "1*pause"
             case Action.DELAY:
                 term = f"1*sleep({DELAY_MILLISECONDS})"
@@ -115,6 +119,9 @@ class AtFailpoint:
                 does = f"is frozen for {FREEZE_SECONDS:g} s"
             case Action.DELAY:
                 does = f"waits for {DELAY_MILLISECONDS / 1000:g} s, in one task,"
+            case Action.RECREATE | Action.TOUCH:
+                does = "waits, and another client meanwhile "
+                does += "replaces the pod," if self.action is Action.RECREATE else "changes the pod,"
         return f"{self.component} {does} at hit {self.hit} of {self.failpoint}"
 
     def __str__(self) -> str:

@@ -20,9 +20,7 @@ class UnexpectedErrors(Checker):
         checks="logs of processes",
     )
 
-    def unchecked(self, evidence: Evidence) -> str:
-        """Return why the history cannot be checked, or ""."""
-        return "the logs are not read" if evidence.errors is None else ""
+    reads_logs = True
 
     def finish(self, evidence: Evidence) -> Iterator[Violation]:
         """Yield the errors."""

@@ -122,6 +122,7 @@ class SimulatedCluster:
                 hits=each.hits,
                 fired=each.fired,
                 waiting=each.waiting,
+                last=each.last,
             )
             for each in self._started(component)[0].points.states()
         ]
@@ -237,7 +238,7 @@ class SimulatedCluster:
         return found
 
     def _errors(self) -> tuple[str, ...]:
-        """Return the errors that processes did not foresee: first and last line of what they logged."""
+        """Return the errors that processes did not foresee: first and last line of each entry."""
         logged = [line.splitlines() for line in self._simulation.log if _TRACEBACK in line]
         found = [f"{lines[0]}: {lines[-1]}" for lines in logged]
         return tuple(dict.fromkeys([*found, *self._simulation.loop.problems]))

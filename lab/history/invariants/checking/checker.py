@@ -53,6 +53,8 @@ class Checker:
     """The kinds whose revisions `observe` gets; None: all keys, and the checker decodes nothing."""
     takes_answers: ClassVar[bool] = False
     """Whether `observe_answer` and `observe_read` are called."""
+    reads_logs: ClassVar[bool] = False
+    """Whether `finish` needs the errors in the processes' logs."""
     reads_settings: ClassVar[bool] = False
     """Whether the verdict depends on the settings, which are known when the history ends."""
 
@@ -67,6 +69,8 @@ class Checker:
         """Return why this history cannot be checked, or ""."""
         if self.takes_answers and not self.settings.observes_answers:
             return "the answers of the API servers were not observed"
+        if self.reads_logs and evidence.errors is None:
+            return "the logs of the processes are not read"
         return ""
 
     def observes(self, kind: AnyKind | None) -> bool:
