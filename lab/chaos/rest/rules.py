@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from nominee.lab.chaos.rest import copies, nodes, owners, pods, reservations, scheduling, shapes, statuses
+from nominee.lab.chaos.rest import (
+    copies,
+    kubelets,
+    nodes,
+    owners,
+    pods,
+    reservations,
+    scheduling,
+    shapes,
+    statuses,
+)
 from nominee.lab.chaos.rest.state import Finding, Rule, State
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -28,6 +38,9 @@ RULES: Final[tuple[Rule, ...]] = (
     copies.scheduler_caches,
     copies.kubelet_pods,
     copies.expected_writes,
+    kubelets.heartbeats,
+    kubelets.resizes,
+    kubelets.removals,
     nodes.autoscaler_loops,
     nodes.group_sizes,
     shapes.other_shapes,
