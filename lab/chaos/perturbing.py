@@ -14,7 +14,6 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.moves import catch_up, lag
 from nominee.lab.chaos.cases.perturbations import (
     FREEZE_SECONDS,
-    HOLD_SECONDS,
     INTERFERENCE_SECONDS,
     Action,
     AtFailpoint,
@@ -135,7 +134,7 @@ class Perturbing:
     async def _end_view(self, each: OfWatch) -> None:
         """End a change of a watch some time after it began."""
         await self.begin_events[str(each)].wait()
-        await self._cluster.clock.sleep(HOLD_SECONDS)
+        await self._cluster.clock.sleep(each.hold_seconds)
         fault = of_watch(each)
         with suppress(ClusterError):
             if each.view is View.RECONNECT:

@@ -11,6 +11,7 @@ from itertools import zip_longest
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Activity
 from nominee.lab.chaos.cases.perturbations import (
+    ETCD,
     Action,
     AtFailpoint,
     Jump,
@@ -26,8 +27,6 @@ from nominee.lab.chaos.cases.perturbations import (
 )
 
 PAIRS_MAX = 10_000
-ETCD = "etcd"
-"""The kind that stands for all keys of etcd, which the API server watches; it needs every revision."""
 _API_SERVER = "apiserver"
 _WATCH = "Watch"
 _READS = frozenset({"Get", "List", "Range", "NodeGroups", "NodeGroupForNode", "NodeGroupNodes"})

@@ -122,6 +122,8 @@ def _problem(answer: Answer, states: list[Revision | None]) -> str:
                 state is not None and state.revision == answer.resource_version for state in states
             )
             return "it was the newest all the time" if is_newest else ""
+        case Outcome.REFUSED:
+            return ""
         case Outcome.DONE:
             return _problem_of_done(answer, states)
 

@@ -44,6 +44,8 @@ _BATCHED: Final = {
 _SERVICE: Final = f"/{api.DESCRIPTOR.services_by_name['API'].full_name}/"
 _OF_OBJECT: Final = frozenset({"", "status", "resize", "ephemeralcontainers"})
 """The subresources whose answer is the object."""
+_RESUMED_SECONDS: Final = 0.5
+"""So long after it was frozen a process may act on what was true before."""
 _OPEN_MAX: Final = 10_000
 """Requests without an answer that are kept; a process that dies never gets some."""
 
@@ -58,6 +60,7 @@ class _Sent:
     request: Request
     begin: int
     time: float
+    was_frozen: bool
 
 
 class AnswerObserver:
@@ -91,9 +94,10 @@ class AnswerObserver:
             return
         if len(self._open) >= _OPEN_MAX:
             del self._open[next(iter(self._open))]
-        self._open[call, number] = _Sent(
-            method, kind, request, self._store.revision, EPOCH_SECONDS + call.network.loop.time()
-        )
+        time = call.network.loop.time()
+        was_frozen = call.client is not None and time - call.client.resumed_at < _RESUMED_SECONDS
+        revision = self._store.revision
+        self._open[call, number] = _Sent(method, kind, request, revision, EPOCH_SECONDS + time, was_frozen)
 
     def on_response(self, call: Call, data: bytes, status: Status | None) -> None:
         """Report the answer of a request, or those of a batch."""
@@ -134,6 +138,7 @@ class AnswerObserver:
                 resource_version=version,
                 client_pid=call.client.pid if call.client is not None else 0,
                 begin_time=sent.time,
+                was_frozen=sent.was_frozen,
                 **_named(sent),
             )
         )
@@ -196,20 +201,21 @@ def _done(sent: _Sent, data: bytes) -> _Found | None:
 
 
 def _refused(sent: _Sent, error: grpc.aio.AioRpcError) -> _Found | None:
-    """Return the finding of an error; None for one that says nothing about the stored object."""
+    """Return the finding of an error; None for one that is not the server's."""
     if not errors.from_server(error):
         return None
     status, target = errors.from_rpc_error(error), sent.request.target
+    other = sent.method, Outcome.REFUSED, target.namespace, target.name, 0
     if status.details is None or status.details.kind != sent.kind.plural:
-        return None
+        return other
     name = status.details.name
     if status.reason == "NotFound" and name == target.name:
         return sent.method, Outcome.NOT_FOUND, target.namespace, name, 0
     if status.reason == "AlreadyExists" and sent.method is Method.CREATE and not target.subresource:
         return sent.method, Outcome.ALREADY_EXISTS, target.namespace, name, 0
     if status.reason == "Conflict" and errors.OPTIMISTIC_LOCK in status.message:
-        return _changed(sent)
-    return None
+        return _changed(sent) or other
+    return other
 
 
 def _changed(sent: _Sent) -> _Found | None:

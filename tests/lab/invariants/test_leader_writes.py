@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nominee.lab.history.invariants.check import Check
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
@@ -52,14 +54,15 @@ def test_a_leader_writes_in_its_term() -> None:
     times = [history.revisions[index].time - BEGIN for index in range(3)]
     assert _problems(history, _write("scheduler-0", 101, 2, times[1] + 4)) == []
     assert _problems(history, _write("scheduler-1", 102, 3, times[2])) == []
-    assert _problems(history, _write("scheduler-0", 101, 3, times[2] + 2)) == []
+    frozen = replace(_write("scheduler-0", 101, 3, times[2] + 2), was_frozen=True)
+    assert _problems(history, frozen) == []
 
 
 def test_a_leader_whose_lease_was_taken_does_not_write() -> None:
     history = History().put(_lease(FIRST), _lease(SECOND))
     taken = history.revisions[1].time - BEGIN
     assert _problems(history, _write("scheduler-0", 101, 2, taken + 3)) == [
-        "scheduler-0 had not had the lease for 3.0 s when it sent its patch of Pod default/p"
+        "scheduler-0 had not had the lease for 3.00 s when it sent its patch of Pod default/p"
     ]
 
 
@@ -67,7 +70,7 @@ def test_a_leader_does_not_outlast_its_lease() -> None:
     history = History().put(_lease(FIRST))
     written = history.revisions[0].time - BEGIN
     assert _problems(history, _write("scheduler-0", 101, 1, written + 8)) == [
-        "scheduler-0 had not had the lease for 4.0 s when it sent its patch of Pod default/p"
+        "scheduler-0 had not had the lease for 4.00 s when it sent its patch of Pod default/p"
     ]
 
 
