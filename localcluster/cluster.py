@@ -6,8 +6,8 @@ All calls block, with a limit. An event loop calls them in a thread.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -30,13 +30,17 @@ class ClusterError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailpointState:
-    """A failpoint of a process: how often it was passed and acted, and how many tasks wait at it."""
+    """A failpoint of a process: how often it was passed and acted, and how many tasks wait at it.
+
+    `last` are the labels of the hit at which it acted last, such as its pod.
+    """
 
     name: str
     action: str
     hits: int
     fired: int
     waiting: int
+    last: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +147,7 @@ class RunningCluster:
                 hits=each["hits"],
                 fired=each["fired"],
                 waiting=each["waiting"],
+                last=each["last"],
             )
             for each in self.get_json(process, "/failpoints")
         ]

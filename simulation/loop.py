@@ -316,6 +316,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def resume(self, owner: Owner) -> None:
         """Let a frozen process go on with the callbacks that became ready meanwhile."""
         owner.state = OwnerState.RUNNING
+        owner.resumed_at = self._now
         self._ready.extend(self._held.pop(owner, ()))
 
     def fork(self) -> int:

@@ -388,9 +388,9 @@ class Kubelet:
             agent.retry()
 
     def _put_back(self, node: str, changes: list[tuple[str, core.Pod | None]]) -> None:
-        """Put changes back as the watch has them by now: a pod may have been removed since."""
+        """Put changes back, as the pods are now: newer changes may have been handed over in the meantime."""
         for uid, pod in changes:
-            newest = None if pod is None else self.pods.get(pod.metadata.name, pod.metadata.namespace)
+            newest = self.pods.get_by_key(key_of(pod)) if pod is not None else None
             if newest is not None and newest.metadata.uid != uid:
                 newest = None
             self._inbox.setdefault(uid, (node, newest))

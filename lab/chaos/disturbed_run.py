@@ -19,7 +19,8 @@ from nominee.lab.chaos.cases.tolerance import states as states_of
 from nominee.lab.chaos.earlier import Earlier
 from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, calm, points
 from nominee.lab.chaos.rest.expectations import expectations_of
-from nominee.lab.chaos.rest.observation import outstanding
+from nominee.lab.chaos.rest.observation import observe, outstanding
+from nominee.lab.chaos.rest.shapes import shapes_of
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.chaos.tracing import trace
 from nominee.lab.scenario.acting.base import Phase
@@ -111,15 +112,15 @@ async def run_case(
             await perturbing.finish()
             helpers.cancel_scope.cancel()
         after = await points(cluster)
-        lasting: list[int] = []
-        activity = Activity()
+        lasting, shapes = list[int](), dict[str, int]()
         reached = await perturbing.reached(after)
-        if not case.perturbations:
-            activity = await observer.end(scenario, (await cluster.history())[began:])
+        is_plain = not case.perturbations
+        activity = await observer.end(scenario, (await cluster.history())[began:]) if is_plain else Activity()
         if result.outcome is Outcome.PASSED:
             await move(cluster, case)
         await calm(cluster, case, after)
-        unsettled = await _unsettled(scenario, case, cluster)
+        expectations = _expectations(scenario, case, undisturbed, result)
+        unsettled = await _unsettled(scenario, case, cluster, expectations)
         writes = (await cluster.history())[began:]
         if result.outcome is Outcome.PASSED and not unsettled:
             if case.perturbations:
@@ -128,6 +129,7 @@ async def run_case(
                 result = _joined(result, await again.play(tasks, (), ()))
             else:
                 lasting = await _lasting(scenario, run, cluster, world, tasks)
+                shapes = shapes_of(await observe(cluster, expectations))
         later = await cluster.violations(scenario.except_invariants)
         violations = tuple(dict.fromkeys((*result.violations, *later)))
         result = replace(result, violations=violations)
@@ -149,7 +151,20 @@ async def run_case(
         unsettled=unsettled,
         is_clean=is_clean,
         lasting=tuple(lasting),
+        shapes=shapes,
     )
+
+
+def _expectations(
+    scenario: Scenario, case: Case, undisturbed: Undisturbed, result: ScenarioResult
+) -> Expectations:
+    """Return the expectations at rest: after all steps, a disturbed run has the undisturbed one's objects.
+
+    Not if a step may fail, since another one may in another run.
+    """
+    expectations = expectations_of(scenario)
+    is_over = case.perturbations and result.outcome is Outcome.PASSED and not scenario.steps_may_fail
+    return replace(expectations, shapes=undisturbed.shapes) if is_over else expectations
 
 
 def _conditions(scenario: Scenario) -> list[Condition]:
@@ -183,9 +198,11 @@ def _joined(result: ScenarioResult, again: ScenarioResult) -> ScenarioResult:
     )
 
 
-async def _unsettled(scenario: Scenario, case: Case, cluster: ScenarioCluster) -> str:
+async def _unsettled(
+    scenario: Scenario, case: Case, cluster: ScenarioCluster, expectations: Expectations
+) -> str:
     """Return why the cluster does not come to rest, or which processes ended though nothing was disturbed."""
-    found = await rest(cluster, expectations_of(scenario), REST_SECONDS_MAX + hang_seconds(case))
+    found = await rest(cluster, expectations, REST_SECONDS_MAX + hang_seconds(case))
     is_disturbed = case.perturbations or any(each.action.undone_in in _DISTURBING for each in scenario.steps)
     return found if found or is_disturbed else ended_by_themselves(await cluster.processes())
 

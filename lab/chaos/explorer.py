@@ -135,6 +135,7 @@ class Explorer:
             needed={step.number: step.seconds for step in answer.scenario_result.steps},
             lasting=answer.lasting,
             launches=activity.launches,
+            shapes=answer.shapes,
         )
         self._features, self._trace = answer.features, answer.trace
         self.report.failpoints = sum(len(points) for points in activity.hits.values())

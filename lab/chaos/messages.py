@@ -30,7 +30,12 @@ class CaseRequest:
         """Return the request that `to_json` wrote."""
         document = json.loads(text)
         needed = {int(number): float(seconds) for number, seconds in document["needed"].items()}
-        known = Undisturbed(needed=needed, lasting=document["lasting"], launches=document["launches"])
+        known = Undisturbed(
+            needed=needed,
+            lasting=document["lasting"],
+            launches=document["launches"],
+            shapes=document["shapes"],
+        )
         return cls(case=Case.parse(document["case"]), undisturbed=known)
 
 
@@ -49,6 +54,7 @@ class CaseAnswer:
     unsettled: str = ""
     is_clean: bool = False
     lasting: Sequence[int] = ()
+    shapes: Mapping[str, int] = field(default_factory=dict)
     trace: Sequence[TracedWrite] = ()
     passes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
@@ -66,6 +72,7 @@ class CaseAnswer:
             unsettled=ran.unsettled,
             is_clean=ran.is_clean,
             lasting=ran.lasting,
+            shapes=ran.shapes,
             trace=ran.trace,
             passes=ran.passes,
         )

@@ -14,7 +14,7 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.moves import catch_up, lag
 from nominee.lab.chaos.cases.perturbations import (
     FREEZE_SECONDS,
-    HOLD_SECONDS,
+    INTERFERENCE_SECONDS,
     Action,
     AtFailpoint,
     FromStep,
@@ -26,6 +26,7 @@ from nominee.lab.chaos.cases.perturbations import (
     View,
 )
 from nominee.lab.chaos.cases.tolerance import Relaxed
+from nominee.lab.chaos.interfering import interfere
 from nominee.lab.scenario.acting.base import Action as StepAction
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides, ComponentOptions
@@ -49,6 +50,7 @@ _FAULTS: Mapping[View, str] = {
     View.RELIST: "1*relist",
     View.RECONNECT: "hold",
 }
+_WAITING = frozenset({Action.PAUSE, Action.RECREATE, Action.TOUCH})
 Points = Mapping[str, Mapping[str, FailpointState]]
 """Failpoints by process and name."""
 
@@ -120,8 +122,8 @@ class Perturbing:
         for each in self._case.perturbations:
             if isinstance(each, OfWatch):
                 tasks.start_soon(self._end_view, each)
-            elif isinstance(each, AtFailpoint) and each.action is Action.PAUSE:
-                tasks.start_soon(self._freeze, each)
+            elif isinstance(each, AtFailpoint) and each.action in _WAITING:
+                tasks.start_soon(self._while_it_waits, each)
 
     async def finish(self) -> None:
         """Wait until the views that have begun are over: they last as long as they say."""
@@ -132,7 +134,7 @@ class Perturbing:
     async def _end_view(self, each: OfWatch) -> None:
         """End a change of a watch some time after it began."""
         await self.begin_events[str(each)].wait()
-        await self._cluster.clock.sleep(HOLD_SECONDS)
+        await self._cluster.clock.sleep(each.hold_seconds)
         fault = of_watch(each)
         with suppress(ClusterError):
             if each.view is View.RECONNECT:
@@ -146,19 +148,27 @@ class Perturbing:
             fault.component, fault.action, to=fault.to, method=fault.method, kind=fault.kind
         )
 
-    async def _freeze(self, each: AtFailpoint) -> None:
-        """Wait until a task is at the failpoint; freeze the process, and let it go on."""
+    async def _while_it_waits(self, each: AtFailpoint) -> None:
+        """Wait until a task is at the failpoint; freeze the process or disturb its pod, and let it go on."""
+        labels = await self._labels_at(each)
+        with anyio.CancelScope(shield=True), suppress(ClusterError):
+            if each.action is Action.PAUSE:
+                await self._cluster.pause(each.component)
+                await self._cluster.clock.sleep(FREEZE_SECONDS)
+                await self._cluster.resume(each.component)
+            else:
+                await interfere(self._cluster.client, each.action, labels)
+                await self._cluster.clock.sleep(INTERFERENCE_SECONDS)
+            await self._cluster.arm_failpoint(each.component, each.failpoint, "off")
+
+    async def _labels_at(self, each: AtFailpoint) -> Mapping[str, str]:
+        """Return the labels of the hit at which a task waits, when one does."""
         while True:
             with suppress(ClusterError):
-                states = await self._cluster.failpoints(each.component)
-                if any(point.name == each.failpoint and point.waiting for point in states):
-                    break
+                for point in await self._cluster.failpoints(each.component):
+                    if point.name == each.failpoint and point.waiting:
+                        return point.last
             await self._cluster.clock.sleep(POLL_SECONDS)
-        with anyio.CancelScope(shield=True), suppress(ClusterError):
-            await self._cluster.pause(each.component)
-            await self._cluster.clock.sleep(FREEZE_SECONDS)
-            await self._cluster.resume(each.component)
-            await self._cluster.arm_failpoint(each.component, each.failpoint, "off")
 
     async def reached(self, after: Points) -> bool:
         """Return whether every perturbation took effect; `after` are the failpoints after the run."""

@@ -53,7 +53,10 @@ class SimulatedChannel:
             request: object, *, timeout: float | None = None, metadata: Metadata | None = None
         ) -> StreamCall:
             made = self._stream(path, timeout, metadata, request_serializer, response_deserializer)
-            made.to_server.arrive(request_serializer(request))
+            data = request_serializer(request)
+            if self._network.tap is not None:
+                self._network.tap.on_request(made, data)
+            made.to_server.arrive(data)
             made.start(wait_for_ready=False)
             return made
 

@@ -11,6 +11,7 @@ from itertools import zip_longest
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Activity
 from nominee.lab.chaos.cases.perturbations import (
+    ETCD,
     Action,
     AtFailpoint,
     Jump,
@@ -26,12 +27,16 @@ from nominee.lab.chaos.cases.perturbations import (
 )
 
 PAIRS_MAX = 10_000
-ETCD = "etcd"
-"""The kind that stands for all keys of etcd, which the API server watches; it needs every revision."""
 _API_SERVER = "apiserver"
 _WATCH = "Watch"
 _READS = frozenset({"Get", "List", "Range", "NodeGroups", "NodeGroupForNode", "NodeGroupNodes"})
 """Calls that change nothing."""
+_ABOUT_PODS = (
+    *(f"scheduler.{step}" for step in ("cycle", "assume", "nominate", "permit", "prebind", "bind")),
+    *(f"scheduler.{step}" for step in ("unreserve", "status")),
+    *(f"kubelet.{step}" for step in ("admit", "start", "actuate", "status")),
+)
+"""The beginnings of the failpoints whose labels name the pod."""
 _NOISE = frozenset({"events", "events.events.k8s.io"})
 
 
@@ -94,10 +99,13 @@ def _at_failpoints(activity: Activity, scope: Scope, rng: random.Random) -> Iter
         for process, name, count in passed
         for hit in sorted(rng.sample(range(2, count + 1), min(scope.hits, count) - 1))
     ]
-    for action in scope.actions:
-        yield from (AtFailpoint(process, name, action) for process, name, _ in passed)
-    for action in scope.actions:
-        yield from (AtFailpoint(process, name, action, hit) for process, name, hit in later)
+    for places in ([(process, name, 1) for process, name, _ in passed], later):
+        for action in scope.actions:
+            yield from (
+                AtFailpoint(process, name, action, hit)
+                for process, name, hit in places
+                if _is_at_work(action, name)
+            )
 
 
 def _of_watches(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
@@ -132,6 +140,11 @@ def _of_calls(activity: Activity, scope: Scope, rng: random.Random) -> Iterator[
         for process, server, method, kind, number in found:
             if _changes_result(loss, method):
                 yield OfCall(process, server, method, kind, loss, number)
+
+
+def _is_at_work(action: Action, failpoint: str) -> bool:
+    """Return whether a task at a failpoint is at work on a pod, if the action is about the pod."""
+    return action not in (Action.RECREATE, Action.TOUCH) or failpoint.startswith(_ABOUT_PODS)
 
 
 def _is_possible(view: View, kind: str) -> bool:
@@ -224,7 +237,11 @@ def neighbours(each: Perturbation, activity: Activity, scope: Scope) -> Iterator
         case AtFailpoint():
             count = activity.hits.get(each.component, {}).get(each.failpoint, 0)
             found += [replace(each, hit=hit) for hit in _near(each.hit, range(1, count + 1))]
-            found += [replace(each, action=action) for action in scope.actions]
+            found += [
+                replace(each, action=action)
+                for action in scope.actions
+                if _is_at_work(action, each.failpoint)
+            ]
         case OfCall():
             counts = activity.calls.get(each.component, {})
             count = max((counts[name] for name in counts if _is_call(name, each)), default=1)

@@ -45,15 +45,19 @@ class Ran:
     """How often each process that runs has passed each failpoint since it was started."""
     lasting: tuple[int, ...] = ()
     """Of an undisturbed run: the checks that still held in the end."""
+    shapes: Mapping[str, int] = field(default_factory=dict)
+    """Of an undisturbed run: the number of objects of each shape in the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undisturbed:
     """Observations of the undisturbed run: how long each step took, and the checks that held to the end.
 
-    Steps are numbered from 1; times are in seconds. `launches` as of Activity.
+    Steps are numbered from 1; times are in seconds. `launches` as of Activity, `shapes` as of
+    Ran; None is unknown.
     """
 
     needed: Mapping[int, float] = field(default_factory=dict)
     lasting: Sequence[int] = ()
     launches: Mapping[str, int] = field(default_factory=dict)
+    shapes: Mapping[str, int] | None = None

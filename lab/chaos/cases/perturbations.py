@@ -8,7 +8,10 @@ from enum import Enum
 ERROR_CODE = 503
 DELAY_MILLISECONDS = 1500
 FREEZE_SECONDS = 2.0
+INTERFERENCE_SECONDS = 0.2
 HOLD_SECONDS = 2.0
+HOLD_OF_ETCD_SECONDS = 4.0
+"""For an API server: longer than the 3 s for which a list waits for its watch cache."""
 LAG_SECONDS = 3.0
 JUMP_SECONDS = 60.0
 
@@ -17,17 +20,20 @@ class Action(Enum):
     """An action at a failpoint.
 
     PAUSE freezes the process (SIGSTOP) with one task at the failpoint, for FREEZE_SECONDS; DELAY lets this
-    task alone wait.
+    task alone wait. While it waits, RECREATE lets another client delete the task's pod and create it again,
+    and TOUCH lets it change the pod and take the change back.
     """
 
     CRASH = "crash"
     ERROR = "error"
     PAUSE = "pause"
     DELAY = "delay"
+    RECREATE = "recreate"
+    TOUCH = "touch"
 
 
 class View(Enum):
-    """A change of the watch of one kind, for HOLD_SECONDS from a step on (Sieve, OSDI 2022).
+    """A change of the watch of one kind, for `hold_seconds` from a step on (Sieve, OSDI 2022).
 
     STALE: the process sees the changes later. MERGE: later, and of each object the last one only. RELIST: the
     watch is replaced by a new list, which does not show what was deleted and created again in between.
@@ -98,7 +104,7 @@ class AtFailpoint:
                 term = "1*crash"
             case Action.ERROR:
                 term = f"1*error({ERROR_CODE})"
-            case Action.PAUSE:
+            case Action.PAUSE | Action.RECREATE | Action.TOUCH:
                 term = "1*pause"
             case Action.DELAY:
                 term = f"1*sleep({DELAY_MILLISECONDS})"
@@ -115,6 +121,9 @@ class AtFailpoint:
                 does = f"is frozen for {FREEZE_SECONDS:g} s"
             case Action.DELAY:
                 does = f"waits for {DELAY_MILLISECONDS / 1000:g} s, in one task,"
+            case Action.RECREATE | Action.TOUCH:
+                does = "waits, and another client meanwhile "
+                does += "replaces the pod," if self.action is Action.RECREATE else "changes the pod,"
         return f"{self.component} {does} at hit {self.hit} of {self.failpoint}"
 
     def __str__(self) -> str:
@@ -135,18 +144,24 @@ class OfWatch:
         """Return the place of which two perturbations are no pair."""
         return self.component, self.kind, 0
 
+    @property
+    def hold_seconds(self) -> float:
+        """Return how long the watch is withheld."""
+        return HOLD_OF_ETCD_SECONDS if self.kind == ETCD else HOLD_SECONDS
+
     def describe(self) -> str:
         """Return the perturbation as a sentence."""
+        seconds = f"{self.hold_seconds:g} s"
         match self.view:
             case View.STALE:
-                does = f"sees changes of {self.kind} {HOLD_SECONDS:g} s later"
+                does = f"sees changes of {self.kind} {seconds} later"
             case View.MERGE:
-                does = f"sees changes of {self.kind} {HOLD_SECONDS:g} s later, of each object the last one"
+                does = f"sees changes of {self.kind} {seconds} later, of each object the last one"
             case View.RELIST:
                 does = f"must list {self.kind} again"
             case View.RECONNECT:
                 does = (
-                    f"sees no change of {self.kind} for {HOLD_SECONDS:g} s, then its connection breaks, and "
+                    f"sees no change of {self.kind} for {seconds}, then its connection breaks, and "
                     "it continues from the old revision"
                 )
         return f"{self.component} {does}, from step {self.step} on"
@@ -285,6 +300,8 @@ class OfProcess:
         return _identifier(self.component, PROCESS, RESTART, self.step)
 
 
+ETCD = "etcd"
+"""The kind that stands for all keys of etcd, which the API server watches; it needs every revision."""
 CLOCK, PROCESS, RESTART = "clock", "process", "restart"
 Perturbation = AtFailpoint | OfWatch | OfCall | OfClock | OfProcess | ToServer
 FromStep = OfWatch | OfClock | OfProcess | ToServer

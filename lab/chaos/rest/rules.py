@@ -8,11 +8,13 @@ from nominee.lab.chaos.rest import (
     copies,
     daemon_sets,
     jobs,
+    kubelets,
     nodes,
     owners,
     pods,
     reservations,
     scheduling,
+    shapes,
     stateful_sets,
     statuses,
 )
@@ -42,8 +44,12 @@ RULES: Final[tuple[Rule, ...]] = (
     copies.scheduler_caches,
     copies.kubelet_pods,
     copies.expected_writes,
+    kubelets.heartbeats,
+    kubelets.resizes,
+    kubelets.removals,
     nodes.autoscaler_loops,
     nodes.group_sizes,
+    shapes.other_shapes,
 )
 
 

@@ -32,8 +32,8 @@ class Budgets(Checker):
 
     about = Invariant(
         name="budgets-are-spent-once",
-        description="An eviction of a ready pod takes one disruption from its budget, and counts until the "
-        "pod terminates.",
+        description="An eviction of a ready pod takes one disruption from its budget, whose status is of its "
+        "newest generation, and counts until the pod terminates.",
         checks="writes of budgets, and evictions of pods that have one",
         exceptions={
             "new": f"the pod or the budget is not {NEW_SECONDS:.0f} s old: a cache may not have it yet",
@@ -65,7 +65,7 @@ class Budgets(Checker):
             self._selected[revision.key] = revision.time
         elif before.status != budget.status:
             self.checked += 1
-            problem = _problem(before.status, budget.status)
+            problem = _problem(before, budget.status)
             if problem:
                 yield self.violation(problem, revision)
             yield from self._check_kept(before, budget, revision)
@@ -126,9 +126,15 @@ class Budgets(Checker):
         )
 
 
-def _problem(old: policy.PodDisruptionBudgetStatus, new: policy.PodDisruptionBudgetStatus) -> str:
+def _problem(before: policy.PodDisruptionBudget, new: policy.PodDisruptionBudgetStatus) -> str:
     """Return how a write enters evictions without taking them from disruptionsAllowed, or ""."""
+    old = before.status
     entered = [name for name, since in new.disruptedPods.items() if from_time(since) != _entered(old, name)]
+    if entered and old.observedGeneration < before.metadata.generation:
+        return (
+            f"the eviction of {', '.join(sorted(entered))} was allowed by a status of generation "
+            f"{old.observedGeneration}, and the budget has generation {before.metadata.generation}"
+        )
     if not entered or new.disruptionsAllowed == old.disruptionsAllowed - len(entered) >= 0:
         return ""
     return (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from nominee.lab.history.invariants.checking.answers import Answer
 from nominee.lab.history.invariants.checking.checker import Checker, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.reads import Read
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.revision import Revision
 from nominee.lab.reports.records import Record
@@ -76,9 +77,16 @@ class Check:
 
     def observe_answer(self, answer: Answer) -> list[Violation]:
         """Return the violations that an answer of an API server shows; `observe` has come to its `end`."""
+        return self._violations(lambda checker: checker.observe_answer(answer))
+
+    def observe_read(self, read: Read) -> list[Violation]:
+        """Return the violations that a list or an event of a watch shows."""
+        return self._violations(lambda checker: checker.observe_read(read))
+
+    def _violations(self, observe: Callable[[Checker], Iterator[Violation]]) -> list[Violation]:
         found = []
         for running in self._of_answers:
-            for violation in running.checker.observe_answer(answer):
+            for violation in observe(running.checker):
                 running.add(violation)
                 found.append(violation)
         return found

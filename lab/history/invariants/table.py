@@ -9,6 +9,8 @@ from nominee.lab.history.invariants.daemon_pods import DaemonPods
 from nominee.lab.history.invariants.device_claims import DeviceClaims
 from nominee.lab.history.invariants.job_counts import JobCounts
 from nominee.lab.history.invariants.leader_leases import LeaderLeases
+from nominee.lab.history.invariants.leader_writes import LeaderWrites
+from nominee.lab.history.invariants.namespaces import Namespaces
 from nominee.lab.history.invariants.needed_pods import NeededPods
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
 from nominee.lab.history.invariants.node_draining import NodeDraining
@@ -27,7 +29,9 @@ from nominee.lab.history.invariants.preemption.victim_priority import VictimPrio
 from nominee.lab.history.invariants.replicas import Replicas
 from nominee.lab.history.invariants.resource_versions import ResourceVersions
 from nominee.lab.history.invariants.true_answers import TrueAnswers
+from nominee.lab.history.invariants.unexpected_errors import UnexpectedErrors
 from nominee.lab.history.invariants.unique_ordinals import UniqueOrdinals
+from nominee.lab.history.invariants.whole_reads import WholeReads
 
 CHECKERS: tuple[type[Checker], ...] = (
     PodBinding,
@@ -45,6 +49,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     ResourceVersions,
     AcknowledgedWrites,
     TrueAnswers,
+    WholeReads,
     Nominations,
     VictimPriority,
     RedundantVictims,
@@ -55,5 +60,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     Checkpoints,
     PodTermination,
     LeaderLeases,
+    LeaderWrites,
+    Namespaces,
+    UnexpectedErrors,
 )
 """Every invariant; names are unique."""

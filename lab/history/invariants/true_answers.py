@@ -12,6 +12,7 @@ from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.api.pb import core
 
 _VERSIONS_MAX: Final = 5
 """Versions that a violation names."""
@@ -121,11 +122,16 @@ def _problem(answer: Answer, states: list[Revision | None]) -> str:
                 state is not None and state.revision == answer.resource_version for state in states
             )
             return "it was the newest all the time" if is_newest else ""
+        case Outcome.REFUSED:
+            return ""
         case Outcome.DONE:
             return _problem_of_done(answer, states)
 
 
 def _problem_of_done(answer: Answer, states: list[Revision | None]) -> str:
+    if answer.uid and not any(_has_uid(state, answer) for state in states):
+        bound = f" bound to {answer.node}" if answer.node else ""
+        return f"no object of uid {answer.uid} was there{bound}"
     if answer.method is Method.DELETE:
         return "" if any(map(_is_deleted, states)) else "the object exists and is not terminating"
     version = answer.resource_version
@@ -146,6 +152,14 @@ def _is_deleted(state: Revision | None) -> bool:
     """Return whether the object does not exist, or is terminating."""
     obj = None if state is None else state.object
     return obj is None or metadata_of(obj).HasField("deletionTimestamp")
+
+
+def _has_uid(state: Revision | None, answer: Answer) -> bool:
+    """Return whether a state is of the object that a request named by its uid, on the node of a binding."""
+    obj = None if state is None else state.object
+    if obj is None or metadata_of(obj).uid != answer.uid:
+        return False
+    return not answer.node or (isinstance(obj, core.Pod) and obj.spec.nodeName == answer.node)
 
 
 def _text(answer: Answer) -> str:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypedDict
 
 import grpc
 import grpc.aio
 
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
+from nominee.lab.scenario.clusters.read_observer import ReadObserver
 from nominee.machinery.api import errors
 from nominee.machinery.api.kinds import STORED_AS, AnyKind, by_resource
 from nominee.machinery.api.objects import metadata_of, resource_version_of
+from nominee.machinery.api.pb import core, meta
 from nominee.machinery.wire import envelope
 from nominee.pb.nominee_api.v1 import api_pb2 as api
+from nominee.simulation.clock import EPOCH_SECONDS
 from nominee.simulation.etcd.store import Store
 from nominee.simulation.network.call import Call, Status
 
@@ -41,6 +44,8 @@ _BATCHED: Final = {
 _SERVICE: Final = f"/{api.DESCRIPTOR.services_by_name['API'].full_name}/"
 _OF_OBJECT: Final = frozenset({"", "status", "resize", "ephemeralcontainers"})
 """The subresources whose answer is the object."""
+_RESUMED_SECONDS: Final = 0.5
+"""So long after it was frozen a process may act on what was true before."""
 _OPEN_MAX: Final = 10_000
 """Requests without an answer that are kept; a process that dies never gets some."""
 
@@ -54,13 +59,18 @@ class _Sent:
     """As asked for: the answer has an object of this kind."""
     request: Request
     begin: int
+    time: float
+    was_frozen: bool
 
 
 class AnswerObserver:
-    """The `tap` of a simulation's network: reports each answer about the newest state to `observe`."""
+    """The `tap` of a simulation's network: reports each answer about the newest state to `observe`.
 
-    def __init__(self, store: Store, observe: Callable[[Answer], None]) -> None:
-        self._store, self._observe = store, observe
+    Lists and watches go to `reads`, those from a cache, too.
+    """
+
+    def __init__(self, store: Store, observe: Callable[[Answer], None], reads: ReadObserver) -> None:
+        self._store, self._observe, self._reads = store, observe, reads
         self._open: dict[tuple[Call, int], _Sent] = {}
 
     def on_request(self, call: Call, data: bytes) -> None:
@@ -74,15 +84,20 @@ class AnswerObserver:
         elif name in _REQUESTS:
             method, message = _REQUESTS[name]
             self._keep(call, 0, method, message.FromString(data))
+        elif name == "Watch":
+            self._reads.on_watch(call, data)
 
     def _keep(self, call: Call, number: int, method: Method, request: Request) -> None:
         target = request.target
         kind = by_resource(target.group, target.version, target.resource)
-        if kind is None or not _is_about_newest(request):
+        if kind is None or not (isinstance(request, api.ListRequest) or _is_about_newest(request)):
             return
         if len(self._open) >= _OPEN_MAX:
             del self._open[next(iter(self._open))]
-        self._open[call, number] = _Sent(method, kind, request, self._store.revision)
+        time = call.network.loop.time()
+        was_frozen = call.client is not None and time - call.client.resumed_at < _RESUMED_SECONDS
+        revision = self._store.revision
+        self._open[call, number] = _Sent(method, kind, request, revision, EPOCH_SECONDS + time, was_frozen)
 
     def on_response(self, call: Call, data: bytes, status: Status | None) -> None:
         """Report the answer of a request, or those of a batch."""
@@ -90,7 +105,11 @@ class AnswerObserver:
             sent = self._open.pop((call, 0), None)
             if sent is not None:
                 self._report(call, sent, data, _error(status))
-        elif call.path.removeprefix(_SERVICE) == "Calls":
+            return
+        name = call.path.removeprefix(_SERVICE)
+        if name == "Watch":
+            self._reads.on_events(call, data)
+        elif name == "Calls":
             for each in api.AnswerBatch.FromString(data).answers:
                 sent = self._open.pop((call, each.id), None)
                 if sent is not None:
@@ -98,6 +117,10 @@ class AnswerObserver:
                     self._report(call, sent, each.response, error)
 
     def _report(self, call: Call, sent: _Sent, data: bytes, error: grpc.aio.AioRpcError | None) -> None:
+        if error is None and isinstance(sent.request, api.ListRequest):
+            self._reads.on_list(call, sent.request, data)
+            if not _is_about_newest(sent.request):
+                return
         found = _done(sent, data) if error is None else _refused(sent, error)
         if found is None:
             return
@@ -113,8 +136,32 @@ class AnswerObserver:
                 begin=sent.begin,
                 end=self._store.revision,
                 resource_version=version,
+                client_pid=call.client.pid if call.client is not None else 0,
+                begin_time=sent.time,
+                was_frozen=sent.was_frozen,
+                **_named(sent),
             )
         )
+
+
+class _Named(TypedDict, total=False):
+    """The object that a request names beside its name."""
+
+    uid: str
+    node: str
+
+
+def _named(sent: _Sent) -> _Named:
+    """Return the uid in a request, and the node of a binding."""
+    request = sent.request
+    if isinstance(request, api.DeleteRequest) and request.options:
+        return {"uid": meta.DeleteOptions.FromString(request.options).preconditions.uid}
+    if isinstance(request, api.CreateRequest) and request.target.subresource == "binding":
+        binding = core.Binding.FromString(envelope.unwrap(request.body)[2])
+        return {"uid": binding.metadata.uid, "node": binding.target.name}
+    if isinstance(request, api.UpdateRequest) and request.target.subresource in _OF_OBJECT:
+        return {"uid": metadata_of(envelope.decode(sent.kind, request.body)).uid}
+    return {}
 
 
 _Found: TypeAlias = tuple[Method, Outcome, str, str, int]
@@ -144,6 +191,8 @@ def _done(sent: _Sent, data: bytes) -> _Found | None:
         return Method.LIST, Outcome.DONE, target.namespace, "", int(version or 0)
     if sent.method is Method.DELETE or target.subresource == "eviction":
         return Method.DELETE, Outcome.DONE, target.namespace, target.name, 0
+    if target.subresource == "binding":
+        return Method.UPDATE, Outcome.DONE, target.namespace, target.name, 0
     if target.subresource not in _OF_OBJECT:
         return None
     obj = envelope.decode(sent.kind, api.Object.FromString(data).body)
@@ -152,20 +201,21 @@ def _done(sent: _Sent, data: bytes) -> _Found | None:
 
 
 def _refused(sent: _Sent, error: grpc.aio.AioRpcError) -> _Found | None:
-    """Return the finding of an error; None for one that says nothing about the stored object."""
+    """Return the finding of an error; None for one that is not the server's."""
     if not errors.from_server(error):
         return None
     status, target = errors.from_rpc_error(error), sent.request.target
+    other = sent.method, Outcome.REFUSED, target.namespace, target.name, 0
     if status.details is None or status.details.kind != sent.kind.plural:
-        return None
+        return other
     name = status.details.name
     if status.reason == "NotFound" and name == target.name:
         return sent.method, Outcome.NOT_FOUND, target.namespace, name, 0
     if status.reason == "AlreadyExists" and sent.method is Method.CREATE and not target.subresource:
         return sent.method, Outcome.ALREADY_EXISTS, target.namespace, name, 0
     if status.reason == "Conflict" and errors.OPTIMISTIC_LOCK in status.message:
-        return _changed(sent)
-    return None
+        return _changed(sent) or other
+    return other
 
 
 def _changed(sent: _Sent) -> _Found | None:

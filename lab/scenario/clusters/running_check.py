@@ -10,9 +10,11 @@ from nominee.lab.history.invariants.check import Check, Result
 from nominee.lab.history.invariants.checking.answers import Answer
 from nominee.lab.history.invariants.checking.checker import Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.reads import Read
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.revision import Revision
 from nominee.lab.scenario.clusters.answer_observer import AnswerObserver
+from nominee.lab.scenario.clusters.read_observer import ReadObserver
 from nominee.lab.scenario.clusters.simulated_history import revision_of
 from nominee.machinery.wire.envelope import EnvelopeError
 from nominee.simulation.etcd.store import Change, Store
@@ -40,7 +42,7 @@ class RunningCheck:
         for time, changes in zip(store.times, store.log, strict=True):
             self._observe(time, changes)
         store.on_write = self._observe
-        network.tap = AnswerObserver(store, self._observe_answer)
+        network.tap = AnswerObserver(store, self._observe_answer, ReadObserver(self._observe_read))
 
     def _observe(self, time: float, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -54,6 +56,9 @@ class RunningCheck:
 
     def _observe_answer(self, answer: Answer) -> None:
         self.violations += self._check.observe_answer(answer)
+
+    def _observe_read(self, read: Read) -> None:
+        self.violations += self._check.observe_read(read)
 
     def results(
         self, names: Collection[str], settings: ComponentSettings, evidence: Evidence

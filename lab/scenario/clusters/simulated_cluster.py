@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
+from typing import Final
 
 from nominee.lab.history.invariants.check import Result
 from nominee.lab.history.invariants.checking import checker
@@ -34,6 +35,8 @@ from nominee.simulation.clock import SimulatedClock
 from nominee.simulation.simulation import DIRECTORY, Simulation
 from nominee.simulation.started import NoAnswerError, Started
 
+_TRACEBACK: Final = "Traceback (most recent call last)"
+
 
 class SimulatedCluster:
     """A running cluster of a simulation."""
@@ -44,11 +47,12 @@ class SimulatedCluster:
         processes: SimulatedProcesses,
         client: Client,
         options: ClusterOptions,
+        running_check: RunningCheck,
     ) -> None:
         self._simulation, self._processes = simulation, processes
         self._client, self._options = client, options
         self._acknowledged = client.write_observer = AcknowledgedWrites()
-        self._running_check = RunningCheck(simulation.store, simulation.network)
+        self._running_check = running_check
 
     @property
     def clock(self) -> SimulatedClock:
@@ -118,6 +122,7 @@ class SimulatedCluster:
                 hits=each.hits,
                 fired=each.fired,
                 waiting=each.waiting,
+                last=each.last,
             )
             for each in self._started(component)[0].points.states()
         ]
@@ -217,6 +222,7 @@ class SimulatedCluster:
             acknowledged=self._acknowledged.writes,
             queued_pods=await self._queued_pods(),
             checkpoints=self._checkpoints(),
+            errors=self._errors(),
         )
         settings = settings_from(self._processes.configured, records_acknowledged=True)
         return self._running_check.results(names, settings, evidence)
@@ -230,6 +236,12 @@ class SimulatedCluster:
                     document = await self.http_json(state.name, "/debug/queue")
                     found = (found or frozenset()) | queued_pods(document)
         return found
+
+    def _errors(self) -> tuple[str, ...]:
+        """Return the errors that processes did not foresee: first and last line of each entry."""
+        logged = [line.splitlines() for line in self._simulation.log if _TRACEBACK in line]
+        found = [f"{lines[0]}: {lines[-1]}" for lines in logged]
+        return tuple(dict.fromkeys([*found, *self._simulation.loop.problems]))
 
     def _checkpoints(self) -> dict[str, Mapping[str, CheckpointedPod]] | None:
         """Return the checkpoints, if all kubelets run."""

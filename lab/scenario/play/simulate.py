@@ -13,6 +13,7 @@ from typing import TypeVar
 import anyio
 
 from nominee.lab.scenario.acting.base import Action
+from nominee.lab.scenario.clusters.running_check import RunningCheck
 from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
 from nominee.lab.scenario.clusters.simulated_processes import SimulatedProcesses
 from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides
@@ -80,13 +81,15 @@ def with_cluster(
         spec, stopped = _spec(options)
 
         async def main() -> T:
+            # From the first call on: the watches of the components begin with their start.
+            check = RunningCheck(simulated.store, simulated.network)
             processes = SimulatedProcesses(simulated, spec, {})
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(processes.run)
                 processes.start_all(without=stopped)
                 await processes.until_all_ready()
                 async with await simulated.client("nominee-scenario") as client:
-                    result = await use(SimulatedCluster(simulated, processes, client, options))
+                    result = await use(SimulatedCluster(simulated, processes, client, options, check))
                 tasks.cancel_scope.cancel()
             return result
 

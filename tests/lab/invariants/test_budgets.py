@@ -130,3 +130,14 @@ def test_a_restarted_controller_may_begin_with_an_older_state() -> None:
     result = result_of(Budgets, begin("p").put(budget(0, p=15), budget(1)), ComponentSettings())
     assert result.violations == ()
     assert result.exceptions == {"stale-start": 1}
+
+
+def test_a_status_of_an_older_generation_allows_no_eviction() -> None:
+    before, after = budget(1), budget(0, p=15)
+    for each in (before, after):
+        each.metadata.generation, each.status.observedGeneration = 2, 1
+    history = History().put(before, ready("p"), *[node("n1")] * 12, after)
+    (violation,) = violations_of(Budgets, history, SETTINGS)
+    assert violation.message == (
+        "the eviction of p was allowed by a status of generation 1, and the budget has generation 2"
+    )

@@ -122,3 +122,15 @@ def test_the_violation_names_the_object_and_its_versions() -> None:
 def test_it_is_not_checked_where_answers_are_not_observed() -> None:
     (result,) = Check(ComponentSettings(), [NAME]).finish(Evidence(now=1.0))
     assert result.unchecked == "the answers of the API servers were not observed"
+
+
+def test_a_write_that_names_a_uid_is_done_to_this_object() -> None:
+    binding = replace(_answer(DONE, UPDATE, 2, 3), uid="uid-p", node="n1")
+    assert _problems(binding) == []
+    assert _problems(replace(binding, end=5), replace(binding, node="")) == []
+    (message,) = _problems(replace(binding, uid="uid-2"))
+    assert message.endswith("no object of uid uid-2 was there bound to n1")
+    (message,) = _problems(replace(binding, node="n2"))
+    assert message.endswith("no object of uid uid-p was there bound to n2")
+    (message,) = _problems(replace(_answer(DONE, DELETE, 5, 7), uid="uid-2"))
+    assert message.endswith("no object of uid uid-2 was there")

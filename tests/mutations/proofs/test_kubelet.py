@@ -100,7 +100,15 @@ async def test_a_lease_that_another_client_changed_is_read_again() -> None:
 
 
 def test_changes_that_are_put_back_do_not_replace_newer_ones() -> None:
-    kubelet = SimpleNamespace(_inbox={"u": ("n1", None)}, _arrived=anyio.Event())
+    pods = SimpleNamespace(get_by_key=lambda _: pod())
+    kubelet = SimpleNamespace(_inbox={"u": ("n1", None)}, _arrived=anyio.Event(), pods=pods)
+    Kubelet._put_back(cast("Kubelet", kubelet), "n1", [("u", pod())])
+    assert kubelet._inbox == {"u": ("n1", None)}
+
+
+def test_a_pod_that_was_removed_in_the_meantime_is_not_put_back() -> None:
+    pods = SimpleNamespace(get_by_key=lambda _: None)
+    kubelet = SimpleNamespace(_inbox={}, _arrived=anyio.Event(), pods=pods)
     Kubelet._put_back(cast("Kubelet", kubelet), "n1", [("u", pod())])
     assert kubelet._inbox == {"u": ("n1", None)}
 

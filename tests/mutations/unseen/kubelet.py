@@ -161,7 +161,7 @@ KUBELET: Final[tuple[Unseen, ...]] = (
             edits=(
                 Edit(
                     "nominee.kubelet.shell.process:Kubelet._put_back",
-                    "self._inbox.setdefault(uid, (node, pod))",
+                    "self._inbox.setdefault(uid, (node, newest))",
                     "self._inbox[uid] = (node, pod)",
                 ),
             ),

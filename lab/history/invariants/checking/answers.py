@@ -27,6 +27,8 @@ class Outcome(Enum):
     ALREADY_EXISTS = "already exists"
     CHANGED = "changed meanwhile"
     """The resourceVersion that the request was made for is not the newest."""
+    REFUSED = "refused"
+    """For another reason, which says nothing about the stored object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,9 @@ class Answer:
 
     `kind` is the stored one. `begin` is etcd's revision when the request was sent, `end` when the answer
     left the server. `resource_version` is that of the object or list in the answer; for CHANGED the one that
-    the request was made for; 0 without one.
+    the request was made for; 0 without one. `uid` is in the request, and so is `node`, of a binding.
+    `client_pid` and `begin_time` (seconds since the epoch) are of the request. `was_frozen`: its process had
+    just gone on after it had been frozen.
     """
 
     client: str
@@ -47,3 +51,8 @@ class Answer:
     begin: int
     end: int
     resource_version: int = 0
+    uid: str = ""
+    node: str = ""
+    client_pid: int = 0
+    begin_time: float = 0.0
+    was_frozen: bool = False

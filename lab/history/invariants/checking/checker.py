@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from nominee.lab.history.invariants.checking.answers import Answer
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.reads import Read
 from nominee.lab.history.revision import Revision
 from nominee.lab.reports.records import Record
 from nominee.machinery.api.kinds import AnyKind
@@ -51,7 +52,9 @@ class Checker:
     kinds: ClassVar[frozenset[AnyKind] | None] = frozenset()
     """The kinds whose revisions `observe` gets; None: all keys, and the checker decodes nothing."""
     takes_answers: ClassVar[bool] = False
-    """Whether `observe_answer` is called."""
+    """Whether `observe_answer` and `observe_read` are called."""
+    reads_logs: ClassVar[bool] = False
+    """Whether `finish` needs the errors in the processes' logs."""
     reads_settings: ClassVar[bool] = False
     """Whether the verdict depends on the settings, which are known when the history ends."""
 
@@ -66,6 +69,8 @@ class Checker:
         """Return why this history cannot be checked, or ""."""
         if self.takes_answers and not self.settings.observes_answers:
             return "the answers of the API servers were not observed"
+        if self.reads_logs and evidence.errors is None:
+            return "the logs of the processes are not read"
         return ""
 
     def observes(self, kind: AnyKind | None) -> bool:
@@ -78,6 +83,10 @@ class Checker:
 
     def observe_answer(self, answer: Answer) -> Iterator[Violation]:
         """Yield the violations that an answer of an API server shows; `observe` has come to its `end`."""
+        yield from ()
+
+    def observe_read(self, read: Read) -> Iterator[Violation]:
+        """Yield the violations that a list or an event of a watch shows; `observe` has come to it."""
         yield from ()
 
     def finish(self, evidence: Evidence) -> Iterator[Violation]:

@@ -63,9 +63,11 @@ class Evidence:
 
     `now` is in seconds since the epoch. `queued_pods` are those that the schedulers' `/debug/queue` shows in
     a queue, on Permit or in binding. `checkpoints` are the files of running kubelets: pods by uid, by node.
+    `errors` are those that processes did not foresee, each a line.
     """
 
     now: float
     acknowledged: tuple[Acknowledged, ...] | None = None
     queued_pods: frozenset[ObjectKey] | None = None
     checkpoints: Mapping[str, Mapping[str, CheckpointedPod]] | None = None
+    errors: tuple[str, ...] | None = None

@@ -1,0 +1,55 @@
+"""Another client acts on the pod that a process is at work on, while the process waits at a failpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from nominee.lab.chaos.cases.perturbations import Action
+from nominee.lab.scenario.cluster import ObjectClient
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of, is_terminating
+from nominee.machinery.api.pb import core
+
+_MARK: Final = "chaos.nominee.dev/touched"
+
+
+async def interfere(client: ObjectClient, action: Action, labels: Mapping[str, str]) -> None:
+    """Touch or replace the pod that a failpoint's labels name; without one do nothing."""
+    if "pod" not in labels:
+        return
+    key = ObjectKey.parse(labels["pod"])
+    with suppress(StatusError):  # it may be gone, or come back first
+        if action is Action.TOUCH:
+            await _touch(client, key)
+        elif action is Action.RECREATE:
+            await _recreate(client, key)
+
+
+async def _touch(client: ObjectClient, key: ObjectKey) -> None:
+    """Add a label, and remove it: the pod has another resourceVersion, and is as before."""
+    for value in ("true", None):
+        await client.patch(kinds.POD, key.name, key.namespace, {"metadata": {"labels": {_MARK: value}}})
+
+
+async def _recreate(client: ObjectClient, key: ObjectKey) -> None:
+    """Replace the pod, unless it terminates; a controller creates its own pods again."""
+    pod = await client.get(kinds.POD, key.name, key.namespace)
+    if is_terminating(pod):
+        return
+    again = _created_again(pod)
+    await client.delete(kinds.POD, key.name, key.namespace, grace_period_seconds=0)
+    if controller_of(pod) is None:
+        await client.create(again)
+
+
+def _created_again(pod: core.Pod) -> core.Pod:
+    """Return the pod as its author would create it again."""
+    again = copy_of(pod)
+    for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"):
+        again.metadata.ClearField(name)
+    again.spec.ClearField("nodeName")
+    again.ClearField("status")
+    return again
