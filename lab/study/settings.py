@@ -61,6 +61,8 @@ class Setup:
 
 def setups(scenario: Scenario, trackings: tuple[Tracking, ...]) -> list[Setup]:
     """Return the simulated setups of a scenario; `trackings` where the option for tracking matters."""
+    if scenario is Scenario.THROUGHPUT:
+        return []
     if scenario is Scenario.FOUR_PODS:
         return [Setup(scenario=scenario, fit=fit) for fit in (Fit.SCHEDULER, Fit.KUBELET)]
     if scenario is Scenario.POLICY_LAG:

@@ -55,9 +55,7 @@ def row(setup: Setup, seed: int) -> Row:
 
 
 def run() -> Run:
-    chosen = [
-        setup for one in Scenario if one is not Scenario.THROUGHPUT for setup in setups(one, tuple(Tracking))
-    ]
+    chosen = [setup for one in Scenario for setup in setups(one, tuple(Tracking))]
     rows: dict[Setup, list[Row]] = {setup: [row(setup, seed) for seed in range(8)] for setup in chosen}
     for load, rate in ((NO_LOAD, 200.0), (QUIET, 100.0), (CHURN, 50.0)):
         setup = Setup(scenario=Scenario.THROUGHPUT, variant=load)
@@ -200,7 +198,6 @@ def test_the_committed_page_is_that_of_the_committed_results() -> None:
 def test_the_committed_results_have_every_setup() -> None:
     found = Data.of(read([_COMMITTED.read_text(encoding="utf-8")])).by_setup
     expected = {setup for one in Scenario for setup in setups(one, tuple(Tracking))}
-    expected = {setup for setup in expected if setup.scenario is not Scenario.THROUGHPUT}
     assert expected <= set(found)
     loads = {setup.variant for setup in found if setup.scenario is Scenario.THROUGHPUT}
     assert loads == {NO_LOAD, QUIET, CHURN}
