@@ -56,7 +56,7 @@ def _steps(subject: Document, rng: random.Random) -> list[Json]:
     """Return the steps that begin a subject, and those of some of its changes."""
     changes = subject["changes"]
     count = min(rng.randint(*subject.get("take", CHANGES_PER_SUBJECT)), len(changes))
-    return subject["begin"] + [step for change in rng.sample(changes, count) for step in change]
+    return [*subject["begin"], *(step for change in rng.sample(changes, count) for step in change)]
 
 
 def _in_turns(rows: Sequence[Sequence[Json]], rng: random.Random) -> list[Json]:

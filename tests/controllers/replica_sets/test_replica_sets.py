@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from nominee.controllers.replica_sets.shell.replica_sets import ReplicaSetController
 from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import key_of
-from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire.values.scalars import Json
 from tests.controllers.builders import owned_by, pod, replica_set
 from tests.controllers.contexts import context_of
-from tests.support.fake_api import FakeApi
+from tests.support.fake_api import FakeApi, M
 
 
 async def test_pods_that_the_watch_shows_during_a_reconciliation_are_not_created_again() -> None:
@@ -18,10 +19,12 @@ async def test_pods_that_the_watch_shows_during_a_reconciliation_are_not_created
     created = pod("created", uid="c", labels={"app": "web"}, owners=[owned_by("s")])
 
     class Api(FakeApi):
-        async def patch(self, *arguments: object, **options: object) -> core.Pod:
+        async def patch(
+            self, kind: Kind[M], name: str, namespace: str, patch: Json, *, subresource: str = "", **_: object
+        ) -> M:
             pods._put(created)
             controller._pod_added(created)
-            return await super().patch(*arguments, **options)  # type: ignore[arg-type]  # as they came
+            return await super().patch(kind, name, namespace, patch)
 
     api = Api()
     for each in (web, released, created):
