@@ -117,7 +117,7 @@ chaos-outage:
 chaos-generated:
 	$(BIN)/nominee chaos generate --seed 1 --budget 40s
 
-# The commands of `chaos` with each mutation of tests/mutations (docs/chaos.md), with three times their budgets. A run that
+# The commands of `chaos` with each mutation of tests/mutations (docs/mutations.md), with three times their budgets. A run that
 # was stopped goes on; MUTATIONS="--only NAME --budget 20s" is a short one.
 mutations: setup
 	$(BIN)/python -m tests.mutations.standard --jobs $(JOBS) $(MUTATIONS)

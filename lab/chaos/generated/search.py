@@ -151,8 +151,8 @@ def read_source() -> Document:
     """Return the subjects of generated scenarios."""
     path = Path(scenarios.__file__).with_name("generated.yml")
     (document,) = read_documents(path.read_text(encoding="utf-8"), str(path))
-    value: Document = document.value
-    return value
+    source: Document = document.value
+    return source
 
 
 def text_of(document: Document) -> str:
