@@ -86,7 +86,9 @@ def test_a_story_of_a_kep_holds(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted((ROOT / "scenarios").glob("chaos-*.yaml")), ids=lambda path: path.stem
+    "path",
+    [path for stem in ("chaos", "workloads") for path in sorted((ROOT / "scenarios").glob(f"{stem}-*.yaml"))],
+    ids=lambda path: path.stem,
 )
 def test_the_scenarios_for_explorations_hold_undisturbed(path: Path) -> None:
     for scenario in read_file(path):
