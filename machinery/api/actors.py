@@ -53,7 +53,7 @@ ACTORS: Final[Mapping[AnyKind, str]] = {
     kinds.ROLE_BINDING: _RBAC,
     kinds.CLUSTER_ROLE: _RBAC,
     kinds.CLUSTER_ROLE_BINDING: _RBAC,
-    kinds.JOB: "`job-controller`, `ttl-after-finished-controller`",
+    kinds.JOB: "`job-controller`, `job-controller-orphaned-pods`, `ttl-after-finished-controller`",
     kinds.ENDPOINT_SLICE: "data only",
     kinds.DEVICE_CLASS: "scheduler",
     kinds.RESOURCE_CLAIM: "scheduler, `resourceclaim-controller`, `device-taint-eviction-controller`",

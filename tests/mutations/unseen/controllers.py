@@ -56,8 +56,8 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
             edits=(
                 Edit(
                     f"{_SETS}._pod_gone",
-                    "self.queue.add(key)",
-                    "if pod.metadata.HasField('deletionTimestamp'):\n            self.queue.add(key)",
+                    "self.pod_changed(key)",
+                    "if pod.metadata.HasField('deletionTimestamp'):\n            self.pod_changed(key)",
                 ),
             ),
         ),

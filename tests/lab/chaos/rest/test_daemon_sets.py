@@ -41,6 +41,14 @@ def _another_node(manifests: Manifests) -> None:
     manifests["daemons"]["status"]["desiredNumberScheduled"] = 2
 
 
+def _terminates(manifests: Manifests) -> None:
+    manifests["daemons"]["metadata"] |= {
+        "deletionTimestamp": "1970-01-12T13:46:30Z",
+        "finalizers": ["example.com/f"],
+    }
+    manifests["daemons"]["status"]["numberReady"] = 0
+
+
 NO_EXECUTE = [{"key": "x", "effect": "NoExecute"}]
 
 
@@ -49,7 +57,7 @@ NO_EXECUTE = [{"key": "x", "effect": "NoExecute"}]
     [
         (lambda _: None, []),
         (_second_waits, []),  # it may surge
-        (put("daemons/metadata/deletionTimestamp", "1970-01-12T13:46:30Z"), []),
+        (_terminates, []),
         (put("daemons/status/numberReady", 0), ["shows 0 numberReady in its status, and its pods are 1"]),
         (
             put("daemons/status/desiredNumberScheduled", 2),
