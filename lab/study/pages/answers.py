@@ -318,9 +318,9 @@ def _policy_lag(data: Data) -> Answer | None:
         "remains is a policy that is written between this read and the deletion.",
         "Evictions in spite of the policy, simulated delays of up to 50 ms: "
         + "; ".join(f"{variant} {percent(one)} of {one.count}" for variant, one in found.items())
-        + ". With a held watch it is certain: scenarios/kep-5836-policy-lag.yaml, on real processes, too; "
-        "the scheduler that reads the node, and a kubelet of 1.37, then evict nothing "
-        "(tests/lab/study/test_composition.py).",
+        + ". With a held watch it is certain, on real processes, too: scenarios/kep-5836-policy-lag.yaml. "
+        "Simulated, the scheduler that reads the node, and the one beside a kubelet of 1.37, then evict "
+        "nothing (tests/lab/study/test_composition.py).",
         Scenario.POLICY_LAG,
     )
 

@@ -18,7 +18,10 @@ import pytest
 from tests.apiserver.rest.test_kubectl import KUBECTL, Session, namespaced
 from tests.support.eventually import eventually_sync
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session"),
+]
 STORAGE_CLASS = """
 apiVersion: storage.k8s.io/v1
 kind: StorageClass

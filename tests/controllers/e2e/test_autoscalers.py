@@ -21,7 +21,10 @@ from tests.apiserver.rest.test_kubectl import KUBECTL, Session
 from tests.support.eventually import eventually_sync
 from tests.support.patience import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session"),
+]
 _HPA = "--arg=controllers=--horizontal-pod-autoscaler-"
 CONTAINER = {"name": "c", "image": "app", "resources": {"requests": {"cpu": "100m"}}}
 DOWN_AT_ONCE = {"scaleDown": {"stabilizationWindowSeconds": 0}}

@@ -18,7 +18,10 @@ from tests.controllers.e2e.test_jobs import body as job
 from tests.controllers.e2e.test_jobs import events_of, pods_of
 from tests.support.eventually import eventually_sync
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session"),
+]
 STAMP = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 OFTEN, NEVER = "@every 3s", "0 0 1 1 *"
 

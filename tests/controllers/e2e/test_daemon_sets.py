@@ -16,7 +16,10 @@ from tests.apiserver.rest.test_kubectl import KUBECTL, Session
 from tests.support.eventually import eventually_sync
 from tests.support.patience import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session"),
+]
 NODES = ["node-0", "node-1", "node-2"]
 HASH = "controller-revision-hash"
 

@@ -14,7 +14,10 @@ import pytest
 from tests.apiserver.rest.test_kubectl import KUBECTL, Session
 from tests.support.eventually import eventually_sync
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session"),
+]
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
 INDEXED: dict[str, Any] = {"completionMode": "Indexed"}
