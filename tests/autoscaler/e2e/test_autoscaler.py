@@ -124,7 +124,9 @@ spec:
   selector: {matchLabels: {app: two}}
   template:
     metadata: {labels: {app: two}}
-    spec: {containers: [{name: c, image: app}]}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: c, image: app, resources: {requests: {cpu: "1"}}}]
 """
 
 
@@ -132,15 +134,6 @@ async def test_a_pod_of_a_stateful_set_does_not_block_its_node(cluster: Cluster)
     async with lab(cluster, target=2, autoscaler=False) as it:
         await it.replica_set("one", "1")
         await it.apply(STATEFUL_SET + "---" + BUDGET)
-        owner = await it.client.get(kinds.STATEFUL_SET, "two", "default")
-        pod = core.Pod()
-        pod.metadata.name, pod.metadata.namespace = "two-0", "default"
-        pod.metadata.ownerReferences.add(
-            apiVersion="apps/v1", kind="StatefulSet", name="two", uid=owner.metadata.uid, controller=True
-        )
-        pod.spec.terminationGracePeriodSeconds = 0
-        pod.spec.containers.add(name="c", image="app").resources.requests["cpu"].string = "1"
-        await it.client.create(pod)
         before = await it.wait_pods("both run", lambda pods: len(pods) == 2 and running(pods))
         by_name = {pod.metadata.name: pod.spec.nodeName for pod in before}
         assert len(set(by_name.values())) == 2, "the scheduler spreads them"

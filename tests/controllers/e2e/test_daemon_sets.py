@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from nominee.machinery.runtime.clock import SystemClock, parse_rfc3339
 from tests.apiserver.rest.test_kubectl import KUBECTL, Session
 from tests.support.eventually import eventually_sync
 from tests.support.patience import PATIENCE_SECONDS
@@ -288,6 +289,9 @@ def test_max_unavailable_in_percent(agent: Agent) -> None:
 def test_a_surge_creates_a_pod_before_it_deletes_one(agent: Agent) -> None:
     """Source: KEP-1591; apps/v1 RollingUpdateDaemonSet (maxSurge)."""
     agent.create(updateStrategy={"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
+    # The older pod is told by its creation time, which has whole seconds.
+    newest = max(parse_rfc3339(each["metadata"]["creationTimestamp"]) for each in agent.pods())
+    eventually_sync(SystemClock().now, lambda now: now >= newest + 1)
     agent.patch(template={"metadata": {"annotations": {"nominee.dev/ready-delay": "1h"}}})
     eventually_sync(agent.pods, lambda found: len(found) == 4)
     agent.comes_to(numberAvailable=3, numberReady=3, updatedNumberScheduled=0)  # the oldest pod counts
