@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 import anyio
 from google.protobuf.message import Message
@@ -26,6 +26,8 @@ from nominee.machinery.api.pb import core, meta
 from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.runtime.failpoints import Failpoint
 
+BATCH_MAX: Final = 500
+"""Calls at a time, however many items there are."""
 T = TypeVar("T")
 O = TypeVar("O", bound=Message)  # noqa: E741
 
@@ -110,7 +112,7 @@ class PodOwner(Controller, Generic[O]):
     # --- writes of pods ---
 
     async def in_growing_batches(self, items: Sequence[T], call: Callable[[T], Awaitable[None]]) -> None:
-        """Call for 1, 2, 4, ... items at a time, so that an exhausted quota fails once, not 500 times.
+        """Call for 1, 2, 4, ... 500 items at a time, so that an exhausted quota fails once, not 500 times.
 
         Raises:
             StatusError: the first failure; the batches after it are not begun.
@@ -132,7 +134,7 @@ class PodOwner(Controller, Generic[O]):
             if failures:
                 raise failures[0]
             done += len(batch)
-            size *= 2
+            size = min(2 * size, BATCH_MAX)
 
     async def create_pod(self, owner: O, pod: core.Pod) -> None:
         """Create a pod and record it; it is expected until the watch shows it.
