@@ -99,7 +99,7 @@ class JobController(PodOwner[batch.Job]):
         if self._is_behind(key, job):
             return BATCH_SECONDS
         # Before the pods are read: what the watch shows during the next calls is not among them.
-        satisfied = self.expectations.satisfied(key, self.clock.monotonic())
+        satisfied = self.satisfied(key)
         mine = self.pods.by_index("owner", job.metadata.uid)
         near = [*mine, *self.pods.by_index("orphans", key.namespace)]
         claims = claim(job, job.spec.selector, near, lambda pod: not is_terminating(pod))

@@ -60,6 +60,11 @@ class PodOwner(Controller, Generic[O]):
     def outstanding(self) -> list[str]:
         return [str(key) for key in self.expectations.outstanding()]
 
+    def satisfied(self, key: ObjectKey) -> bool:
+        """Report whether the watch has shown all creations and deletions; ask before pods are read."""
+        self.expectations.note_version(key, resource_version_number(self.pods.resource_version))
+        return self.expectations.satisfied(key, self.clock.monotonic())
+
     # --- events of pods ---
 
     def pod_changed(self, key: ObjectKey) -> None:
@@ -151,9 +156,12 @@ class PodOwner(Controller, Generic[O]):
                 return
             self.record_pod(owner, "Create", pod, error)
             raise
-        version = resource_version_of(created)
-        if version > resource_version_number(self.pods.resource_version):
-            uid = created.metadata.uid
+        version, uid = resource_version_of(created), created.metadata.uid
+        shown = self.pods.get(created.metadata.name, created.metadata.namespace)
+        # A batch of the watch that is being applied has shown pods of after `pods.resource_version`.
+        if version > resource_version_number(self.pods.resource_version) and (
+            shown is None or shown.metadata.uid != uid
+        ):
             self.expectations.expect(key, self.clock.monotonic(), created=uid, version=version)
         await self.create_after.hit(owner=str(key))
         self.record_pod(owner, "Create", created)
