@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from nominee.machinery.api.pb import core
+from nominee.machinery.api.selectors import parse_int64
 from nominee.machinery.resources.pod_resources import CPU, amount
 from nominee.machinery.wire.values.scalars import parse_seconds
 
@@ -106,7 +107,8 @@ def _read(values: Mapping[str, str], name: str, reader: Callable[[str], T], defa
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() else None
+    number = parse_int64(text)
+    return number if number is not None and number >= 0 else None
 
 
 def _seconds(text: str) -> float:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from nominee.machinery.api.pb import batch
 from nominee.machinery.runtime.clock import from_time
-from nominee.machinery.wire.values.cron_schedule import Schedule
+from nominee.machinery.wire.values.cron_schedule import NEVER, Schedule
 
 MISSED_MAX: Final = 100
 """More missed times than this are an error of the user's, or of a clock."""
@@ -56,9 +56,9 @@ def due_time(
     if with_deadline and spec.HasField("startingDeadlineSeconds"):
         since = max(since, now - spec.startingDeadlineSeconds)
     first = schedule.next(since)
-    second = schedule.next(first)
     if first > now:
         return DueTime(since)
+    second = NEVER if first == NEVER else schedule.next(first)  # no zone west of UTC has a time before NEVER
     if second > now:
         return DueTime(since, first)
     period = int(second - first)
@@ -66,7 +66,7 @@ def due_time(
         raise InvalidScheduleError("time difference between two schedules is less than 1 second")
     missed = int(now - first) // period + 1
     last, following = None, schedule.next(first + (missed - 2) * period)
-    while following <= now:
+    while NEVER < following <= now:
         last, following = following, schedule.next(following)
     return DueTime(since, last, missed)
 

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Final
 
 from nominee.machinery.api.pb import batch, core
+from nominee.machinery.api.selectors import parse_int64
 
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
@@ -19,8 +20,8 @@ _INT32_MAX: Final = 2**31 - 1
 
 def index_of(pod: core.Pod) -> int | None:
     """Return a pod's completion index, or None."""
-    text = pod.metadata.annotations.get(INDEX, "")
-    return int(text) if text.isascii() and text.isdecimal() else None
+    index = parse_int64(pod.metadata.annotations.get(INDEX, ""))
+    return index if index is not None and index >= 0 else None
 
 
 def valid_index(job: batch.Job, pod: core.Pod) -> int | None:
@@ -50,6 +51,5 @@ def first_free(completions: int, taken: Collection[int], count: int) -> list[int
 
 
 def _number(pod: core.Pod, annotation: str) -> int:
-    text = pod.metadata.annotations.get(annotation, "")
-    number = int(text) if text.isascii() and text.isdecimal() else 0
-    return number if number <= _INT32_MAX else 0
+    number = parse_int64(pod.metadata.annotations.get(annotation, "")) or 0
+    return number if 0 <= number <= _INT32_MAX else 0

@@ -9,9 +9,9 @@ from google.protobuf.message import Message
 
 from nominee.controllers.claiming import ClaimedObjects, T
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import ignoring, is_not_found
+from nominee.machinery.api.errors import conflict, ignoring, is_not_found
 from nominee.machinery.api.kinds import Object
-from nominee.machinery.api.objects import owner_reference
+from nominee.machinery.api.objects import is_terminating, key_of, owner_reference
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.wire.codec import to_json
@@ -23,7 +23,14 @@ async def adopt_and_release(
     """Adopt and release the claimed objects; return those that `owner` owns then.
 
     With `finalizer` the adopted ones get it, and the released ones lose it.
+
+    Raises:
+        StatusError: the owner is gone or terminates, and the cache does not show it: to adopt what has just
+            been orphaned would let the garbage collector delete it (controller_utils,
+            RecheckDeletionTimestamp).
     """
+    if claims.adopt:
+        await _check_lives(client, owner)
     added = {"finalizers": [finalizer]} if finalizer else {}
     removed = {"$deleteFromPrimitiveList/finalizers": [finalizer]} if finalizer else {}
     for obj in claims.adopt:
@@ -31,6 +38,13 @@ async def adopt_and_release(
     for obj in claims.release:
         await _patch(client, obj, _without([owner.metadata.uid]), removed)
     return [*claims.owned, *claims.adopt]
+
+
+async def _check_lives(client: Client, owner: Object) -> None:
+    kind, key = kinds.of(cast("Message", owner)), key_of(owner)
+    live = cast("Object", await client.get(kind, key.name, key.namespace))
+    if live.metadata.uid != owner.metadata.uid or is_terminating(live):
+        raise conflict(kind, key.name, "it is deleted and adopts nothing")
 
 
 async def drop_references(client: Client, obj: Object, uids: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from nominee.controllers.deployments.sizes import amount
 from nominee.controllers.owned_pods.readiness import is_available
@@ -28,6 +28,8 @@ from nominee.machinery.api.pb import apps, core
 from nominee.machinery.defaults.workloads import STATEFUL_UNAVAILABLE_SINCE
 from nominee.machinery.features.gates import Version
 
+CREATIONS_MAX: Final = 500
+"""Pods of a parallel set that are created in one reconciliation: spec.replicas may be two billion."""
 ClaimLister = Callable[[str], core.PersistentVolumeClaim | None]
 
 
@@ -91,13 +93,17 @@ def plan(seen: Observation) -> Plan:
     if is_terminating(of):
         return Plan()
     by_ordinal = {ordinal_of(pod): pod for pod in seen.pods}
-    replicas = [by_ordinal.pop(ordinal, None) for ordinal in ordinals(of)]
+    replicas: list[core.Pod | None] = []
     steps: list[Step] = []
-    for ordinal, pod in zip(ordinals(of), replicas, strict=True):
+    creations = 0
+    for ordinal in ordinals(of):
+        pod = by_ordinal.pop(ordinal, None)
+        replicas.append(pod)
         step, waits = _replica(seen, ordinal, pod, ordered=ordered)
         steps += [step] if step is not None else []
-        if waits and ordered:
-            return Plan((tuple(steps),) if steps else ())
+        creations += step is not None and step.verb == "create"
+        if (waits and ordered) or creations == CREATIONS_MAX:
+            return Plan((tuple(steps),) if steps else (), ordered)
     condemned = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True)]
     fixes = [_claims_step(seen, pod, create=False) for pod in condemned]
     phases = [steps, [step for step in fixes if step is not None]]

@@ -92,6 +92,12 @@ def test_a_value_that_cannot_be_read_does_not_count_and_is_an_event(
     assert conditions(here)["Ready"] == "True"
 
 
+def test_an_index_of_too_many_digits_does_not_count() -> None:
+    pod = annotated(rules="index=1 run-duration=2s\nrun-duration=3s")
+    pod.metadata.annotations["batch.kubernetes.io/job-completion-index"] = "1" * 5000
+    assert emulation.run_duration(emulation.of(pod)) == 3.0
+
+
 def test_annotations_of_other_programs_and_good_values_are_no_problem() -> None:
     pod = annotated(rules=RULES, adopted="1.36", image_pull="never", readiness_probe="1s-5s", cpu_usage="1m")
     pod.metadata.annotations["example.org/exit-code"] = "x"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nominee.controllers.cron_jobs import sync
 from nominee.controllers.cron_jobs.schedules import with_zone
 from nominee.controllers.planned_events import PlannedEvent
-from nominee.controllers.shell.controller import Context, Controller
+from nominee.controllers.shell.controller import Context, Controller, namespace_ends
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_already_exists, is_not_found
 from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of, is_controlled_by, key_of
@@ -106,9 +106,9 @@ class CronJobController(Controller):
         await CREATE_BEFORE.hit(job=due.job.metadata.name)
         created = await self._create(cron_job, due.job)
         await CREATE_AFTER.hit(job=due.job.metadata.name)
-        if created is None or sync.is_active(cron_job, created.metadata.uid):
-            return None
-        sync.note_created(cron_job, created, due.time)
+        # Upstream does not come back before its resync where another client's Job has the name.
+        if created is not None and not sync.is_active(cron_job, created.metadata.uid):
+            sync.note_created(cron_job, created, due.time)
         return due.again
 
     async def _create(self, cron_job: batch.CronJob, job: batch.Job) -> batch.Job | None:
@@ -120,7 +120,7 @@ class CronJobController(Controller):
                 # It was created before, and the status was not written.
                 live = await self._live(job.metadata.name, job.metadata.namespace)
                 return live if live is not None and is_controlled_by(live, cron_job) else None
-            if not any(cause.reason == "NamespaceTerminating" for cause in error.causes):
+            if not namespace_ends(error):
                 self.record(cron_job, PlannedEvent("FailedCreate", f"Error creating job: {error}", "Warning"))
             raise
         self.record(cron_job, PlannedEvent("SuccessfulCreate", f"Created job {created.metadata.name}"))

@@ -142,7 +142,7 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
         if is_terminating(daemon_set):
             return None  # its revisions may be gone before its pods
         # Before the pods are read: what the watch shows during the next calls is not among them.
-        satisfied = self.expectations.satisfied(key, self.clock.monotonic())
+        satisfied = self.satisfied(key)
         spec = self._spec(daemon_set)
         history, current = await self._history(daemon_set, spec.data)
         mine = self.pods.by_index("owner", daemon_set.metadata.uid)

@@ -98,15 +98,15 @@ class JobController(PodOwner[batch.Job]):
             return None
         if self._is_behind(key, job):
             return BATCH_SECONDS
+        # Before the pods are read: what the watch shows during the next calls is not among them.
+        satisfied = self.satisfied(key)
         mine = self.pods.by_index("owner", job.metadata.uid)
         near = [*mine, *self.pods.by_index("orphans", key.namespace)]
         claims = claim(job, job.spec.selector, near, lambda pod: not is_terminating(pod))
-        if claims.adopt and is_terminating(await self.client.get(kinds.JOB, key.name, key.namespace)):
-            return None
         pods = await adopt_and_release(self.client, job, claims, finalizer=TRACKING)
         if claims.adopt:
             return BATCH_SECONDS  # until the watch shows their finalizers
-        return await self._sync(key, job, pods)
+        return await self._sync(key, job, pods, satisfied=satisfied)
 
     def _is_behind(self, key: ObjectKey, job: batch.Job) -> bool:
         """Report whether the watches have yet to show earlier writes: an old status counts too few pods."""
@@ -115,13 +115,15 @@ class JobController(PodOwner[batch.Job]):
             resource_version_of(job) < of_job or resource_version_number(self.pods.resource_version) < of_pods
         )
 
-    async def _sync(self, key: ObjectKey, job: batch.Job, pods: Sequence[core.Pod]) -> float | None:
+    async def _sync(
+        self, key: ObjectKey, job: batch.Job, pods: Sequence[core.Pod], *, satisfied: bool
+    ) -> float | None:
         sync = JobSync(
             job,
             pods,
             self._failures.get(key, Failures()),
             now=self.clock.now(),
-            satisfied=self.expectations.satisfied(key, self.clock.monotonic()),
+            satisfied=satisfied,
             clears_start_time=self._clears_start_time,
         )
         failure = await self._do(job, sync)

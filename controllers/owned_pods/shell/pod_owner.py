@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 import anyio
 from google.protobuf.message import Message
@@ -26,6 +26,8 @@ from nominee.machinery.api.pb import core, meta
 from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.runtime.failpoints import Failpoint
 
+BATCH_MAX: Final = 500
+"""Calls at a time, however many items there are."""
 T = TypeVar("T")
 O = TypeVar("O", bound=Message)  # noqa: E741
 
@@ -57,6 +59,11 @@ class PodOwner(Controller, Generic[O]):
 
     def outstanding(self) -> list[str]:
         return [str(key) for key in self.expectations.outstanding()]
+
+    def satisfied(self, key: ObjectKey) -> bool:
+        """Report whether the watch has shown all creations and deletions; ask before pods are read."""
+        self.expectations.note_version(key, resource_version_number(self.pods.resource_version))
+        return self.expectations.satisfied(key, self.clock.monotonic())
 
     # --- events of pods ---
 
@@ -110,7 +117,7 @@ class PodOwner(Controller, Generic[O]):
     # --- writes of pods ---
 
     async def in_growing_batches(self, items: Sequence[T], call: Callable[[T], Awaitable[None]]) -> None:
-        """Call for 1, 2, 4, ... items at a time, so that an exhausted quota fails once, not 500 times.
+        """Call for 1, 2, 4, ... 500 items at a time, so that an exhausted quota fails once, not 500 times.
 
         Raises:
             StatusError: the first failure; the batches after it are not begun.
@@ -132,7 +139,7 @@ class PodOwner(Controller, Generic[O]):
             if failures:
                 raise failures[0]
             done += len(batch)
-            size *= 2
+            size = min(2 * size, BATCH_MAX)
 
     async def create_pod(self, owner: O, pod: core.Pod) -> None:
         """Create a pod and record it; it is expected until the watch shows it.
@@ -149,9 +156,12 @@ class PodOwner(Controller, Generic[O]):
                 return
             self.record_pod(owner, "Create", pod, error)
             raise
-        version = resource_version_of(created)
-        if version > resource_version_number(self.pods.resource_version):
-            uid = created.metadata.uid
+        version, uid = resource_version_of(created), created.metadata.uid
+        shown = self.pods.get(created.metadata.name, created.metadata.namespace)
+        # A batch of the watch that is being applied has shown pods of after `pods.resource_version`.
+        if version > resource_version_number(self.pods.resource_version) and (
+            shown is None or shown.metadata.uid != uid
+        ):
             self.expectations.expect(key, self.clock.monotonic(), created=uid, version=version)
         await self.create_after.hit(owner=str(key))
         self.record_pod(owner, "Create", created)

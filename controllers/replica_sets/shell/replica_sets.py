@@ -49,7 +49,7 @@ class ReplicaSetController(PodOwner[apps.ReplicaSet]):
             self.expectations.forget(key)
             return None
         # Before the pods are read: what the watch shows during the next calls is not among them.
-        satisfied = self.expectations.satisfied(key, self.clock.monotonic())
+        satisfied = self.satisfied(key)
         mine = self.pods.by_index("owner", replica_set.metadata.uid)
         near = [*mine, *self.pods.by_index("orphans", key.namespace)]
         claims = claim(replica_set, self.selector_of(replica_set), near, is_active)

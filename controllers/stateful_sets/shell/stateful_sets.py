@@ -109,8 +109,7 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
 
         Source: StaleControllerConsistencyStatefulSet, on since 1.36; before, upstream may read older objects.
         """
-        self.expectations.note_version(key, resource_version_number(self.pods.resource_version))
-        return self.expectations.satisfied(key, self.clock.monotonic()) and all(
+        return self.satisfied(key) and all(
             resource_version_number(self.context.informers.of(kind).resource_version) >= written.get(key, 0)
             for kind, written in self._written.items()
         )

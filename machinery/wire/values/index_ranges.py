@@ -5,17 +5,20 @@ Source: kube-controller-manager 1.36, pkg/controller/job/indexed_job_utils.go.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 
-def parse(text: str, completions: int) -> set[int]:
-    """Return the indexes of a list as "1,3-5" below `completions`; unreadable parts are skipped."""
-    found: set[int] = set()
+def ranges(text: str, completions: int) -> Iterator[range]:
+    """Yield the ranges of a list as "1,3-5", below `completions`; unreadable parts are skipped."""
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
         if first.isdecimal() and (last or first).isdecimal():
-            found.update(range(int(first), min(int(last or first), completions - 1) + 1))
-    return found
+            yield range(int(first), min(int(last or first), completions - 1) + 1)
+
+
+def parse(text: str, completions: int) -> set[int]:
+    """Return the indexes of a list as "1,3-5" below `completions`."""
+    return {index for each in ranges(text, completions) for index in each}
 
 
 def to_text(indexes: Collection[int]) -> str:

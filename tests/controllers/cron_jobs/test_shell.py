@@ -149,3 +149,16 @@ async def test_a_job_that_is_gone_is_no_longer_active() -> None:
         await clock.advance(5)
     assert not _status(api).active
     assert ("MissingJob", "night", "Active job went missing: night-29453820") in api.events
+
+
+async def test_the_job_of_another_client_takes_one_time_and_not_those_after_it() -> None:
+    taken = batch.Job()
+    taken.metadata.name, taken.metadata.namespace, taken.metadata.uid = "night-29453820", "default", "x"
+    api = FakeApi.of(cron_job(), taken)
+    api.rejections["create"] = [errors.already_exists(kinds.JOB, taken.metadata.name)]
+    clock = FakeClock(parse_rfc3339(CREATED))
+    async with _controller(api, clock):
+        await clock.advance(3605)
+        assert not _status(api).active
+        await clock.advance(3600)
+    assert [each.name for each in _status(api).active] == ["night-29453880"]

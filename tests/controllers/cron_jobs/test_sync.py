@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nominee.controllers.cron_jobs import sync
-from nominee.controllers.cron_jobs.schedules import InvalidScheduleError, due_time, seconds_to_next
+from nominee.controllers.cron_jobs.schedules import InvalidScheduleError, due_time, seconds_to_next, with_zone
 from nominee.machinery.api.objects import controller_of
 from nominee.machinery.api.pb import batch
 from nominee.machinery.runtime.clock import parse_rfc3339, rfc3339
@@ -153,11 +153,18 @@ def test_when_it_is_looked_at_again(
     assert found < 0 if seconds is None else found == pytest.approx(seconds)
 
 
-def test_a_schedule_without_times_is_an_error() -> None:
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+def test_a_schedule_without_times_is_an_error(zone: str) -> None:
+    of, now = cron_job("0 0 30 2 *", timeZone=zone), parse_rfc3339("2026-06-01T00:00:00Z")
     with pytest.raises(
         InvalidScheduleError, match="time difference between two schedules is less than 1 second"
     ):
-        due_time(cron_job(), cron_schedule.parse("0 0 31 2 *"), parse_rfc3339("2026-06-01T00:00:00Z"))
+        due_time(of, cron_schedule.parse(with_zone(of)), now)
+    found = sync.due(of, now)
+    assert (found.job, found.again, [event.reason for event in found.events]) == (
+        None, None, ["InvalidSchedule"],
+    )  # fmt: skip
+    assert sync.seconds_to_change(of, now) < 0
 
 
 def test_the_states_of_jobs_are_entered_into_the_status() -> None:

@@ -115,6 +115,8 @@ def test_why_a_policy_fails_the_job() -> None:
         ([{"succeededIndexes": "0-2", "succeededCount": 2}], {0, 3, 4}, ""),
         ([{"succeededCount": 5}, {"succeededIndexes": "4"}], {4}, "Matched rules at index 1"),
         ([{"succeededIndexes": "9"}], {4}, ""),
+        ([{"succeededIndexes": "0,2-3,9"}], {0, 2, 3}, "Matched rules at index 0"),
+        ([{"succeededIndexes": "1-2,4"}], {0, 3, 4}, ""),
     ],
 )
 def test_which_indexes_meet_a_success_policy(
@@ -122,6 +124,20 @@ def test_which_indexes_meet_a_success_policy(
 ) -> None:
     of = job(completionMode="Indexed", completions=5, successPolicy={"rules": rules})
     assert success_policy.matching_rule(of, completed) == met
+
+
+def test_a_success_policy_may_name_two_billion_indexes() -> None:
+    most = 2**31 - 1
+    for count, met in ((2, "Matched rules at index 0"), (3, "")):
+        rules = [{"succeededIndexes": f"0-{most - 1}", "succeededCount": count}]
+        of = job(completionMode="Indexed", completions=most, successPolicy={"rules": rules})
+        assert success_policy.matching_rule(of, {0, most - 1}) == met
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "-1", "x", "²", "9" * 20])
+def test_an_annotation_that_cannot_be_an_index(text: str) -> None:
+    odd = pod(annotations={indexes.INDEX: text, indexes.FAILURES: text})
+    assert (indexes.index_of(odd), indexes.counted_failures(odd)) == (None, 0)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import pytest
 
 from nominee.controllers.jobs.pods import TRACKING
 from nominee.controllers.jobs.shell.expiry import FinishedJobs
@@ -15,9 +16,10 @@ from nominee.controllers.shell.controller import Context, Runner
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import copy_of, is_controlled_by
-from nominee.machinery.api.pb import batch, core
+from nominee.machinery.api.pb import batch, core, meta
 from nominee.machinery.client.api_client import WatchEvent
 from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.wire.codec import from_json
 from tests.controllers.builders import EPOCH, condition, owned_by, pod, stamp
 from tests.controllers.contexts import context_of
 from tests.controllers.jobs.builders import UID, job, tracked
@@ -29,7 +31,9 @@ COMPLETE = {"conditions": [condition("Complete", lastTransitionTime=stamp(0))]}
 
 
 class LaggingApi(FakeApi):
-    """A server whose watches of Jobs stop while `gate` is closed."""
+    """A server whose watches of one kind stop while `gate` is closed."""
+
+    lags: Kind[Any] = kinds.JOB
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -40,7 +44,7 @@ class LaggingApi(FakeApi):
         self, kind: Kind[Any], namespace: str = "", **more: Any
     ) -> AsyncGenerator[Sequence[WatchEvent[Any]], None]:
         async for events in super().watch_batches(kind, namespace, **more):
-            if kind is kinds.JOB:
+            if kind is self.lags:
                 await self.gate.wait()
             yield events
 
@@ -104,6 +108,43 @@ async def test_no_pod_is_created_twice_while_the_cache_of_jobs_lags() -> None:
         api.gate.set()
         await clock.advance(10)
     assert (_job(api).status.succeeded, len(api.all_of(kinds.POD))) == (2, 2)
+
+
+async def test_a_pod_that_the_watch_shows_during_a_release_is_not_created_twice() -> None:
+    stray = tracked(pod("stray", uid="s", labels={"job": "other"}, owners=OWNERS, phase="Running"))
+    api = LaggingApi.of(job(), stray)
+    assert isinstance(api, LaggingApi)
+    api.lags, api.gate = kinds.POD, anyio.Event()
+    async with _running(api) as clock:
+        assert len(api.all_of(kinds.POD)) == 2
+        api.hold["patch"] = anyio.Event()
+        changed = copy_of(_job(api))
+        changed.metadata.labels["a"] = "b"
+        api.put(changed)
+        await clock.advance(3)  # the pods are read, without the new one; the stray is being released
+        api.gate.set()
+        await clock.advance(3)
+        api.hold.pop("patch").set()
+        await clock.advance(3)
+    assert [request.kind for request in api.requests if request.verb == "create"] == ["Pod"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"uid": "another"}, {"deletionTimestamp": stamp(1)}], ids=["created again", "deleted"]
+)
+async def test_a_job_of_which_the_cache_is_old_adopts_nothing(change: dict[str, str]) -> None:
+    api = LaggingApi.of(job(), pod("orphan", uid="o", labels=LABELS, phase="Running"))
+    assert isinstance(api, LaggingApi)
+    api.hold["get/jobs"] = anyio.Event()
+    async with _running(api) as clock:
+        api.gate = anyio.Event()
+        live = copy_of(_job(api))
+        live.metadata.MergeFrom(from_json(meta.ObjectMeta, change))
+        api.put(live)
+        api.hold.pop("get/jobs").set()
+        await clock.advance(3)
+        assert not api.pod("orphan").metadata.ownerReferences
+        assert len(api.all_of(kinds.POD)) == 1
 
 
 async def test_an_orphan_is_adopted_with_a_finalizer_and_a_stray_is_released_without() -> None:

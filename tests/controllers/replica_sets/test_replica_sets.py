@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import anyio
+import anyio.lowlevel
+
+from nominee.controllers.owned_pods.template import pod_of
 from nominee.controllers.replica_sets.shell.replica_sets import ReplicaSetController
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Kind, M
-from nominee.machinery.api.objects import key_of
+from nominee.machinery.api.objects import key_of, metadata_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.client.watches import informer
 from nominee.machinery.runtime.clock import FakeClock
 from tests.controllers.builders import owned_by, pod, replica_set
 from tests.controllers.contexts import context_of
@@ -33,7 +39,33 @@ async def test_pods_that_the_watch_shows_during_a_reconciliation_are_not_created
     pods = context.informers.of(kinds.POD)
     controller.owners._put(web)
     pods._put(released)
-    controller.expectations.expect(key_of(web), 0.0, created="c")
+    controller.expectations.expect(key_of(web), 0.0, created="c", version=1)
     await controller.reconcile(key_of(web))
     assert controller.expectations.satisfied(key_of(web), 0.0)
     assert {each.metadata.name for each in api.all_of(kinds.POD)} == {"released", "created"}
+
+
+async def test_a_pod_that_a_long_batch_shows_before_the_answer_to_its_creation_is_not_expected() -> None:
+    class Api(FakeApi):
+        async def create(self, obj: M, **_: object) -> M:
+            made = await super().create(obj)
+            if isinstance(made, core.Pod):
+                for number in range(2 * informer._YIELD_EVERY):
+                    self.put(pod(f"other-{number}", uid=f"o-{number}"))
+                while controller.pods.get(metadata_of(made).name, "default") is None:
+                    await anyio.lowlevel.checkpoint()
+                answered_at.append(int(controller.pods.resource_version))
+            return made
+
+    web, clock, answered_at = replica_set(uid="s"), FakeClock(), list[int]()
+    api = Api.of(web)
+    context = context_of(api, clock)
+    controller = ReplicaSetController(context)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(context.informers.run)
+        await context.informers.wait_synced()
+        await controller.create_pod(web, pod_of(web, web.spec.template))
+        assert not controller.outstanding()
+        await clock.settle()
+        assert answered_at[0] < int(controller.pods.resource_version)
+        tasks.cancel_scope.cancel()

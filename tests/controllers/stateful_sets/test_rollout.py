@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from nominee.controllers.stateful_sets.rollout import CREATIONS_MAX
 from nominee.machinery.api.pb import apps, core
 from nominee.machinery.features.gates import Version
 from tests.controllers.stateful_sets.builders import member, planned, stateful_set, words
@@ -185,3 +186,11 @@ def test_a_pod_without_its_label_is_corrected() -> None:
     found = planned(of, [pod])
     assert words(found) == [["update 0"]]
     assert found.phases[0][0].pod == member(of, 0)
+
+
+@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
+def test_two_billion_replicas_are_begun_in_bounded_time(policy: str) -> None:
+    of = stateful_set(replicas=2**31 - 1, policy=policy)
+    (phase,) = words(planned(of, [member(of, 0), member(of, 2)]))
+    assert len(phase) == (1 if policy == "OrderedReady" else CREATIONS_MAX)
+    assert phase[0] == "create 1 v1"
