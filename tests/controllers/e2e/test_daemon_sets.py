@@ -289,7 +289,7 @@ def test_max_unavailable_in_percent(agent: Agent) -> None:
 def test_a_surge_creates_a_pod_before_it_deletes_one(agent: Agent) -> None:
     """Source: KEP-1591; apps/v1 RollingUpdateDaemonSet (maxSurge)."""
     agent.create(updateStrategy={"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
-    # The older pod is told by its creation time, which has whole seconds.
+    # The older pod is the one with the earlier creation time, which has whole seconds.
     newest = max(parse_rfc3339(each["metadata"]["creationTimestamp"]) for each in agent.pods())
     eventually_sync(SystemClock().now, lambda now: now >= newest + 1)
     agent.patch(template={"metadata": {"annotations": {"nominee.dev/ready-delay": "1h"}}})
