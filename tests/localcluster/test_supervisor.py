@@ -278,7 +278,7 @@ def test_the_lines_of_a_program_are_read_while_it_runs(tmp_path: Path) -> None:
     text = (
         "import sys, time, pathlib; print('one', flush=True); print('tw', end='', flush=True)\n"
         f"while not pathlib.Path({str(tmp_path / 'go')!r}).exists(): time.sleep(0.01)\n"
-        "print('o'); sys.exit('Error: three')"
+        "print('o', flush=True); sys.exit('Error: three')"
     )
     lines: list[str] = []
     program = OneShot([sys.executable, "-c", text], {}, monotonic, seconds_max=LIMIT_SECONDS)

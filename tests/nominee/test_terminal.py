@@ -98,7 +98,10 @@ def test_a_closed_terminal_ends_what_a_command_started(
     process, terminal = on_a_terminal(
         *words, temporary=temporary, errors=said if errors == "to a file" else None
     )
-    assert wait_until(lambda: any(temporary.glob(begun)), LIMIT_SECONDS)
+    has_begun = wait_until(lambda: any(temporary.glob(begun)) or process.poll() is not None, LIMIT_SECONDS)
+    failure = said.read_text() if said.exists() else ""
+    assert has_begun, f"nothing begins: {list(temporary.iterdir())} {failure}"
+    assert process.poll() is None, f"ended with {process.poll()}: {failure}"
     (directory,) = temporary.glob(begun.partition("/")[0])
     pids = [document["pid"] for _, document in StateDirectory(directory).run_files()]
     os.close(terminal)
