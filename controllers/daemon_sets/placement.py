@@ -57,15 +57,20 @@ class FailedPods:
     def __init__(self, generation: int) -> None:
         self.generation = generation
         self._failures: dict[str, tuple[int, float]] = {}
+        """Counts and times of the last failures; the latest is the last."""
+
+    def __len__(self) -> int:
+        return len(self._failures)
 
     def delay(self, node: str, now_seconds: float) -> float:
         """Return the back-off that a failed pod of the node is in; 0 counts it, for it is deleted now."""
+        while self._failures and now_seconds - next(iter(self._failures.values()))[1] > _FORGET_SECONDS:
+            del self._failures[next(iter(self._failures))]
         count, last = self._failures.get(node, (0, 0.0))
-        if now_seconds - last > _FORGET_SECONDS:
-            count = 0
         delay = BACKOFF.delay(count)
         if now_seconds - last < delay:
             return delay
+        self._failures.pop(node, None)
         self._failures[node] = (count + 1, now_seconds)
         return 0.0
 

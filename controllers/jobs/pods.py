@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from nominee.controllers.jobs import failure_policy, indexes
-from nominee.controllers.owned_pods.readiness import is_ready
+from nominee.controllers.owned_pods.deletion_order import ready_since, restarts, stage
 from nominee.controllers.owned_pods.template import pod_of
-from nominee.machinery.api.objects import get_condition, is_terminating
+from nominee.machinery.api.objects import is_terminating
 from nominee.machinery.api.pb import batch, core
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 """The finalizer of a pod that its Job has not counted."""
 _COMPLETION_INDEX: Final = "JOB_COMPLETION_INDEX"
 _GENERATE_NAME_MAX: Final = 58
-_PHASE_RANK: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def is_tracked(pod: core.Pod) -> bool:
@@ -95,12 +94,4 @@ def surplus(job: batch.Job, active: Sequence[core.Pod], count: int) -> list[core
 
 def _order(pod: core.Pod) -> tuple[float, ...]:
     """Order pods by the work that is lost with them, the least first (ActivePods)."""
-    ready = get_condition(pod.status.conditions, "Ready") if is_ready(pod) else None
-    return (
-        bool(pod.spec.nodeName),
-        _PHASE_RANK.get(pod.status.phase, 1),
-        ready is not None,
-        -ready.lastTransitionTime.seconds if ready is not None else 0,
-        -max((status.restartCount for status in pod.status.containerStatuses), default=0),
-        -pod.metadata.creationTimestamp.seconds,
-    )
+    return (*stage(pod), -ready_since(pod), -restarts(pod), -pod.metadata.creationTimestamp.seconds)

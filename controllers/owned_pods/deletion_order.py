@@ -24,9 +24,20 @@ def _cost(pod: core.Pod) -> int:
         return 0
 
 
-def _ready_since(pod: core.Pod) -> int:
+def stage(pod: core.Pod) -> tuple[bool, int, bool]:
+    """Return how far a pod has come: it is assigned, pending or running, ready."""
+    return bool(pod.spec.nodeName), _PHASE_RANK.get(pod.status.phase, 1), is_ready(pod)
+
+
+def ready_since(pod: core.Pod) -> int:
+    """Return since when a pod is ready, in seconds since the epoch; 0 for one that is not."""
     ready = get_condition(pod.status.conditions, "Ready")
     return ready.lastTransitionTime.seconds if ready is not None and ready.status == "True" else 0
+
+
+def restarts(pod: core.Pod) -> int:
+    """Return the restarts of the container that was restarted most."""
+    return max((status.restartCount for status in pod.status.containerStatuses), default=0)
 
 
 def _age_bucket(seconds: int, now: float) -> int:
@@ -44,16 +55,13 @@ def to_delete(
     """
 
     def order(pod: core.Pod) -> tuple[float | str, ...]:
-        restarts = max((status.restartCount for status in pod.status.containerStatuses), default=0)
-        ready = is_ready(pod)
+        reached = stage(pod)
         return (
-            bool(pod.spec.nodeName),
-            _PHASE_RANK.get(pod.status.phase, 1),
-            ready,
+            *reached,
             _cost(pod),
             -siblings_on_node.get(pod.spec.nodeName, 0),
-            _age_bucket(_ready_since(pod), now_seconds) if ready else 0,
-            -restarts,
+            _age_bucket(ready_since(pod), now_seconds) if reached[-1] else 0,
+            -restarts(pod),
             _age_bucket(pod.metadata.creationTimestamp.seconds, now_seconds),
             pod.metadata.uid,
         )

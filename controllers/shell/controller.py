@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -13,10 +13,11 @@ from google.protobuf.message import Message
 
 from nominee.controllers.planned_events import PlannedEvent
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, is_conflict, is_not_found
+from nominee.machinery.api.errors import StatusError, ignoring, is_conflict, is_not_found
 from nominee.machinery.api.kinds import Kind, M, Object
 from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of, key_of, metadata_of
-from nominee.machinery.api.pb import core, discovery
+from nominee.machinery.api.pb import core, discovery, meta
+from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.client.watches.informer import IndexFunction, Informer
 from nominee.machinery.events.correlating_recorder import CorrelatingRecorder
@@ -28,6 +29,7 @@ from nominee.machinery.runtime.failpoints import FailpointError
 from nominee.machinery.runtime.logs import Logger
 from nominee.machinery.runtime.queues.work_queue import WorkQueue
 from nominee.machinery.scheduling.volume_matching import class_of
+from nominee.machinery.wire.codec import to_json
 
 K = TypeVar("K", bound=Hashable)
 Indexers = Mapping[str, IndexFunction[Any]]
@@ -62,6 +64,14 @@ def _namespace_of(obj: Object) -> list[str]:
 def _service_of(endpoint_slice: discovery.EndpointSlice) -> list[str]:
     name = endpoint_slice.metadata.labels.get("kubernetes.io/service-name", "")
     return [f"{endpoint_slice.metadata.namespace}/{name}"] if name else []
+
+
+def controller_key(obj: Object, kind: Kind[Message]) -> ObjectKey | None:
+    """Return the key of the object's controller, or None if it has none of this kind."""
+    owner = controller_of(obj)
+    if owner is None or owner.kind != kind.kind:
+        return None
+    return ObjectKey(obj.metadata.namespace, owner.name)
 
 
 def namespace_ends(error: StatusError) -> bool:
@@ -182,6 +192,21 @@ class Runner(ABC):
             metadata_of(new).finalizers.remove(finalizer)
             await self.client.update(new)
 
+    async def delete_if_exists(self, obj: Object | Message) -> None:
+        """Delete an object with this uid; one that is gone is no error."""
+        kind, metadata = kinds.of(cast("Message", obj)), metadata_of(obj)
+        with ignoring(is_not_found):
+            await self.client.delete(kind, metadata.name, metadata.namespace, uid=metadata.uid)
+
+    async def write_status(self, obj: M, status: Message) -> M | None:
+        """Write a status if it is not the object's; return the object as written."""
+        old: Message = obj.status  # type: ignore[attr-defined]  # Message does not declare it
+        if to_json(status) == to_json(old):
+            return None
+        new = copy_of(obj)
+        new.status.CopyFrom(status)  # type: ignore[attr-defined]  # as above
+        return await self.client.update(new, subresource="status")
+
     def record(self, regarding: Message, event: PlannedEvent | None) -> None:
         """Record an event about an object or an ObjectReference; None is no event."""
         if event is not None:
@@ -191,9 +216,9 @@ class Runner(ABC):
 class Worker(Runner, Generic[K]):
     """A runner that reconciles keys: `reconcile` is called for one key by one worker at a time.
 
-    A key whose reconciliation raises comes back after its back-off. StatusError and FailpointError are
-    logged, but not a conflict (409) or NotFound: the informer will soon have the newer object. Every
-    other exception is logged with its traceback.
+    A key whose reconciliation raises comes back after its back-off, unless its namespace terminates.
+    StatusError and FailpointError are logged, but not a conflict (409) or NotFound: the informer will soon
+    have the newer object. Every other exception is logged with its traceback.
     """
 
     workers = 4
@@ -213,6 +238,9 @@ class Worker(Runner, Generic[K]):
         try:
             again = await self.reconcile(key)
         except (StatusError, FailpointError) as error:
+            if isinstance(error, StatusError) and namespace_ends(error):
+                self.queue.forget(key)
+                return
             if not (isinstance(error, StatusError) and (is_conflict(error) or is_not_found(error))):
                 self.log.warning("reconcile failed", key=str(key), error=str(error))
             self.queue.add_rate_limited(key)
@@ -237,3 +265,14 @@ class Controller(Worker[ObjectKey]):
 
     def _enqueue(self, obj: Object | Message) -> None:
         self.queue.add(key_of(obj))
+
+    def enqueue_owner(
+        self, obj: Object, owners: Informer[M], selector_of: Callable[[M], meta.LabelSelector]
+    ) -> None:
+        """Queue the controller of an object, or those that may adopt it if it has none."""
+        if controller_of(obj) is None:
+            for owner in owners.list(obj.metadata.namespace):
+                if LabelSelector.from_message(selector_of(owner)).matches(obj.metadata.labels):
+                    self._enqueue(owner)
+        elif (key := controller_key(obj, owners.kind)) is not None:
+            self.queue.add(key)

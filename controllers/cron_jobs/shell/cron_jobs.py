@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from nominee.controllers.cron_jobs import sync
 from nominee.controllers.cron_jobs.schedules import with_zone
 from nominee.controllers.planned_events import PlannedEvent
-from nominee.controllers.shell.controller import Context, Controller, namespace_ends
+from nominee.controllers.shell.controller import Context, Controller, controller_key, namespace_ends
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, is_already_exists, is_not_found
-from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of, is_controlled_by, key_of
-from nominee.machinery.api.pb import batch
+from nominee.machinery.api.errors import StatusError, is_already_exists
+from nominee.machinery.api.objects import ObjectKey, copy_of, is_controlled_by, key_of
+from nominee.machinery.api.pb import batch, core, meta
+from nominee.machinery.client.watches.live_objects import get_if_exists
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.wire.codec import to_json
 
@@ -43,9 +44,9 @@ class CronJobController(Controller):
         self.queue.add_after(key_of(new), seconds)
 
     def _job_seen(self, job: batch.Job) -> None:
-        owner = controller_of(job)
-        if owner is not None and owner.kind == kinds.CRON_JOB.kind:
-            self.queue.add(ObjectKey(job.metadata.namespace, owner.name))
+        key = controller_key(job, kinds.CRON_JOB)
+        if key is not None:
+            self.queue.add(key)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         before = self.cron_jobs.get(key.name, key.namespace)
@@ -81,18 +82,13 @@ class CronJobController(Controller):
             self.record(cron_job, event)
         known = {job.metadata.uid for job in jobs}
         for each in list(cron_job.status.active):
-            if each.uid not in known and await self._live(each.name, each.namespace) is None:
+            if each.uid not in known and not await self._live(each):
                 self.record(cron_job, PlannedEvent("MissingJob", f"Active job went missing: {each.name}"))
                 sync.remove_active(cron_job, each.uid)
         return cron_job
 
-    async def _live(self, name: str, namespace: str) -> batch.Job | None:
-        try:
-            return await self.client.get(kinds.JOB, name, namespace)
-        except StatusError as error:
-            if is_not_found(error):
-                return None
-            raise
+    async def _live(self, of: core.ObjectReference | meta.ObjectMeta) -> batch.Job | None:
+        return await get_if_exists(self.client, kinds.JOB, of.name, of.namespace)
 
     async def _start(self, cron_job: batch.CronJob) -> float | None:
         """Create the Job that is due, and return the seconds until the next one."""
@@ -118,7 +114,7 @@ class CronJobController(Controller):
         except StatusError as error:
             if is_already_exists(error):
                 # It was created before, and the status was not written.
-                live = await self._live(job.metadata.name, job.metadata.namespace)
+                live = await self._live(job.metadata)
                 return live if live is not None and is_controlled_by(live, cron_job) else None
             if not namespace_ends(error):
                 self.record(cron_job, PlannedEvent("FailedCreate", f"Error creating job: {error}", "Warning"))

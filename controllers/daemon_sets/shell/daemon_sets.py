@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nominee.controllers.claiming import claim
 from nominee.controllers.daemon_sets.history import History, digest_of
 from nominee.controllers.daemon_sets.placement import (
     BURST_MAX,
@@ -25,9 +24,8 @@ from nominee.controllers.shell.controller import Context
 from nominee.controllers.shell.owner_references import adopt_and_release
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, ignoring, is_already_exists, is_not_found
-from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of, is_terminating, key_of
+from nominee.machinery.api.objects import ObjectKey, copy_of, is_terminating, key_of
 from nominee.machinery.api.pb import apps, core, meta
-from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.scheduling.daemons import NodeRules, Verdict
 
@@ -78,7 +76,7 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
         super().__init__(context, kinds.DAEMON_SET)
         self._specs: dict[ObjectKey, _Spec] = {}
         self.revisions = context.informers.of(kinds.CONTROLLER_REVISION)
-        self.revisions.on_change(self._revision_changed)
+        self.revisions.on_change(lambda each: self.enqueue_owner(each, self.owners, self.selector_of))
         self.nodes = context.informers.of(kinds.NODE)
         self.nodes.add_handler(
             on_add=self._node_changed,
@@ -89,7 +87,7 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
     def selector_of(self, owner: apps.DaemonSet) -> meta.LabelSelector:
         return owner.spec.selector
 
-    # --- events of nodes and revisions ---
+    # --- events of nodes and pods ---
 
     def _node_updated(self, old: core.Node, new: core.Node) -> None:
         if old.spec.taints != new.spec.taints or old.metadata.labels != new.metadata.labels:
@@ -114,16 +112,6 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
         """
         self.queue.add_after(key, len(self.nodes) * _BATCH_SECONDS_PER_NODE)
 
-    def _revision_changed(self, revision: apps.ControllerRevision) -> None:
-        owner = controller_of(revision)
-        if owner is None:
-            for daemon_set in self.owners.list(revision.metadata.namespace):
-                selector = LabelSelector.from_message(daemon_set.spec.selector)
-                if selector.matches(revision.metadata.labels):
-                    self._enqueue(daemon_set)  # it may adopt the orphan
-        elif owner.kind == self.kind.kind:
-            self.queue.add(ObjectKey(revision.metadata.namespace, owner.name))
-
     def _spec(self, daemon_set: apps.DaemonSet) -> _Spec:
         key, metadata = key_of(daemon_set), daemon_set.metadata
         spec = self._specs.get(key)
@@ -145,10 +133,7 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
         satisfied = self.satisfied(key)
         spec = self._spec(daemon_set)
         history, current = await self._history(daemon_set, spec.data)
-        mine = self.pods.by_index("owner", daemon_set.metadata.uid)
-        near = [*mine, *self.pods.by_index("orphans", key.namespace)]
-        claims = claim(daemon_set, daemon_set.spec.selector, near, lambda pod: not is_terminating(pod))
-        pods = await adopt_and_release(self.client, daemon_set, claims)
+        pods = await adopt_and_release(self.client, daemon_set, daemon_set.spec.selector, self.pods)
         now = self.clock.now()
         at = Placement(daemon_set, digest_of(current), dict(spec.verdicts), by_node(pods), now)
         again, failure = None, None
@@ -159,10 +144,7 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
             except StatusError as error:
                 failure = error
         status = status_of(at, observed=satisfied)
-        if status != daemon_set.status:
-            new = copy_of(daemon_set)
-            new.status.CopyFrom(status)
-            await self.client.update(new, subresource="status")
+        await self.write_status(daemon_set, status)
         if failure is not None:
             raise failure
         return min(filter(None, (again, recheck_seconds(at, status))), default=None)
@@ -191,10 +173,9 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
         self, daemon_set: apps.DaemonSet, data: bytes
     ) -> tuple[History, apps.ControllerRevision]:
         """Return the revisions; the current one exists, is the only one of its template, and the latest."""
-        mine = self.revisions.by_index("owner", daemon_set.metadata.uid)
-        near = [*mine, *self.revisions.by_index("orphans", daemon_set.metadata.namespace)]
-        claims = claim(daemon_set, daemon_set.spec.selector, near, lambda each: not is_terminating(each))
-        history = History.of(daemon_set, data, await adopt_and_release(self.client, daemon_set, claims))
+        selector = daemon_set.spec.selector
+        revisions = await adopt_and_release(self.client, daemon_set, selector, self.revisions)
+        history = History.of(daemon_set, data, revisions)
         current = history.current
         if current is None:
             return history, await self._create_revision(daemon_set, history.first(daemon_set, data))
@@ -242,17 +223,10 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
                 change = {"metadata": {"labels": labels, "uid": pod.metadata.uid}}
                 with ignoring(is_not_found):
                     await self.client.patch(kinds.POD, pod.metadata.name, pod.metadata.namespace, change)
-        await self._delete_revision(duplicate)
+        await self.delete_if_exists(duplicate)
 
     async def _truncate(self, daemon_set: apps.DaemonSet, history: History, pods: Sequence[core.Pod]) -> None:
         if len(history.old) > daemon_set.spec.revisionHistoryLimit:
             live = {pod.metadata.labels.get(REVISION_LABEL, "") for pod in pods}
             for each in history.to_delete(live, daemon_set.spec.revisionHistoryLimit):
-                await self._delete_revision(each)
-
-    async def _delete_revision(self, revision: apps.ControllerRevision) -> None:
-        metadata = revision.metadata
-        with ignoring(is_not_found):
-            await self.client.delete(
-                kinds.CONTROLLER_REVISION, metadata.name, metadata.namespace, uid=metadata.uid
-            )
+                await self.delete_if_exists(each)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nominee.controllers.claiming import claim
 from nominee.controllers.deployments import progress, rollout
 from nominee.controllers.deployments.rollout import (
     Action,
@@ -14,15 +13,13 @@ from nominee.controllers.deployments.rollout import (
     UpdateSet,
 )
 from nominee.controllers.planned_events import PlannedEvent
-from nominee.controllers.shell.controller import Context, Controller, namespace_ends
+from nominee.controllers.shell.controller import Context, Controller, controller_key, namespace_ends
 from nominee.controllers.shell.owner_references import adopt_and_release
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, ignoring, is_already_exists, is_not_found
-from nominee.machinery.api.objects import ObjectKey, controller_of, has_ended, is_terminating
+from nominee.machinery.api.errors import StatusError, is_already_exists
+from nominee.machinery.api.objects import ObjectKey, has_ended
 from nominee.machinery.api.pb import apps, core
-from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.runtime import failpoints
-from nominee.machinery.wire.codec import to_json
 
 CREATE_BEFORE = failpoints.declare(
     "controllers.deployment.create.before", "a Deployment needs a new ReplicaSet; it is not created"
@@ -60,34 +57,20 @@ class DeploymentController(Controller):
 
     # --- events of replica sets and pods ---
 
-    def _owner_of(self, each: apps.ReplicaSet) -> ObjectKey | None:
-        owner = controller_of(each)
-        if owner is None or owner.kind != "Deployment":
-            return None
-        return ObjectKey(each.metadata.namespace, owner.name)
-
     def _set_seen(self, each: apps.ReplicaSet) -> None:
-        key = self._owner_of(each)
-        if key is not None:
-            self.queue.add(key)
-        elif controller_of(each) is None:
-            for deployment in self.deployments.list(each.metadata.namespace):
-                if LabelSelector.from_message(deployment.spec.selector).matches(each.metadata.labels):
-                    self._enqueue(deployment)  # it may adopt the orphan
+        self.enqueue_owner(each, self.deployments, lambda deployment: deployment.spec.selector)
 
     def _set_updated(self, old: apps.ReplicaSet, new: apps.ReplicaSet) -> None:
-        before = self._owner_of(old)
-        if before is not None and before != self._owner_of(new):
+        before = controller_key(old, kinds.DEPLOYMENT)
+        if before is not None and before != controller_key(new, kinds.DEPLOYMENT):
             self.queue.add(before)
         self._set_seen(new)
 
     def _pod_ended(self, pod: core.Pod) -> None:
         """Queue a Recreate deployment, which waits for its last old pod."""
-        owner = controller_of(pod)
-        if owner is None or owner.kind != "ReplicaSet":
-            return
-        replica_set = self.sets.get(owner.name, pod.metadata.namespace)
-        key = self._owner_of(replica_set) if replica_set is not None else None
+        key = controller_key(pod, kinds.REPLICA_SET)
+        replica_set = self.sets.get_by_key(key) if key is not None else None
+        key = controller_key(replica_set, kinds.DEPLOYMENT) if replica_set is not None else None
         deployment = self.deployments.get_by_key(key) if key is not None else None
         if deployment is not None and deployment.spec.strategy.type == "Recreate":
             self._enqueue(deployment)
@@ -98,10 +81,7 @@ class DeploymentController(Controller):
         deployment = self.deployments.get(key.name, key.namespace)
         if deployment is None:
             return None
-        mine = self.sets.by_index("owner", deployment.metadata.uid)
-        near = [*mine, *self.sets.by_index("orphans", key.namespace)]
-        claims = claim(deployment, deployment.spec.selector, near, lambda each: not is_terminating(each))
-        owned = await adopt_and_release(self.client, deployment, claims)
+        owned = await adopt_and_release(self.client, deployment, deployment.spec.selector, self.sets)
         outcome = rollout.sync(
             deployment,
             owned,
@@ -138,9 +118,7 @@ class DeploymentController(Controller):
                     await SCALE_AFTER.hit(deployment=deployment.metadata.name)
                     self.record(deployment, event)
                 case DeleteSet(replica_set):
-                    metadata = replica_set.metadata
-                    with ignoring(is_not_found):
-                        await self.client.delete(kinds.REPLICA_SET, metadata.name, metadata.namespace)
+                    await self.delete_if_exists(replica_set)
                 case UpdateDeployment(changed):
                     await self.client.update(changed)
                 case PlannedEvent():
@@ -162,8 +140,7 @@ class DeploymentController(Controller):
             note = f'Failed to create new replica set "{made.metadata.name}": {error}'
             self.record(deployment, PlannedEvent(progress.CREATE_ERROR, note, "Warning"))
             failed = rollout.create_failed(deployment, note, self.clock.now())
-            if to_json(failed.status) != to_json(deployment.status):
-                await self.client.update(failed, subresource="status")
+            await self.write_status(deployment, failed.status)
             raise
         await CREATE_AFTER.hit(deployment=deployment.metadata.name)
         self.record(deployment, event)

@@ -24,11 +24,10 @@ from nominee.controllers.disruption.budget import (
 )
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of
+from nominee.machinery.api.objects import ObjectKey, controller_of
 from nominee.machinery.api.pb import core, policy
 from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.runtime.clock import to_time
-from nominee.machinery.wire.codec import to_json
 
 
 class Disruption(Controller):
@@ -76,7 +75,7 @@ class Disruption(Controller):
         budget = self.budgets.get(key.name, key.namespace)
         if budget is None:
             return None
-        pods = [pod for pod in self.pods.list(key.namespace) if selects(budget, pod)]
+        pods = [pod for pod in self.pods.by_index("namespace", key.namespace) if selects(budget, pod)]
         scales = {pod.metadata.uid: self._scale_of(pod) for pod in pods}
         now = to_time(self.clock.now())
         problem = ""
@@ -85,10 +84,7 @@ class Disruption(Controller):
         except SyncError as error:
             problem = str(error)
             status = failed_status(budget, problem, now)
-        if to_json(status) != to_json(budget.status):
-            new = copy_of(budget)
-            new.status.CopyFrom(status)
-            await self.client.update(new, subresource="status")
+        if await self.write_status(budget, status) is not None:
             # Events follow a write only: the write makes the watch queue the budget again.
             if problem:
                 self.record(budget, failure_event(problem))

@@ -12,7 +12,7 @@ from nominee.controllers.endpoints.trigger_time import TriggerTimes
 from nominee.controllers.planned_events import PlannedEvent
 from nominee.controllers.shell.controller import Context, Controller, namespace_ends
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, ignoring, is_not_found
+from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime import failpoints
@@ -74,8 +74,7 @@ class EndpointsController(Controller):
         self._times.forget(key)
         self._pending.forget(key)
         if current is not None:
-            with ignoring(is_not_found):
-                await self.client.delete(kinds.ENDPOINTS, key.name, key.namespace, uid=current.metadata.uid)
+            await self.delete_if_exists(current)
 
     async def _write(self, key: ObjectKey, new: core.Endpoints, *, create: bool) -> None:
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from nominee.controllers.claiming import claim
 from nominee.controllers.jobs.backoff import Failures
 from nominee.controllers.jobs.conditions import terminal_condition
 from nominee.controllers.jobs.pods import TRACKING, is_tracked
@@ -27,7 +26,6 @@ from nominee.machinery.api.objects import (
 from nominee.machinery.api.pb import batch, core, meta
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime import failpoints
-from nominee.machinery.wire.codec import to_json
 
 T = TypeVar("T")
 RELEASE_BEFORE = failpoints.declare(
@@ -100,11 +98,8 @@ class JobController(PodOwner[batch.Job]):
             return BATCH_SECONDS
         # Before the pods are read: what the watch shows during the next calls is not among them.
         satisfied = self.satisfied(key)
-        mine = self.pods.by_index("owner", job.metadata.uid)
-        near = [*mine, *self.pods.by_index("orphans", key.namespace)]
-        claims = claim(job, job.spec.selector, near, lambda pod: not is_terminating(pod))
-        pods = await adopt_and_release(self.client, job, claims, finalizer=TRACKING)
-        if claims.adopt:
+        pods = await adopt_and_release(self.client, job, job.spec.selector, self.pods, finalizer=TRACKING)
+        if any(controller_of(pod) is None for pod in pods):
             return BATCH_SECONDS  # until the watch shows their finalizers
         return await self._sync(key, job, pods, satisfied=satisfied)
 
@@ -186,9 +181,9 @@ class JobController(PodOwner[batch.Job]):
     async def _write(self, key: ObjectKey, before: batch.Job, sync: JobSync) -> batch.Job:
         """Write the Job's status, if it changed, and record the events; return the Job as it is then."""
         events, sync.events = sync.events, []
-        if to_json(sync.job.status) == to_json(before.status):
+        written = await self.write_status(before, sync.job.status)
+        if written is None:
             return before
-        written = await self.client.update(sync.job, subresource="status")
         self._written[key] = resource_version_of(written), self._written.get(key, (0, 0))[1]
         for event in events:
             self.record(written, event)

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from nominee.controllers.owned_pods.expectations import Expectations
 from nominee.controllers.planned_events import PlannedEvent
-from nominee.controllers.shell.controller import Context, Controller, namespace_ends
+from nominee.controllers.shell.controller import Context, Controller, controller_key, namespace_ends
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.kinds import Kind
@@ -23,7 +23,6 @@ from nominee.machinery.api.objects import (
     resource_version_of,
 )
 from nominee.machinery.api.pb import core, meta
-from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.runtime.failpoints import Failpoint
 
 BATCH_MAX: Final = 500
@@ -71,27 +70,18 @@ class PodOwner(Controller, Generic[O]):
         """Queue an owner for an event of one of its pods."""
         self.queue.add(key)
 
-    def owner_key(self, pod: core.Pod) -> ObjectKey | None:
-        """Return the key of the pod's controller, or None if it is of another kind."""
-        owner = controller_of(pod)
-        if owner is None or owner.kind != self.kind.kind:
-            return None
-        return ObjectKey(pod.metadata.namespace, owner.name)
-
     def _pod_added(self, pod: core.Pod) -> None:
-        key = self.owner_key(pod)
+        key = controller_key(pod, self.kind)
         if key is not None:
             self.expectations.created(key, pod.metadata.uid)
             self.pod_changed(key)
-        elif controller_of(pod) is None:
-            for owner in self.owners.list(pod.metadata.namespace):
-                if LabelSelector.from_message(self.selector_of(owner)).matches(pod.metadata.labels):
-                    self._enqueue(owner)  # it may adopt the orphan
+        else:
+            self.enqueue_owner(pod, self.owners, self.selector_of)
 
     def _pod_updated(self, old: core.Pod, new: core.Pod) -> None:
         if new.metadata.HasField("deletionTimestamp"):
             self._note_deletion(new)
-        before, after = self.owner_key(old), self.owner_key(new)
+        before, after = controller_key(old, self.kind), controller_key(new, self.kind)
         if before is not None and before != after:
             self.pod_changed(before)
         if after is None:
@@ -104,13 +94,13 @@ class PodOwner(Controller, Generic[O]):
 
     def _pod_gone(self, pod: core.Pod) -> None:
         self._note_deletion(pod)
-        key = self.owner_key(pod)
+        key = controller_key(pod, self.kind)
         if key is not None:
             self.expectations.created(key, pod.metadata.uid)
             self.pod_changed(key)
 
     def _note_deletion(self, pod: core.Pod) -> None:
-        key = self.owner_key(pod)
+        key = controller_key(pod, self.kind)
         if key is not None:
             self.expectations.deleted(key, pod.metadata.uid)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import ClassVar, cast
 
-from nominee.controllers.claiming import claim
 from nominee.controllers.owned_pods.readiness import is_active
 from nominee.controllers.owned_pods.shell.pod_owner import PodOwner
 from nominee.controllers.owned_pods.template import pod_of
@@ -16,11 +14,10 @@ from nominee.controllers.shell.owner_references import adopt_and_release
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import Kind
-from nominee.machinery.api.objects import ObjectKey, copy_of
+from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import apps, core, meta
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time
-from nominee.machinery.wire.codec import to_json
 
 
 class ReplicaSetController(PodOwner[apps.ReplicaSet]):
@@ -50,10 +47,8 @@ class ReplicaSetController(PodOwner[apps.ReplicaSet]):
             return None
         # Before the pods are read: what the watch shows during the next calls is not among them.
         satisfied = self.satisfied(key)
-        mine = self.pods.by_index("owner", replica_set.metadata.uid)
-        near = [*mine, *self.pods.by_index("orphans", key.namespace)]
-        claims = claim(replica_set, self.selector_of(replica_set), near, is_active)
-        pods = await adopt_and_release(self.client, replica_set, claims)
+        selector = self.selector_of(replica_set)
+        pods = await adopt_and_release(self.client, replica_set, selector, self.pods, may_adopt=is_active)
         failure: StatusError | None = None
         if satisfied:
             active = [pod for pod in pods if is_active(pod)]
@@ -63,7 +58,10 @@ class ReplicaSetController(PodOwner[apps.ReplicaSet]):
                 await self._do(replica_set, work)
             except StatusError as error:
                 failure = error
-        await self._write_status(replica_set, pods, str(failure) if failure else "")
+        now = to_time(self.clock.now())
+        problem = str(failure) if failure else ""
+        status = status_of(replica_set, pods, problem, now, terminating=self._terminating)
+        await self.write_status(replica_set, status)
         if failure is not None:
             raise failure
         return recheck_seconds(replica_set, pods, self.clock.now())
@@ -74,18 +72,6 @@ class ReplicaSetController(PodOwner[apps.ReplicaSet]):
             await self.in_growing_batches(pods, lambda pod: self.create_pod(replica_set, pod))
         elif work.delete:
             await self.in_growing_batches(work.delete, lambda pod: self.delete_pod(replica_set, pod))
-
-    async def _write_status(
-        self, replica_set: apps.ReplicaSet, pods: Sequence[core.Pod], failure: str
-    ) -> None:
-        status = status_of(
-            replica_set, pods, failure, to_time(self.clock.now()), terminating=self._terminating
-        )
-        if to_json(status) == to_json(replica_set.status):
-            return
-        new = copy_of(replica_set)
-        new.status.CopyFrom(status)
-        await self.client.update(new, subresource="status")
 
 
 class ReplicationControllerController(ReplicaSetController):

@@ -7,7 +7,6 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from nominee.controllers.claiming import claim
 from nominee.controllers.owned_pods.shell.pod_owner import PodOwner
 from nominee.controllers.planned_events import PlannedEvent
 from nominee.controllers.revisions import history
@@ -17,19 +16,16 @@ from nominee.controllers.stateful_sets.identity import is_member, parent_and_ord
 from nominee.controllers.stateful_sets.rollout import Observation, Plan, Step, plan
 from nominee.controllers.stateful_sets.status import recheck_seconds, status_of
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, ignoring, is_already_exists, is_not_found
+from nominee.machinery.api.errors import StatusError, is_already_exists
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import (
     ObjectKey,
-    copy_of,
-    is_terminating,
     key_of,
     resource_version_number,
     resource_version_of,
 )
 from nominee.machinery.api.pb import apps, core, meta
 from nominee.machinery.runtime import failpoints
-from nominee.machinery.wire.codec import to_json
 
 CLAIM_AFTER = failpoints.declare(
     "controllers.stateful_set.claim.after", "a claim of a StatefulSet's pod is created; the pod is not"
@@ -88,14 +84,10 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
             return None
         if not self._sees_own_writes(key):
             return STALE_SECONDS
-        revisions = await self._revisions(of)
-        near = [
-            *self.pods.by_index("owner", of.metadata.uid),
-            *self.pods.by_index("orphans", key.namespace),
-        ]
-        members = [pod for pod in near if is_member(of, pod)]
-        claims = claim(of, of.spec.selector, members, lambda pod: not is_terminating(pod))
-        pods = await adopt_and_release(self.client, of, claims)
+        revisions = await adopt_and_release(self.client, of, of.spec.selector, self.revisions, releases=False)
+        pods = await adopt_and_release(
+            self.client, of, of.spec.selector, self.pods, concerns=lambda pod: is_member(of, pod)
+        )
         update, collisions = await self._update_revision(of, revisions)
         current = next(
             (each for each in revisions if each.metadata.name == of.status.currentRevision), update
@@ -115,16 +107,6 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
         )
 
     # --- revisions ---
-
-    async def _revisions(self, of: apps.StatefulSet) -> list[apps.ControllerRevision]:
-        """Return the set's revisions; orphans are adopted."""
-        near = [
-            *self.revisions.by_index("owner", of.metadata.uid),
-            *self.revisions.by_index("orphans", of.metadata.namespace),
-        ]
-        claims = claim(of, of.spec.selector, near, lambda each: not is_terminating(each))
-        claims.release.clear()
-        return await adopt_and_release(self.client, of, claims)
 
     async def _update_revision(
         self, of: apps.StatefulSet, revisions: Sequence[apps.ControllerRevision]
@@ -162,10 +144,7 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
     ) -> None:
         live = {each.metadata.name for each in used} | {revision_of(pod) for pod in pods}
         for each in history.to_delete(revisions, live, of.spec.revisionHistoryLimit):
-            with ignoring(is_not_found):
-                await self.client.delete(
-                    kinds.CONTROLLER_REVISION, each.metadata.name, each.metadata.namespace
-                )
+            await self.delete_if_exists(each)
 
     # --- pods ---
 
@@ -193,10 +172,8 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
         except StatusError as error:
             failure = error
         status = status_of(of, pods, current.metadata.name, update.metadata.name, collisions, now)
-        if to_json(status) != to_json(of.status):
-            new = copy_of(of)
-            new.status.CopyFrom(status)
-            written = await self.client.update(new, subresource="status")
+        written = await self.write_status(of, status)
+        if written is not None:
             self._written[kinds.STATEFUL_SET][key_of(of)] = resource_version_of(written)
         if failure is not None:
             raise failure

@@ -129,6 +129,7 @@ def test_failed_pods_are_replaced_after_a_back_off() -> None:
     assert _fails(failed, now + 1801)  # forgotten
     assert _fails(failed, now + 1802)
     assert _fails(failed, now + 1802).again_seconds == 2
+    assert len(failed) == 1
 
 
 def test_a_pod_that_succeeded_is_replaced_at_once() -> None:

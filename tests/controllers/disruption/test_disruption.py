@@ -35,6 +35,10 @@ class FakeInformer:
     def get(self, name: str, namespace: str) -> Any:
         return self.objects.get(ObjectKey(namespace, name))
 
+    def by_index(self, index: str, namespace: str) -> list[Any]:
+        assert index == "namespace"
+        return self.list(namespace)
+
     def list(self, namespace: str) -> list[Any]:
         return [obj for key, obj in self.objects.items() if key.namespace == namespace]
 

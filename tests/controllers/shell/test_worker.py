@@ -5,6 +5,7 @@ from __future__ import annotations
 import anyio
 
 from nominee.controllers.shell.controller import Context, Worker
+from nominee.machinery.api import errors
 from nominee.machinery.runtime.clock import FakeClock
 from tests.controllers.builders import pod
 from tests.controllers.contexts import context_of
@@ -25,6 +26,9 @@ class Breaking(Worker[str]):
             self.done.set()
             return None
         self.broken.append(key)
+        if key == "ending":
+            cause = errors.Cause("NamespaceTerminating", "namespace team is being terminated")
+            raise errors.StatusError(403, "Forbidden", "forbidden", causes=[cause])
         raise ValueError(key)
 
 
@@ -37,6 +41,17 @@ async def test_an_object_that_cannot_be_reconciled_does_not_stop_the_others() ->
         await worker.done.wait()
         tasks.cancel_scope.cancel()
     assert worker.broken == ["bad"]
+
+
+async def test_an_object_whose_namespace_terminates_is_not_tried_again() -> None:
+    clock = FakeClock()
+    worker = Breaking(context_of(FakeApi(), clock))
+    worker.queue.add("ending")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(worker.run)
+        await clock.advance(60)
+        tasks.cancel_scope.cancel()
+    assert worker.broken == ["ending"]
 
 
 async def test_a_finalizer_is_removed_once() -> None:

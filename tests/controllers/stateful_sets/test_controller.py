@@ -186,6 +186,9 @@ async def test_history_is_truncated_but_not_the_revisions_of_pods() -> None:
             for each in history.in_order(api.all_of(kinds.CONTROLLER_REVISION))
         ]
     assert images == ["v1", "v4", "v5"]  # in use, within the limit, the latest
+    gone = [each for each in api.requests if (each.verb, each.kind) == ("delete", "ControllerRevision")]
+    assert gone
+    assert all(each.options["uid"] for each in gone)  # another one may have the name by now
 
 
 async def test_creations_that_the_watch_does_not_show_are_not_repeated() -> None:
