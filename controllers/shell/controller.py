@@ -40,7 +40,15 @@ def _owners(obj: Object) -> list[str]:
 
 
 def _orphaned(obj: Object) -> list[str]:
-    return [] if controller_of(obj) is not None else [obj.metadata.namespace]
+    if controller_of(obj) is not None:
+        return []
+    namespace, labels = obj.metadata.namespace, obj.metadata.labels.items()
+    return [namespace, *(orphans_with(namespace, name, value) for name, value in labels)]
+
+
+def orphans_with(namespace: str, label: str, value: str) -> str:
+    """Return the value in the index `orphans` of the objects of a namespace with a label."""
+    return f"{namespace} {label}={value}"
 
 
 def _claim_of(volume: core.PersistentVolume) -> list[str]:
@@ -102,8 +110,8 @@ class InformerSet:
         """Return the informer of a kind, created at the first call.
 
         All are indexed by `owner` (uid); pods by `node` and `namespace`; pods, replica sets and controller
-        revisions without a controller by namespace in `orphans`; volumes by `claim` (ns/name) or, without
-        one, by class in `free`; endpoint slices by `service` (ns/name).
+        revisions without a controller by namespace, and by each label, in `orphans`; volumes by `claim`
+        (ns/name) or, without one, by class in `free`; endpoint slices by `service` (ns/name).
         """
         if kind not in self._informers:
             indexers = {**_INDEXERS_OF_ALL, **_INDEXERS.get(kind, {})}

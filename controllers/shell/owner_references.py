@@ -8,6 +8,7 @@ from typing import cast
 from google.protobuf.message import Message
 
 from nominee.controllers.claiming import claim
+from nominee.controllers.shell.controller import orphans_with
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import conflict, ignoring, is_not_found
 from nominee.machinery.api.kinds import M, Object
@@ -45,7 +46,10 @@ async def adopt_and_release(
             RecheckDeletionTimestamp).
     """
     metadata = owner.metadata
-    near = (*informer.by_index("owner", metadata.uid), *informer.by_index("orphans", metadata.namespace))
+    orphans = metadata.namespace
+    for label, value in sorted(selector.matchLabels.items())[:1]:
+        orphans = orphans_with(orphans, label, value)  # fewer than all
+    near = (*informer.by_index("owner", metadata.uid), *informer.by_index("orphans", orphans))
     claims = claim(
         owner,
         selector,

@@ -13,7 +13,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -138,20 +137,12 @@ def _change_sets(kubectl: Session, rng: random.Random, step: int) -> None:
                 kubectl("delete", rng.choice(pods), "--ignore-not-found", "--wait=false")
 
 
-def _controllers(directory: Path) -> int:
-    """Return the process id of the running controllers."""
-    try:
-        return int(json.loads((directory / "run" / "controllers.json").read_text())["pid"])
-    except (OSError, ValueError, KeyError):
-        return 0
-
-
 def _kill(directory: Path, rng: random.Random) -> None:
-    """Kill the controllers at a random moment, and wait until others run."""
+    """Kill the controllers at a random moment; others run when this returns."""
     time.sleep(rng.uniform(0.0, 2.0))  # noqa: TID251  # the moment is the test
-    pid = _controllers(directory)
-    os.kill(pid, signal.SIGKILL)
-    eventually_sync(lambda: _controllers(directory), lambda found: found not in (0, pid))
+    _nominee(
+        "restart", "controllers", "--kill", "--dir", str(directory), "--timeout", f"{PATIENCE_SECONDS:g}"
+    )
 
 
 def _has_ended(job: Any) -> bool:
