@@ -121,7 +121,10 @@ def _seconds_or_never(text: str) -> float:
 
 def _span(text: str) -> Span:
     begin, dash, end = text.partition("-")
-    return Span(_seconds_or_never(begin), _seconds(end) if dash else math.inf)
+    span = Span(_seconds_or_never(begin), _seconds(end) if dash else math.inf)
+    if span.end < span.begin:
+        raise ValueError(text)
+    return span
 
 
 def _exit_code(text: str) -> int:
@@ -198,4 +201,6 @@ def _ranges(text: str) -> _Ranges:
         first, dash, last = part.partition("-")
         end = 2**31 if dash and not last else int(last if dash else first) + 1
         found.append(range(int(first), end))
+    if not all(found):
+        raise ValueError(text)  # in reverse order
     return tuple(found)

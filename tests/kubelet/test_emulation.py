@@ -77,6 +77,12 @@ def test_the_index_of_a_stateful_set() -> None:
         ("cpu_usage", "much", 'annotation nominee.dev/cpu-usage: "much" cannot be read'),
         ("liveness_probe", "3s-x", 'annotation nominee.dev/liveness-probe: "3s-x" cannot be read'),
         ("rules", "\nindex=a exit-code=1", 'annotation nominee.dev/rules: line 2: "index=a" cannot be read'),
+        (
+            "rules",
+            "index=1,4-2 exit-code=1",
+            'annotation nominee.dev/rules: line 1: "index=1,4-2" cannot be read',
+        ),
+        ("startup_probe", "5s-1s", 'annotation nominee.dev/startup-probe: "5s-1s" cannot be read'),
         ("rules", "colour=red", 'annotation nominee.dev/rules: line 1: "colour=red" cannot be read'),
         ("rules", "exit-code=x", 'annotation nominee.dev/rules: line 1: "exit-code=x" cannot be read'),
     ],
