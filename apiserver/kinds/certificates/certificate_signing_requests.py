@@ -17,6 +17,7 @@ from nominee.apiserver.validation import field, names
 from nominee.apiserver.validation.objects import metadata
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.names import go_quote
 from nominee.machinery.api.pb import certificates, meta
 from nominee.machinery.printing.durations import human_duration
 
@@ -151,7 +152,7 @@ def _validate_change(
     held = {(row.type, row.status) for row in new.status.conditions}
     for row in old.status.conditions:
         if row.type in _PERMANENT and (row.type, row.status) not in held:
-            problem = f"updates may not remove a condition of type {field.quoted(row.type)}"
+            problem = f"updates may not remove a condition of type {go_quote(row.type)}"
             yield field.forbidden("status.conditions", problem)
     if old.status.certificate and new.status.certificate != old.status.certificate:
         yield field.forbidden("status.certificate", "updates may not set certificate content, it is set")
@@ -188,7 +189,7 @@ def _signer(name: str) -> list[Cause]:
         problem = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
         return [field.invalid(path, name, problem)]
     errors = [
-        field.invalid(path, domain, f"validating label {field.quoted(part)}: {problem}")
+        field.invalid(path, domain, f"validating label {go_quote(part)}: {problem}")
         for part in domain.split(".")
         for problem in names.dns_label(part)
     ]
@@ -197,7 +198,7 @@ def _signer(name: str) -> list[Cause]:
             field.invalid(path, domain, "should be a domain with at least two segments separated by dots")
         )
     errors += [
-        field.invalid(path, rest, f"validating label {field.quoted(part)}: {problem}")
+        field.invalid(path, rest, f"validating label {go_quote(part)}: {problem}")
         for part in rest.split(".")
         for problem in names.dns_subdomain(part)
     ]

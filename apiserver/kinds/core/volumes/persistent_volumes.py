@@ -21,6 +21,7 @@ from nominee.apiserver.validation.spec_diff import diff
 from nominee.apiserver.validation.values import quantities
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.quantity import Quantity
 
@@ -137,8 +138,7 @@ def _attributes_class(spec: core.PersistentVolumeSpec) -> Iterator[Cause]:
 
 
 def _validate_change(new: core.PersistentVolume, old: core.PersistentVolume) -> Iterator[Cause]:
-    source = core.PersistentVolumeSource()
-    source.CopyFrom(new.spec.persistentVolumeSource)
+    source = copy_of(new.spec.persistentVolumeSource)
     before = old.spec.persistentVolumeSource
     if before.HasField("csi") and not before.csi.HasField("controllerExpandSecretRef"):
         # It may be given later.
@@ -160,8 +160,7 @@ def _mode(spec: core.PersistentVolumeSpec) -> str | None:
 
 def _affinity_change(new: core.PersistentVolumeSpec, old: core.PersistentVolumeSpec) -> list[Cause]:
     """It stays, though a label that Kubernetes has renamed may be called by its new name."""
-    renamed = core.VolumeNodeAffinity()
-    renamed.CopyFrom(old.nodeAffinity)
+    renamed = copy_of(old.nodeAffinity)
     terms = zip(renamed.required.nodeSelectorTerms, new.nodeAffinity.required.nodeSelectorTerms, strict=False)
     for before, after in terms:
         for part in ("matchExpressions", "matchFields"):
