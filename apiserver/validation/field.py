@@ -7,7 +7,7 @@ empty path prints `[]`.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
 from nominee.machinery.api.errors import Cause
@@ -97,6 +97,11 @@ def too_many(path: str, count: int, count_max: int) -> Cause:
 def problems(path: str, value: object, details: Iterable[str]) -> list[Cause]:
     """Return an error about an invalid value for each problem that a rule found (`validation.names`)."""
     return [invalid(path, value, detail) for detail in details]
+
+
+def check(path: str, value: T, rule: Callable[[T], Iterable[str]]) -> list[Cause]:
+    """Return an error about an invalid value for each problem that this rule finds."""
+    return [invalid(path, value, detail) for detail in rule(value)]
 
 
 def one_of(path: str, value: str, supported: Collection[str]) -> list[Cause]:

@@ -90,9 +90,7 @@ class ApprovalStrategy(RequestStrategy):
 class RequestStatusStrategy(RequestStrategy):
     """PUT of `status`: all but the verdicts."""
 
-    @property
-    def reset_fields(self) -> tuple[str, ...]:
-        return ("spec",)
+    reset_fields = ("spec",)
 
     def prepare_for_update(
         self,

@@ -92,7 +92,7 @@ def _secret_problems(name: str) -> names.Problems:
 
 def _host(path: str, host: str) -> list[Cause]:
     rule = names.wildcard_subdomain if "*" in host else names.dns_subdomain
-    return field.problems(path, host, rule(host))
+    return field.check(path, host, rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +113,7 @@ class _Rules:
         for index, tls in enumerate(spec.tls):
             yield from self._tls(f"spec.tls[{index}]", tls)
         if spec.HasField("ingressClassName"):
-            name = spec.ingressClassName
-            yield from field.problems("spec.ingressClassName", name, names.dns_subdomain(name))
+            yield from field.check("spec.ingressClassName", spec.ingressClassName, names.dns_subdomain)
 
     def _tls(self, path: str, tls: networking.IngressTLS) -> Iterator[Cause]:
         for index, host in enumerate(tls.hosts):
@@ -168,7 +167,7 @@ class _Rules:
         name, port = backend.service.name, backend.service.port
         at = f"{path}.service"
         if name:
-            errors = field.problems(f"{at}.name", name, self.service_name(name))
+            errors = field.check(f"{at}.name", name, self.service_name)
         else:
             errors = [field.required(f"{at}.name")]
         if port.name and port.number:
@@ -191,7 +190,7 @@ def _status(status: networking.IngressLoadBalancerStatus) -> Iterator[Cause]:
             yield from addresses.ip_address(f"{at}.ip", ingress.ip)
         if ingress.hostname:
             host = ingress.hostname
-            yield from field.problems(f"{at}.hostname", host, names.dns_subdomain(host))
+            yield from field.check(f"{at}.hostname", host, names.dns_subdomain)
             if addresses.parse(host) is not None:
                 yield field.invalid(f"{at}.hostname", host, "must be a DNS name, not an IP address")
 

@@ -43,9 +43,7 @@ class PodGroupStrategy(Strategy[workloads.PodGroup]):
 class PodGroupStatusStrategy(StatusStrategy[workloads.PodGroup]):
     """PUT of `status`."""
 
-    @property
-    def reset_fields(self) -> tuple[str, ...]:
-        return ("spec", "metadata")
+    reset_fields = ("spec", "metadata")
 
     def prepare_for_update(self, new: workloads.PodGroup, old: workloads.PodGroup, env: Environment) -> None:
         super().prepare_for_update(new, old, env)

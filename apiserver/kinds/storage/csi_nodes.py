@@ -36,7 +36,7 @@ def _validate(obj: storage.CSINode) -> Iterator[Cause]:
             if not key:
                 yield field.required(at, key)
             yield from field.unique(at, key, keys)
-            yield from field.problems(f"{at}[{number}]", key, names.qualified_name(key))
+            yield from field.check(f"{at}[{number}]", key, names.qualified_name)
 
 
 def _validate_change(new: storage.CSINode, old: storage.CSINode) -> Iterator[Cause]:
