@@ -17,24 +17,24 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import networking
 
+Ingress = networking.Ingress
+
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _BAD_SEQUENCES = ("//", "/./", "/../", "%2f", "%2F")
 _BAD_SUFFIXES = ("/..", "/.")
 
 
-class IngressStrategy(Strategy[networking.Ingress]):
+class IngressStrategy(Strategy[Ingress]):
     """The main resource."""
 
     counts_generation = True
 
-    def validate(self, new: networking.Ingress, env: Environment) -> list[Cause]:
+    def validate(self, new: Ingress, env: Environment) -> list[Cause]:
         rules = _Rules(service_name=_service_name(env))
         return [*self.validate_metadata(new), *rules.spec(new.spec), *_class_annotation(new)]
 
-    def validate_update(
-        self, new: networking.Ingress, old: networking.Ingress, env: Environment
-    ) -> list[Cause]:
+    def validate_update(self, new: Ingress, old: Ingress, env: Environment) -> list[Cause]:
         # What upstream once took may stay, as long as the stored object has it.
         strict = _Rules(service_name=_service_name(env))
         rules = _Rules(
@@ -48,22 +48,20 @@ class IngressStrategy(Strategy[networking.Ingress]):
         changed = metadata.object_meta_update(new.metadata, old.metadata)
         return [*changed, *self.validate_metadata(new), *rules.spec(new.spec)]
 
-    def warnings(self, new: networking.Ingress, old: networking.Ingress | None) -> Sequence[str]:
+    def warnings(self, new: Ingress, old: Ingress | None) -> Sequence[str]:
         if old is None and CLASS_ANNOTATION in new.metadata.annotations:
             instead = "please use 'spec.ingressClassName' instead"
             return (f'annotation "{CLASS_ANNOTATION}" is deprecated, {instead}',)
         return ()
 
 
-class IngressStatusStrategy(StatusStrategy[networking.Ingress]):
+class IngressStatusStrategy(StatusStrategy[Ingress]):
     """PUT of `status`."""
 
-    def validate_update(
-        self, new: networking.Ingress, old: networking.Ingress, env: Environment
-    ) -> list[Cause]:
+    def validate_update(self, new: Ingress, old: Ingress, env: Environment) -> list[Cause]:
         return [*metadata.object_meta_update(new.metadata, old.metadata), *_status(new.status.loadBalancer)]
 
-    def warnings(self, new: networking.Ingress, old: networking.Ingress | None) -> Sequence[str]:
+    def warnings(self, new: Ingress, old: Ingress | None) -> Sequence[str]:
         return [
             warning
             for index, ingress in enumerate(new.status.loadBalancer.ingress)
@@ -72,7 +70,7 @@ class IngressStatusStrategy(StatusStrategy[networking.Ingress]):
         ]
 
 
-def _class_annotation(obj: networking.Ingress) -> list[Cause]:
+def _class_annotation(obj: Ingress) -> list[Cause]:
     value = obj.metadata.annotations.get(CLASS_ANNOTATION)
     if value is None or not obj.spec.HasField("ingressClassName") or value == obj.spec.ingressClassName:
         return []
@@ -209,7 +207,7 @@ def _hosts(rules: Sequence[networking.IngressRule]) -> str:
     return ",".join(shown) or "*"
 
 
-def _row(obj: networking.Ingress, now: float) -> Cells:
+def _row(obj: Ingress, now: float) -> Cells:
     spec = obj.spec
     return [
         spec.ingressClassName if spec.HasField("ingressClassName") else NONE,
