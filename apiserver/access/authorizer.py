@@ -8,6 +8,7 @@ Source: kube-apiserver 1.36, authorization/union and authorizerfactory.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,7 +21,6 @@ from nominee.machinery.api.errors import GroupResource, StatusError
 from nominee.machinery.api.pb import meta
 
 MODES = ("AlwaysAllow", "AlwaysDeny", "Node", "RBAC")
-_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def forbidden(user: User, attributes: Attributes, reason: str) -> StatusError:
 
     Source: kube-apiserver 1.36, endpoints/handlers/responsewriters/errors.go.
     """
-    text = _refusal(user, attributes).translate(_ESCAPES)
+    text = html.escape(_refusal(user, attributes), quote=False)
     if reason:
         text += f": {reason}"
     if not attributes.is_resource:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Operation, Plugin
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVICE, AnyKind
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources import quota
 from nominee.machinery.resources import resource_lists as amounts
@@ -132,8 +133,7 @@ def charge(request: AdmissionRequest, found: core.ResourceQuota, used: Amounts) 
             f"exceeded quota: {found.metadata.name}, requested: {_text(asked, exceeded)},"
             f" used: {_text(before, exceeded)}, limited: {_text(hard, exceeded)}"
         )
-    new = core.ResourceQuota()
-    new.CopyFrom(found)
+    new = copy_of(found)
     for name in asked:
         new.status.used[name].string = str(after[name])
     return new

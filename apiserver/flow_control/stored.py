@@ -15,6 +15,7 @@ from nominee.apiserver.objects.watcher import EventType
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import FLOW_SCHEMA, KINDS, PRIORITY_LEVEL_CONFIGURATION, AnyKind
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import flowcontrol
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import to_time
@@ -113,8 +114,7 @@ async def _write_conditions(
             continue
         wanted.lastTransitionTime.CopyFrom(to_time(clock.now()))
         wanted.lastTransitionTime.nanos = 0
-        changed = flowcontrol.FlowSchema()
-        changed.CopyFrom(schema)
+        changed = copy_of(schema)
         others = [each for each in schema.status.conditions if each.type != DANGLING]
         changed.status.ClearField("conditions")
         changed.status.conditions.extend([*others, wanted])

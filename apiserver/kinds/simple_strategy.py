@@ -104,12 +104,8 @@ class SimpleStatusStrategy(StatusStrategy[M]):
     ) -> None:
         super().__init__(kind)
         self._change = change
-        self._reset_metadata = reset_metadata
-
-    @property
-    def reset_fields(self) -> tuple[str, ...]:
-        """The spec, and the metadata where that was asked for."""
-        return ("spec", "metadata") if self._reset_metadata else ("spec",)
+        if reset_metadata:
+            self.reset_fields = ("spec", "metadata")
 
     def validate_update(self, new: M, old: M, env: Environment) -> list[Cause]:
         """Check metadata and the change."""

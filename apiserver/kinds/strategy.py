@@ -64,15 +64,14 @@ class Strategy(Generic[M]):
     """Finalizers without a domain must be Kubernetes' own."""
     expires: ClassVar[bool] = False
     """Objects are removed after `--event-ttl`."""
+    reset_fields: tuple[str, ...] = ()
+    """The fields that this endpoint does not change and its writers do not own (GetResetFields)."""
 
     def __init__(self, kind: Kind[M], subresources: Mapping[str, Strategy[M]] | None = None) -> None:
         self.kind = kind
         self.subresources: Mapping[str, Strategy[M]] = subresources or {}
-
-    @property
-    def reset_fields(self) -> tuple[str, ...]:
-        """The fields that this endpoint does not change and its writers do not own (GetResetFields)."""
-        return ("status",) if "status" in self.subresources else ()
+        if "status" in self.subresources:
+            self.reset_fields = ("status",)
 
     def name_rule(self, name: str) -> names.Problems:
         """Return the problems of a name, besides those of every path segment."""
@@ -167,10 +166,8 @@ def read_only(kind: AnyKind) -> StatusError:
 class StatusStrategy(Strategy[M]):
     """PUT of `status`: everything but status and metadata stays."""
 
-    @property
-    def reset_fields(self) -> tuple[str, ...]:
-        """The spec; strategies of kinds whose status keeps more of the metadata name it too."""
-        return ("spec",)
+    reset_fields: tuple[str, ...] = ("spec",)
+    """Of kinds whose status keeps more of the metadata, this too."""
 
     def prepare_for_update(self, new: M, old: M, env: Environment) -> None:
         """Put back the spec, in place."""

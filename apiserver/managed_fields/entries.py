@@ -17,7 +17,7 @@ from nominee.apiserver.managed_fields.fields.paths import BadElement
 from nominee.apiserver.managed_fields.fields.schema import of_message
 from nominee.apiserver.managed_fields.merge.merge_engine import Manager, Owned, Owners
 from nominee.apiserver.managed_fields.merge.pruning import reconcile_atomic
-from nominee.apiserver.validation.field import quoted
+from nominee.machinery.api.names import go_quote
 from nominee.machinery.api.pb import meta
 
 APPLY: Final = "Apply"
@@ -102,9 +102,9 @@ def encode(managed: Managed) -> list[meta.ManagedFieldsEntry]:
 
 def describe_manager(manager: Manager) -> str:
     """Return an owner as conflicts name it."""
-    text = quoted(manager.name)
+    text = go_quote(manager.name)
     if manager.subresource:
-        text = f"{text} with subresource {quoted(manager.subresource)}"
+        text = f"{text} with subresource {go_quote(manager.subresource)}"
     return f"{text} using {manager.api_version}" if manager.operation == UPDATE else text
 
 

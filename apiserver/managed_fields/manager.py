@@ -26,6 +26,7 @@ from nominee.apiserver.schema.go_errors import conversion_problem
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause, StatusError, bad_request
 from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import meta
 from nominee.machinery.wire import codec
 
@@ -128,8 +129,7 @@ def apply(endpoint: Endpoint, live: Any | None, config: Any, who: Who, *, force:
         managed = entries.decode(base.metadata.managedFields, endpoint.message)
     except BadEntries as error:
         raise StatusError(500, "", f"failed to decode managed fields: {error}") from None
-    shown = type(base)()
-    shown.CopyFrom(base)
+    shown = copy_of(base)
     shown.metadata.ClearField("managedFields")
     document = _document(endpoint, shown)
     try:

@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.wire import envelope, presence
+from nominee.machinery.wire import envelope
 
 
 class CachedObject:
@@ -117,6 +117,4 @@ class CachedObject:
 
 def never_stored(kind: AnyKind, message: Message, namespace: str = "", name: str = "") -> CachedObject:
     """Return a message that is never stored (a review, a TokenRequest) as an object; fills its presence."""
-    presence.fill(message)
-    stored = envelope.wrap(kind, message.SerializeToString(deterministic=True))
-    return CachedObject(kind, namespace, name, 0, stored=stored, message=message)
+    return CachedObject(kind, namespace, name, 0, stored=envelope.encode(message, kind), message=message)

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
 from nominee.apiserver.objects.attributes import SERVER, Origin
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.objects.watcher import Watcher
+from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import meta
 
@@ -235,3 +236,19 @@ class RegistryAPI(Protocol):
     async def perform(self, request: ObjectRequest[R]) -> R:
         """Carry out a request. Raises: StatusError, and nothing else."""
         ...
+
+
+async def get_if_exists(
+    registry: RegistryAPI, kind: AnyKind, namespace: str, name: str, *, resource_version: str = ""
+) -> Any:
+    """Return an object's message; None where there is no such object. Raises: StatusError."""
+    with errors.ignoring(errors.is_not_found):
+        found = await registry.perform(Get(kind, namespace, name, resource_version=resource_version))
+        return found.message
+    return None
+
+
+async def create_if_missing(registry: RegistryAPI, obj: Any) -> None:
+    """Create an object unless its name is taken. Raises: StatusError."""
+    with errors.ignoring(errors.is_already_exists):
+        await registry.perform(Create(kinds.of(obj), obj.metadata.namespace, obj))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.objects.requests import Create
+from nominee.apiserver.objects.requests import create_if_missing
 from nominee.apiserver.registry.registry import Registry
-from nominee.machinery.api import errors, kinds
-from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core, scheduling
 from nominee.machinery.scheduling.priority import SYSTEM_CLASSES
 
@@ -29,22 +27,12 @@ async def bootstrap(registry: Registry) -> None:
     for name in NAMESPACES:
         namespace = core.Namespace()
         namespace.metadata.name = name
-        await _ensure(registry, namespace)
+        await create_if_missing(registry, namespace)
     for name, value in SYSTEM_CLASSES.items():
         priority_class = scheduling.PriorityClass(value=value, description=_DESCRIPTIONS[name])
         priority_class.metadata.name = name
-        await _ensure(registry, priority_class)
+        await create_if_missing(registry, priority_class)
     await registry.prepare_services()
     trusted = core.ConfigMap()
     trusted.metadata.namespace, trusted.metadata.name = AUTHENTICATION
-    await _ensure(registry, trusted)
-
-
-async def _ensure(
-    registry: Registry, obj: core.Namespace | scheduling.PriorityClass | core.ConfigMap
-) -> None:
-    try:
-        await registry.perform(Create(kinds.of(obj), obj.metadata.namespace, obj))
-    except StatusError as error:
-        if not errors.is_already_exists(error):
-            raise
+    await create_if_missing(registry, trusted)

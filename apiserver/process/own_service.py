@@ -21,12 +21,21 @@ from typing import Any
 
 import anyio
 
-from nominee.apiserver.objects.requests import Create, Delete, Get, List, ListOptions, RegistryAPI, Update
+from nominee.apiserver.objects.requests import (
+    Delete,
+    List,
+    ListOptions,
+    RegistryAPI,
+    Update,
+    create_if_missing,
+    get_if_exists,
+)
 from nominee.apiserver.process.server_leases import PORT, Endpoint, ServerLeases
 from nominee.apiserver.registry.services.allocation import DEFAULT_ADDRESSES
 from nominee.apiserver.storage.interface import StorageError
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, discovery, meta
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import Clock
@@ -119,13 +128,12 @@ class _Publisher:
         """Reconcile the Service's ports; other fields belong to the client that last changed them."""
         live = await self._live(desired)
         if live is None:
-            await self._create(desired)
+            await create_if_missing(self.registry, desired)
             return
         port, ports = desired.spec.ports[0], live.spec.ports
         if [(p.name, p.port, p.targetPort.intVal) for p in ports] == [("https", 443, port.targetPort.intVal)]:
             return
-        changed = core.Service()
-        changed.CopyFrom(live)
+        changed: core.Service = copy_of(live)
         del changed.spec.ports[:]
         changed.spec.ports.add().CopyFrom(port)
         await self.registry.perform(Update(kinds.SERVICE, NAMESPACE, NAME, "", changed))
@@ -133,10 +141,9 @@ class _Publisher:
     async def _keep(self, desired: Any) -> None:
         live = await self._live(desired)
         if live is None:
-            await self._create(desired)
+            await create_if_missing(self.registry, desired)
             return
-        changed = type(desired)()
-        changed.CopyFrom(desired)
+        changed = copy_of(desired)
         changed.metadata.CopyFrom(live.metadata)
         changed.metadata.labels.update(desired.metadata.labels)
         presence.fill(changed)
@@ -150,32 +157,15 @@ class _Publisher:
         options = ListOptions(label_selector=f"{_SERVICE_LABEL}={NAME}", resource_version="0")
         for each in (await self.registry.perform(List(kinds.ENDPOINT_SLICE, NAMESPACE, options))).items:
             if each.name not in keep:
-                try:
+                with errors.ignoring(errors.is_not_found):
                     await self.registry.perform(
                         Delete(kinds.ENDPOINT_SLICE, NAMESPACE, each.name, meta.DeleteOptions())
                     )
-                except StatusError as error:
-                    if not errors.is_not_found(error):
-                        raise
 
     async def _live(self, desired: Any) -> Any:
         """Return the object as stored; the only server reads the cache, which has all of its writes."""
         kind, name, version = kinds.of(desired), desired.metadata.name, "0" if self.leases is None else ""
-        try:
-            return (await self.registry.perform(Get(kind, NAMESPACE, name, resource_version=version))).message
-        except StatusError as error:
-            if errors.is_not_found(error):
-                return None
-            raise
-
-    async def _create(self, desired: Any) -> None:
-        made = type(desired)()
-        made.CopyFrom(desired)
-        try:
-            await self.registry.perform(Create(kinds.of(desired), NAMESPACE, made))
-        except StatusError as error:
-            if not errors.is_already_exists(error):
-                raise
+        return await get_if_exists(self.registry, kind, NAMESPACE, name, resource_version=version)
 
 
 def _shown(host: str) -> list[str]:

@@ -19,6 +19,7 @@ from nominee.apiserver.registry.pods import binding as bindings
 from nominee.apiserver.registry.pods.eviction import EvictionRequest
 from nominee.apiserver.registry.writes.update import change_object
 from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, policy
 from nominee.pb.k8s.io.api.authentication.v1 import generated_pb2 as authentication
 
@@ -48,8 +49,7 @@ async def evict(context: RegistryContext, request: Act) -> CachedObject:
         namespace: str, name: str, change_in_place: Callable[[Any], None], dry_run: bool
     ) -> CachedObject:
         async def change(current: CachedObject) -> core.Pod:
-            new = core.Pod()
-            new.CopyFrom(current.message)
+            new: core.Pod = copy_of(current.message)
             change_in_place(new)
             return new
 

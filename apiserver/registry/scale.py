@@ -22,10 +22,10 @@ from nominee.apiserver.validation.objects import metadata
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import GroupResource, StatusError
 from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.api.objects import resource_version_number
+from nominee.machinery.api.objects import copy_of, resource_version_number
 from nominee.machinery.api.pb import meta
 from nominee.machinery.api.selectors import LabelSelector, SelectorError
-from nominee.machinery.wire import envelope, presence
+from nominee.machinery.wire import envelope
 from nominee.pb.k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
 
@@ -47,8 +47,7 @@ def as_object(scale: autoscaling.Scale) -> CachedObject:
     metadata = scale.metadata
     revision = resource_version_number(metadata.resourceVersion)
     metadata.resourceVersion = ""
-    presence.fill(scale)
-    stored = envelope.wrap(SCALE, scale.SerializeToString(deterministic=True))
+    stored = envelope.encode(scale, SCALE)
     metadata.resourceVersion = str(revision)
     return CachedObject(SCALE, metadata.namespace, metadata.name, revision, stored=stored, message=scale)
 
@@ -190,8 +189,7 @@ async def _change_workload(
     now = context.environment(options.origin).now
 
     async def changed(current: CachedObject) -> Any:
-        new = target.kind.message()
-        new.CopyFrom(current.message)
+        new = copy_of(current.message)
         context.complete(target.kind, new)
         change(current.message, new, now)
         return new

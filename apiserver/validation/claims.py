@@ -34,7 +34,7 @@ def access_modes(path: str, modes: Sequence[str], missing: str) -> list[Cause]:
 
 
 def class_name(path: str, name: str) -> list[Cause]:
-    return field.problems(path, name, names.dns_subdomain(name)) if name else []
+    return field.check(path, name, names.dns_subdomain) if name else []
 
 
 def claim_template(path: str, template: core.PersistentVolumeClaimTemplate) -> list[Cause]:
@@ -89,9 +89,7 @@ def _data_sources(path: str, spec: core.PersistentVolumeClaimSpec) -> list[Cause
         reference, at = spec.dataSourceRef, f"{path}.dataSourceRef"
         errors += _data_source(at, reference)
         if reference.namespace:
-            errors += field.problems(
-                f"{at}.namespace", reference.namespace, names.dns_label(reference.namespace)
-            )
+            errors += field.check(f"{at}.namespace", reference.namespace, names.dns_label)
     if not (spec.HasField("dataSource") and spec.HasField("dataSourceRef")):
         return errors
     if spec.dataSourceRef.namespace:
@@ -113,7 +111,7 @@ def _data_source(
         problem = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         yield field.invalid(path, source.kind, problem)
     if source.apiGroup:
-        yield from field.problems(f"{path}.apiGroup", source.apiGroup, names.dns_subdomain(source.apiGroup))
+        yield from field.check(f"{path}.apiGroup", source.apiGroup, names.dns_subdomain)
 
 
 def class_annotation_warnings(obj: core.PersistentVolume | core.PersistentVolumeClaim) -> Iterator[str]:

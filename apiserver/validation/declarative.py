@@ -35,7 +35,7 @@ def long_name(path: str, name: str) -> list[Cause]:
 
 def label_key(path: str, key: str) -> list[Cause]:
     """Check a label key (format=k8s-label-key)."""
-    return field.problems(path, key, names.qualified_name_problems(key))
+    return field.check(path, key, names.qualified_name_problems)
 
 
 def union(path: str, message: Message, members: Sequence[str]) -> list[Cause]:

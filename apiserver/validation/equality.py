@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from google.protobuf.message import Message
 
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import resource
 from nominee.machinery.resources.quantity import Quantity
 
@@ -17,8 +18,7 @@ def same(one: Message, other: Message) -> bool:
 
 
 def _plain(message: Message) -> Message:
-    copy = type(message)()
-    copy.CopyFrom(message)
+    copy = copy_of(message)
     _normalize(copy)
     return copy
 

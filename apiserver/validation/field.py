@@ -7,10 +7,11 @@ empty path prints `[]`.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.names import go_quote
 
 T = TypeVar("T")
 
@@ -20,7 +21,7 @@ OMIT = object()
 """As a value: leave it out of the message."""
 
 
-_HTML = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
+_HTML = {each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
 
 
 def shown(value: object) -> str:
@@ -30,7 +31,7 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return quoted(value)
+        return go_quote(value)
     if isinstance(value, Mapping):
         value = dict(value)
     return for_html(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
@@ -38,30 +39,10 @@ def shown(value: object) -> str:
 
 def for_html(text: str) -> str:
     """Return JSON as Go writes it by default: it may be put into HTML."""
-    return text.translate(_HTML)
-
-
-_ESCAPED = {
-    '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r",
-    "\t": "\\t", "\v": "\\v",
-}  # fmt: skip
-
-
-def quoted(text: str) -> str:
-    """Return a text as Go's `%q` prints it."""
-    if text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return f'"{"".join(map(_escaped, text))}"'
-
-
-def _escaped(character: str) -> str:
-    known = _ESCAPED.get(character)
-    if known is not None or character.isprintable():
-        return known or character
-    code = ord(character)
-    if code < 0x20 or code == 0x7F:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    for character, escaped in _HTML.items():
+        if character in text:
+            text = text.replace(character, escaped)
+    return text
 
 
 def _with_detail(text: str, detail: str) -> str:
@@ -113,15 +94,14 @@ def too_many(path: str, count: int, count_max: int) -> Cause:
     return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {count_max} {items}", path)
 
 
-def aggregate(causes: Iterable[Cause]) -> str:
-    """Return several errors as one text, as upstream's aggregate prints them (equal texts once)."""
-    texts = list(dict.fromkeys(str(cause) for cause in causes))
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-
-
 def problems(path: str, value: object, details: Iterable[str]) -> list[Cause]:
     """Return an error about an invalid value for each problem that a rule found (`validation.names`)."""
     return [invalid(path, value, detail) for detail in details]
+
+
+def check(path: str, value: T, rule: Callable[[T], Iterable[str]]) -> list[Cause]:
+    """Return an error about an invalid value for each problem that this rule finds."""
+    return [invalid(path, value, detail) for detail in rule(value)]
 
 
 def one_of(path: str, value: str, supported: Collection[str]) -> list[Cause]:

@@ -23,7 +23,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def label_name(path: str, name: str) -> list[Cause]:
-    return field.problems(path, name, names.qualified_name(name))
+    return field.check(path, name, names.qualified_name)
 
 
 def tolerations(
@@ -145,7 +145,7 @@ def _node_expression(path: str, expression: core.NodeSelectorRequirement, *, che
             yield field.invalid(f"{path}.operator", other, "not a valid selector operator")
     yield from label_name(f"{path}.key", expression.key)
     for index, value in enumerate(values if check else ()):
-        yield from field.problems(f"{path}.values[{index}]", value, names.label_value(value))
+        yield from field.check(f"{path}.values[{index}]", value, names.label_value)
 
 
 def _node_field(path: str, expression: core.NodeSelectorRequirement) -> Iterator[Cause]:
@@ -160,7 +160,7 @@ def _node_field(path: str, expression: core.NodeSelectorRequirement) -> Iterator
         yield field.invalid(f"{path}.key", expression.key, "not a valid field selector key")
     else:
         for index, value in enumerate(expression.values):
-            yield from field.problems(f"{path}.values[{index}]", value, names.dns_subdomain(value))
+            yield from field.check(f"{path}.values[{index}]", value, names.dns_subdomain)
 
 
 def _pod_term(path: str, term: core.PodAffinityTerm) -> Iterator[Cause]:
@@ -169,7 +169,7 @@ def _pod_term(path: str, term: core.PodAffinityTerm) -> Iterator[Cause]:
     if term.HasField("namespaceSelector"):
         yield from label_selector(f"{path}.namespaceSelector", term.namespaceSelector)
     for namespace in term.namespaces:
-        yield from field.problems(f"{path}.namespace", namespace, names.dns_label(namespace))
+        yield from field.check(f"{path}.namespace", namespace, names.dns_label)
     yield from _label_keys(path, term)
     if not term.topologyKey:
         yield field.required(f"{path}.topologyKey", "can not be empty")
@@ -251,5 +251,5 @@ def gates(path: str, found: Sequence[core.PodSchedulingGate]) -> Iterator[Cause]
     seen: set[str] = set()
     for index, gate in enumerate(found):
         at = f"{path}[{index}]"
-        yield from field.problems(at, gate.name, names.qualified_name(gate.name))
+        yield from field.check(at, gate.name, names.qualified_name)
         yield from field.unique(at, gate.name, seen)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
 
+from nominee.machinery.api import names
 from nominee.machinery.api.kinds import AnyKind, Kind
 from nominee.machinery.api.pb import meta
 
@@ -181,7 +182,7 @@ def invalid(kind: AnyKind | GroupKind, name: str, causes: Iterable[Cause]) -> St
     details = meta.StatusDetails(name=name, group=kind.group, kind=kind.kind)
     text = f'{kind.group_kind} "{name}" is invalid'
     if listed:
-        text += f": {_aggregate(listed)}"
+        text += f": {names.aggregate(map(str, listed))}"
     return StatusError(422, "Invalid", text, details=details, causes=listed)
 
 
@@ -274,11 +275,6 @@ def too_large_resource_version(asked: int, current: int, retry_after_seconds: in
 def _about(resource: AnyKind | GroupResource, name: str) -> meta.StatusDetails:
     plural = resource.plural if isinstance(resource, Kind) else resource.resource
     return meta.StatusDetails(name=name, group=resource.group, kind=plural)
-
-
-def _aggregate(causes: Sequence[Cause]) -> str:
-    texts = list(dict.fromkeys(str(cause) for cause in causes))
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 # Tests.

@@ -135,12 +135,14 @@ _ESCAPES |= {'"': '\\"', "\\": "\\\\"}
 
 def go_quote(text: str) -> str:
     """Return the text as Go's `%q` prints it."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     parts = []
     for char in text:
         code = ord(char)
         if char in _ESCAPES:
             parts.append(_ESCAPES[char])
-        elif char == " " or (char.isprintable() and not char.isspace()):
+        elif char.isprintable():
             parts.append(char)
         elif code < 0x80:
             parts.append(f"\\x{code:02x}")
@@ -161,7 +163,7 @@ def not_supported(path: str, value: str, supported: Iterable[str]) -> str:
     return f"{path}: Unsupported value: {go_quote(value)}: supported values: {listed}"
 
 
-def aggregate(problems: list[str]) -> str:
+def aggregate(problems: Iterable[str]) -> str:
     """Return several errors in one text, each once, as Go's aggregate prints them."""
     unique = list(dict.fromkeys(problems))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"

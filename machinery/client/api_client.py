@@ -404,7 +404,7 @@ class Client:
         if uid:
             binding.metadata.uid = uid
         binding.target.kind, binding.target.name = "Node", node
-        await self._create_subresource(namespace, name, "binding", messages.wrap(messages.BINDING, binding))
+        await self._create(messages.BINDING, binding, kinds.POD, namespace, name, "binding")
 
     async def evict(
         self, namespace: str, name: str, *, grace_period_seconds: int | None = None, uid: str = ""
@@ -416,26 +416,29 @@ class Client:
             eviction.deleteOptions.gracePeriodSeconds = grace_period_seconds
         if uid:
             eviction.deleteOptions.preconditions.uid = uid
-        await self._create_subresource(
-            namespace, name, "eviction", messages.wrap(messages.EVICTION, eviction)
-        )
+        await self._create(messages.EVICTION, eviction, kinds.POD, namespace, name, "eviction")
 
-    async def _create_subresource(self, namespace: str, name: str, subresource: str, body: bytes) -> None:
-        request = api.CreateRequest(
-            target=messages.target_of(kinds.POD, namespace, name, subresource), body=body
-        )
-        await self._call("Create", request)
+    async def _create(
+        self,
+        body: AnyKind,
+        obj: Message,
+        of: AnyKind,
+        namespace: str = "",
+        name: str = "",
+        subresource: str = "",
+    ) -> bytes:
+        """Send an object that is not stored, of the kind `body`; return the response's."""
+        target = messages.target_of(of, namespace, name, subresource)
+        request = api.CreateRequest(target=target, body=envelope.encode(obj, body))
+        data: bytes = (await self._call("Create", request)).body
+        return data
 
     async def may(self, spec: authorization.SubjectAccessReviewSpec) -> bool:
         """Ask the API server whether a user may do something (SubjectAccessReview)."""
         from nominee.machinery.wire import access_review
 
-        review = access_review.SubjectAccessReview(spec=spec)
-        request = api.CreateRequest(
-            target=messages.target_of(access_review.KIND, "", ""), body=access_review.encode(review)
-        )
-        answer = await self._call("Create", request)
-        return access_review.decode(answer.body).status.allowed
+        kind, review = access_review.KIND, access_review.SubjectAccessReview(spec=spec)
+        return envelope.decode(kind, await self._create(kind, review, kind)).status.allowed
 
     async def server_info(self) -> ServerInfo:
         """Return the server's version, its gates, and the newest revision by a linearizable read."""

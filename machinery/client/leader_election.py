@@ -15,9 +15,11 @@ from dataclasses import dataclass
 import anyio
 
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, is_conflict, is_not_found
+from nominee.machinery.api.errors import StatusError, ignoring, is_conflict, is_not_found
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import coordination
 from nominee.machinery.client.api_client import Client
+from nominee.machinery.client.watches.live_objects import get_if_exists
 from nominee.machinery.runtime.clock import Clock, SystemClock, to_micro_time
 
 JITTER = 1.2
@@ -137,17 +139,11 @@ class LeaderElector:
 
     async def _acquire(self) -> bool:
         if self.leading and self._observed is not None:
-            try:
+            with ignoring(is_conflict, is_not_found):
                 await self._write(self._observed)
                 return True
-            except StatusError as error:
-                if not (is_conflict(error) or is_not_found(error)):
-                    raise
-        try:
-            lease = await self._client.get(kinds.LEASE, self._name, self._namespace)
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
+        lease = await get_if_exists(self._client, kinds.LEASE, self._name, self._namespace)
+        if lease is None:
             lease = coordination.Lease()
             lease.metadata.name, lease.metadata.namespace = self._name, self._namespace
             await self._write(lease)
@@ -164,8 +160,7 @@ class LeaderElector:
 
     async def _write(self, lease: coordination.Lease) -> None:
         """Take or renew the lease as it was read (without a resourceVersion: make it)."""
-        new = coordination.Lease()
-        new.CopyFrom(lease)
+        new = copy_of(lease)
         spec, now = new.spec, to_micro_time(self._clock.now())
         if spec.holderIdentity != self._identity:
             spec.acquireTime.CopyFrom(now)
@@ -200,16 +195,12 @@ class LeaderElector:
         """Return whether the lease was as given; it is free then, or another's."""
         if lease.spec.holderIdentity != self._identity:
             return True
-        new = coordination.Lease()
-        new.CopyFrom(lease)
+        new = copy_of(lease)
         new.spec.holderIdentity = ""
         new.spec.leaseDurationSeconds = 1
         new.spec.renewTime.CopyFrom(to_micro_time(self._clock.now()))
         new.spec.acquireTime.CopyFrom(to_micro_time(self._clock.now()))
-        try:
+        with ignoring(is_conflict):
             await self._client.update(new)
-        except StatusError as error:
-            if not is_conflict(error):
-                raise
-            return False
-        return True
+            return True
+        return False

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 
-from google.protobuf.message import Message
-
 from nominee.machinery.api import errors
 from nominee.machinery.api.kinds import AnyKind, Kind, M
 from nominee.machinery.api.pb import core, policy
 from nominee.machinery.patch.patch_type import PatchType
-from nominee.machinery.wire import envelope, presence
+from nominee.machinery.wire import envelope
 from nominee.pb.nominee_api.v1 import api_pb2 as api
 
 BINDING = Kind("", "v1", "Binding", "bindings", core.Binding, core.Binding)
@@ -56,9 +54,3 @@ def decode(kind: Kind[M], body: bytes) -> M:
         return envelope.decode(kind, body)
     except envelope.EnvelopeError as error:
         raise errors.internal(f"the API server sent no {kind.kind}: {error}") from error
-
-
-def wrap(kind: AnyKind, obj: Message) -> bytes:
-    """Return the envelope of an object; fills presence in `obj` itself."""
-    presence.fill(obj)
-    return envelope.wrap(kind, obj.SerializeToString(deterministic=True))

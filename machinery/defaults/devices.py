@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nominee.machinery.api.pb import devices
+from nominee.machinery.defaults import fields
 from nominee.machinery.features.gates import Gates
 
 
@@ -23,7 +24,6 @@ def _requests(spec: devices.ResourceClaimSpec) -> None:
 
 
 def _amount(request: devices.ExactDeviceRequest | devices.DeviceSubRequest) -> None:
-    if not request.allocationMode:
-        request.allocationMode = "ExactCount"
+    fields.set_empty(request, allocationMode="ExactCount")
     if request.allocationMode == "ExactCount" and request.count == 0:
         request.count = 1

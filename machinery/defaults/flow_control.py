@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nominee.machinery.api.pb import flowcontrol
+from nominee.machinery.defaults import fields
 from nominee.machinery.features.gates import Gates
 
 _PRECEDENCE, _SHARES = 1000, 30
@@ -10,8 +11,7 @@ _QUEUES, _HAND_SIZE, _QUEUE_LENGTH = 64, 8, 50
 
 
 def flow_schema(obj: flowcontrol.FlowSchema, gates: Gates) -> None:
-    if not obj.spec.matchingPrecedence:
-        obj.spec.matchingPrecedence = _PRECEDENCE
+    fields.set_empty(obj.spec, matchingPrecedence=_PRECEDENCE)
 
 
 def priority_level(obj: flowcontrol.PriorityLevelConfiguration, gates: Gates) -> None:
@@ -21,9 +21,7 @@ def priority_level(obj: flowcontrol.PriorityLevelConfiguration, gates: Gates) ->
         limited = obj.spec.limited
         queuing = limited.limitResponse.queuing
         if limited.limitResponse.HasField("queuing"):
-            queuing.queues = queuing.queues or _QUEUES
-            queuing.handSize = queuing.handSize or _HAND_SIZE
-            queuing.queueLengthLimit = queuing.queueLengthLimit or _QUEUE_LENGTH
+            fields.set_empty(queuing, queues=_QUEUES, handSize=_HAND_SIZE, queueLengthLimit=_QUEUE_LENGTH)
 
 
 def set_shares(obj: flowcontrol.PriorityLevelConfiguration) -> None:
@@ -38,7 +36,4 @@ def _shares(
     level: flowcontrol.ExemptPriorityLevelConfiguration | flowcontrol.LimitedPriorityLevelConfiguration,
     shares: int,
 ) -> None:
-    if not level.HasField("nominalConcurrencyShares"):
-        level.nominalConcurrencyShares = shares
-    if not level.HasField("lendablePercent"):
-        level.lendablePercent = 0
+    fields.set_absent(level, nominalConcurrencyShares=shares, lendablePercent=0)

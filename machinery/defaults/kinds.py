@@ -10,6 +10,7 @@ from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import apps, core, rbac, scheduling, storage
 from nominee.machinery.defaults import (
     devices,
+    fields,
     flow_control,
     limits,
     pod,
@@ -29,8 +30,7 @@ def _namespace(obj: core.Namespace, gates: Gates) -> None:
     # A namespace always carries its own name as a label; a generated name gets it when it is known.
     if obj.metadata.name:
         obj.metadata.labels[NAMESPACE_NAME_LABEL] = obj.metadata.name
-    if not obj.status.phase:
-        obj.status.phase = "Active"
+    fields.set_empty(obj.status, phase="Active")
 
 
 def _node(obj: core.Node, gates: Gates) -> None:
@@ -49,58 +49,46 @@ def _node(obj: core.Node, gates: Gates) -> None:
 
 
 def _claim(obj: core.PersistentVolumeClaim, gates: Gates) -> None:
-    if not obj.status.phase:
-        obj.status.phase = "Pending"
+    fields.set_empty(obj.status, phase="Pending")
     spec = obj.spec
-    if not spec.HasField("volumeMode"):
-        spec.volumeMode = "Filesystem"
+    fields.set_absent(spec, volumeMode="Filesystem")
     quantities.requirements(spec.resources)
     quantities.resource_list(obj.status.capacity)
     quantities.resource_list(obj.status.allocatedResources)
 
 
 def _volume(obj: core.PersistentVolume, gates: Gates) -> None:
-    if not obj.status.phase:
-        obj.status.phase = "Pending"
+    fields.set_empty(obj.status, phase="Pending")
     spec = obj.spec
-    if not spec.persistentVolumeReclaimPolicy:
-        spec.persistentVolumeReclaimPolicy = "Retain"
-    if not spec.HasField("volumeMode"):
-        spec.volumeMode = "Filesystem"
+    fields.set_empty(spec, persistentVolumeReclaimPolicy="Retain")
+    fields.set_absent(spec, volumeMode="Filesystem")
     pod.source_defaults(spec.persistentVolumeSource)
     quantities.resource_list(spec.capacity)
 
 
 def _replica_set(obj: apps.ReplicaSet, gates: Gates) -> None:
     spec = obj.spec
-    if not spec.HasField("replicas"):
-        spec.replicas = 1
+    fields.set_absent(spec, replicas=1)
     pod.pod_template(spec.template)
 
 
 def _deployment(obj: apps.Deployment, gates: Gates) -> None:
     spec = obj.spec
-    if not spec.HasField("replicas"):
-        spec.replicas = 1
+    fields.set_absent(spec, replicas=1)
     strategy = spec.strategy
-    if not strategy.type:
-        strategy.type = "RollingUpdate"
+    fields.set_empty(strategy, type="RollingUpdate")
     if strategy.type == "RollingUpdate":
         strategy.rollingUpdate.SetInParent()
         for name in ("maxUnavailable", "maxSurge"):
             if not strategy.rollingUpdate.HasField(name):
                 amount = getattr(strategy.rollingUpdate, name)
                 amount.type, amount.intVal, amount.strVal = 1, 0, "25%"
-    if not spec.HasField("revisionHistoryLimit"):
-        spec.revisionHistoryLimit = 10
-    if not spec.HasField("progressDeadlineSeconds"):
-        spec.progressDeadlineSeconds = 600
+    fields.set_absent(spec, revisionHistoryLimit=10, progressDeadlineSeconds=600)
     pod.pod_template(spec.template)
 
 
 def _secret(obj: core.Secret, gates: Gates) -> None:
-    if not obj.type:
-        obj.type = "Opaque"
+    fields.set_empty(obj, type="Opaque")
     # stringData is only ever written: what is stored is data.
     for name, text in obj.stringData.items():
         obj.data[name] = text.encode()
@@ -108,21 +96,16 @@ def _secret(obj: core.Secret, gates: Gates) -> None:
 
 
 def _storage_class(obj: storage.StorageClass, gates: Gates) -> None:
-    if not obj.HasField("reclaimPolicy"):
-        obj.reclaimPolicy = "Delete"
-    if not obj.HasField("volumeBindingMode"):
-        obj.volumeBindingMode = "Immediate"
+    fields.set_absent(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
 
 def _priority_class(obj: scheduling.PriorityClass, gates: Gates) -> None:
-    if not obj.HasField("preemptionPolicy"):
-        obj.preemptionPolicy = "PreemptLowerPriority"
+    fields.set_absent(obj, preemptionPolicy="PreemptLowerPriority")
 
 
 def _binding(obj: rbac.RoleBinding | rbac.ClusterRoleBinding, gates: Gates) -> None:
     group = kinds.CLUSTER_ROLE.group
-    if not obj.roleRef.apiGroup:
-        obj.roleRef.apiGroup = group
+    fields.set_empty(obj.roleRef, apiGroup=group)
     for subject in obj.subjects:
         if not subject.apiGroup and subject.kind in ("User", "Group"):
             subject.apiGroup = group

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nominee.machinery.api.pb import core, discovery, storage
-from nominee.machinery.defaults import quantities
+from nominee.machinery.defaults import fields, quantities
 from nominee.machinery.features.gates import Gates
 
 
@@ -34,26 +34,14 @@ def resource_quota(obj: core.ResourceQuota, gates: Gates) -> None:
 
 def endpoint_slice(obj: discovery.EndpointSlice, gates: Gates) -> None:
     for port in obj.ports:
-        if not port.HasField("name"):
-            port.name = ""
-        if not port.HasField("protocol"):
-            port.protocol = "TCP"
+        fields.set_absent(port, name="", protocol="TCP")
 
 
 def csi_driver(obj: storage.CSIDriver, gates: Gates) -> None:
     """Fill in a CSIDriver."""
     spec = obj.spec
-    if not spec.HasField("attachRequired"):
-        spec.attachRequired = True
-    if not spec.HasField("podInfoOnMount"):
-        spec.podInfoOnMount = False
-    if not spec.HasField("storageCapacity"):
-        spec.storageCapacity = False
-    if not spec.HasField("fsGroupPolicy"):
-        spec.fsGroupPolicy = "ReadWriteOnceWithFSType"
+    fields.set_absent(spec, attachRequired=True, fsGroupPolicy="ReadWriteOnceWithFSType")
+    fields.set_absent(spec, podInfoOnMount=False, storageCapacity=False)
     if not spec.volumeLifecycleModes:
         spec.volumeLifecycleModes.append("Persistent")
-    if not spec.HasField("requiresRepublish"):
-        spec.requiresRepublish = False
-    if not spec.HasField("seLinuxMount"):
-        spec.seLinuxMount = False
+    fields.set_absent(spec, requiresRepublish=False, seLinuxMount=False)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from nominee.machinery.api.pb import core
-from nominee.machinery.defaults import quantities
+from nominee.machinery.defaults import fields, quantities
 from nominee.machinery.features.gates import Gates
 from nominee.machinery.resources.quantity import Quantity
 
@@ -166,10 +166,7 @@ def _container(container: Any) -> None:
 
 
 def _http_get(action: core.HTTPGetAction) -> None:
-    if not action.path:
-        action.path = "/"
-    if not action.scheme:
-        action.scheme = "HTTP"
+    fields.set_empty(action, path="/", scheme="HTTP")
 
 
 def _probe(probe: core.Probe) -> None:
@@ -233,24 +230,12 @@ def source_defaults(source: core.VolumeSource | core.PersistentVolumeSource) -> 
     if source.HasField("iscsi") and not source.iscsi.iscsiInterface:
         source.iscsi.iscsiInterface = "default"
     if source.HasField("rbd"):
-        for name, value in (("pool", "rbd"), ("user", "admin"), ("keyring", "/etc/ceph/keyring")):
-            if not getattr(source.rbd, name):
-                setattr(source.rbd, name, value)
+        fields.set_empty(source.rbd, pool="rbd", user="admin", keyring="/etc/ceph/keyring")
     if source.HasField("azureDisk"):
         disk = source.azureDisk
-        for name, setting in (
-            ("cachingMode", "ReadWrite"),
-            ("kind", "Shared"),
-            ("fsType", "ext4"),
-            ("readOnly", False),
-        ):
-            if not disk.HasField(name):
-                setattr(disk, name, setting)
+        fields.set_absent(disk, cachingMode="ReadWrite", kind="Shared", fsType="ext4", readOnly=False)
     if source.HasField("scaleIO"):
-        if not source.scaleIO.storageMode:
-            source.scaleIO.storageMode = "ThinProvisioned"
-        if not source.scaleIO.fsType:
-            source.scaleIO.fsType = "xfs"
+        fields.set_empty(source.scaleIO, storageMode="ThinProvisioned", fsType="xfs")
 
 
 def _downward_items(items: Iterable[core.DownwardAPIVolumeFile]) -> None:

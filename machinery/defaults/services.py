@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nominee.machinery.api.pb import core
+from nominee.machinery.defaults import fields
 from nominee.machinery.features.gates import Gates
 
 _AFFINITY_TIMEOUT_SECONDS = 3 * 60 * 60
@@ -12,19 +13,15 @@ _INT = 0
 def service(obj: core.Service, gates: Gates) -> None:
     """Fill in a Service."""
     spec = obj.spec
-    if not spec.sessionAffinity:
-        spec.sessionAffinity = "None"
+    fields.set_empty(spec, sessionAffinity="None")
     if spec.sessionAffinity == "None":
         spec.ClearField("sessionAffinityConfig")
     elif spec.sessionAffinity == "ClientIP":
         client = spec.sessionAffinityConfig.clientIP
-        if not client.HasField("timeoutSeconds"):
-            client.timeoutSeconds = _AFFINITY_TIMEOUT_SECONDS
-    if not spec.type:
-        spec.type = "ClusterIP"
+        fields.set_absent(client, timeoutSeconds=_AFFINITY_TIMEOUT_SECONDS)
+    fields.set_empty(spec, type="ClusterIP")
     for port in spec.ports:
-        if not port.protocol:
-            port.protocol = "TCP"
+        fields.set_empty(port, protocol="TCP")
         target = port.targetPort
         if (target.intVal == 0) if target.type == _INT else not target.strVal:
             target.type, target.intVal, target.strVal = _INT, port.port, ""
@@ -34,8 +31,7 @@ def service(obj: core.Service, gates: Gates) -> None:
     if not spec.HasField("internalTrafficPolicy") and spec.type in ("NodePort", "LoadBalancer", "ClusterIP"):
         spec.internalTrafficPolicy = "Cluster"
     if spec.type == "LoadBalancer":
-        if not spec.HasField("allocateLoadBalancerNodePorts"):
-            spec.allocateLoadBalancerNodePorts = True
+        fields.set_absent(spec, allocateLoadBalancerNodePorts=True)
         for ingress in obj.status.loadBalancer.ingress:
             if ingress.ip and not ingress.HasField("ipMode"):
                 ingress.ipMode = "VIP"

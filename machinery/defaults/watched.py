@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nominee.machinery.api.pb import autoscaling, batch, core, networking, workloads
-from nominee.machinery.defaults import pod
+from nominee.machinery.defaults import fields, pod
 from nominee.machinery.features.gates import Gates
 
 _UTILIZATION_PERCENT = 80
@@ -17,8 +17,7 @@ _DOWN_POLICIES = (("Percent", 100),)
 def autoscaler(obj: autoscaling.HorizontalPodAutoscaler, gates: Gates) -> None:
     """Fill in a HorizontalPodAutoscaler: without metrics it scales by the utilization of cpu."""
     spec = obj.spec
-    if not spec.HasField("minReplicas"):
-        spec.minReplicas = 1
+    fields.set_absent(spec, minReplicas=1)
     if not spec.metrics:
         metric = spec.metrics.add(type="Resource")
         metric.resource.name = "cpu"
@@ -26,15 +25,13 @@ def autoscaler(obj: autoscaling.HorizontalPodAutoscaler, gates: Gates) -> None:
         metric.resource.target.averageUtilization = _UTILIZATION_PERCENT
     if spec.HasField("behavior"):
         _scaling_rules(spec.behavior.scaleUp, _UP_POLICIES)
-        if not spec.behavior.scaleUp.HasField("stabilizationWindowSeconds"):
-            spec.behavior.scaleUp.stabilizationWindowSeconds = 0
+        fields.set_absent(spec.behavior.scaleUp, stabilizationWindowSeconds=0)
         # How long to wait before scaling down is the controller's own option.
         _scaling_rules(spec.behavior.scaleDown, _DOWN_POLICIES)
 
 
 def _scaling_rules(rules: autoscaling.HPAScalingRules, policies: Iterable[tuple[str, int]]) -> None:
-    if not rules.HasField("selectPolicy"):
-        rules.selectPolicy = "Max"
+    fields.set_absent(rules, selectPolicy="Max")
     if not rules.policies:
         for kind, value in policies:
             rules.policies.add(type=kind, value=value, periodSeconds=_PERIOD_SECONDS)
@@ -43,14 +40,8 @@ def _scaling_rules(rules: autoscaling.HPAScalingRules, policies: Iterable[tuple[
 def cron_job(obj: batch.CronJob, gates: Gates) -> None:
     """Fill in a CronJob."""
     spec = obj.spec
-    if not spec.concurrencyPolicy:
-        spec.concurrencyPolicy = "Allow"
-    if not spec.HasField("suspend"):
-        spec.suspend = False
-    if not spec.HasField("successfulJobsHistoryLimit"):
-        spec.successfulJobsHistoryLimit = 3
-    if not spec.HasField("failedJobsHistoryLimit"):
-        spec.failedJobsHistoryLimit = 1
+    fields.set_empty(spec, concurrencyPolicy="Allow")
+    fields.set_absent(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
     pod.pod_template(spec.jobTemplate.spec.template)
 
 
@@ -64,8 +55,7 @@ def network_policy(obj: networking.NetworkPolicy, gates: Gates) -> None:
     spec = obj.spec
     for ports in (*(rule.ports for rule in spec.ingress), *(rule.ports for rule in spec.egress)):
         for port in ports:
-            if not port.HasField("protocol"):
-                port.protocol = "TCP"
+            fields.set_absent(port, protocol="TCP")
     if not spec.policyTypes:
         spec.policyTypes.extend(["Ingress", "Egress"] if spec.egress else ["Ingress"])
 
@@ -73,8 +63,7 @@ def network_policy(obj: networking.NetworkPolicy, gates: Gates) -> None:
 def endpoints(obj: core.Endpoints, gates: Gates) -> None:
     for subset in obj.subsets:
         for port in subset.ports:
-            if not port.protocol:
-                port.protocol = "TCP"
+            fields.set_empty(port, protocol="TCP")
 
 
 def pod_template(obj: core.PodTemplate, gates: Gates) -> None:
@@ -83,5 +72,4 @@ def pod_template(obj: core.PodTemplate, gates: Gates) -> None:
 
 def pod_group(obj: workloads.PodGroup, gates: Gates) -> None:
     # Whether the field is known is for the registry to say.
-    if not obj.spec.HasField("disruptionMode"):
-        obj.spec.disruptionMode = "Pod"
+    fields.set_absent(obj.spec, disruptionMode="Pod")

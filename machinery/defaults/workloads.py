@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nominee.machinery.api.pb import apps, batch, core, intstr
-from nominee.machinery.defaults import pod, quantities
+from nominee.machinery.defaults import fields, pod, quantities
 from nominee.machinery.features.gates import Gates, Version
 
 _HISTORY = 10
@@ -20,8 +20,7 @@ def _number(target: intstr.IntOrString, value: int) -> None:
 def daemon_set(obj: apps.DaemonSet, gates: Gates) -> None:
     """Fill in a DaemonSet."""
     spec = obj.spec
-    if not spec.updateStrategy.type:
-        spec.updateStrategy.type = "RollingUpdate"
+    fields.set_empty(spec.updateStrategy, type="RollingUpdate")
     if spec.updateStrategy.type == "RollingUpdate":
         rolling = spec.updateStrategy.rollingUpdate
         rolling.SetInParent()
@@ -29,37 +28,26 @@ def daemon_set(obj: apps.DaemonSet, gates: Gates) -> None:
             _number(rolling.maxUnavailable, 1)
         if not rolling.HasField("maxSurge"):
             _number(rolling.maxSurge, 0)
-    if not spec.HasField("revisionHistoryLimit"):
-        spec.revisionHistoryLimit = _HISTORY
+    fields.set_absent(spec, revisionHistoryLimit=_HISTORY)
     pod.pod_template(spec.template)
 
 
 def stateful_set(obj: apps.StatefulSet, gates: Gates) -> None:
     """Fill in a StatefulSet."""
     spec = obj.spec
-    if not spec.podManagementPolicy:
-        spec.podManagementPolicy = "OrderedReady"
-    if not spec.updateStrategy.type:
-        spec.updateStrategy.type = "RollingUpdate"
+    fields.set_empty(spec, podManagementPolicy="OrderedReady")
+    fields.set_empty(spec.updateStrategy, type="RollingUpdate")
     if spec.updateStrategy.type == "RollingUpdate":
         rolling = spec.updateStrategy.rollingUpdate
         rolling.SetInParent()
-        if not rolling.HasField("partition"):
-            rolling.partition = 0
+        fields.set_absent(rolling, partition=0)
         if gates.version >= STATEFUL_UNAVAILABLE_SINCE and not rolling.HasField("maxUnavailable"):
             _number(rolling.maxUnavailable, 1)
-    if not spec.HasField("replicas"):
-        spec.replicas = 1
-    if not spec.HasField("revisionHistoryLimit"):
-        spec.revisionHistoryLimit = _HISTORY
-    retention = spec.persistentVolumeClaimRetentionPolicy
-    retention.whenDeleted = retention.whenDeleted or "Retain"
-    retention.whenScaled = retention.whenScaled or "Retain"
+    fields.set_absent(spec, replicas=1, revisionHistoryLimit=_HISTORY)
+    fields.set_empty(spec.persistentVolumeClaimRetentionPolicy, whenDeleted="Retain", whenScaled="Retain")
     for claim in spec.volumeClaimTemplates:
-        if not claim.status.phase:
-            claim.status.phase = "Pending"
-        if not claim.spec.HasField("volumeMode"):
-            claim.spec.volumeMode = "Filesystem"
+        fields.set_empty(claim.status, phase="Pending")
+        fields.set_absent(claim.spec, volumeMode="Filesystem")
         quantities.requirements(claim.spec.resources)
     pod.pod_template(spec.template)
 
@@ -69,25 +57,16 @@ def job(obj: batch.Job, gates: Gates) -> None:
     spec = obj.spec
     if not spec.HasField("completions") and not spec.HasField("parallelism"):
         spec.completions = 1
-    if not spec.HasField("parallelism"):
-        spec.parallelism = 1
-    if not spec.HasField("backoffLimit"):
-        spec.backoffLimit = _INT32_MAX if spec.HasField("backoffLimitPerIndex") else _BACKOFFS
+    backoffs = _INT32_MAX if spec.HasField("backoffLimitPerIndex") else _BACKOFFS
+    fields.set_absent(spec, parallelism=1, backoffLimit=backoffs)
     if not obj.metadata.labels:
         obj.metadata.labels.update(spec.template.metadata.labels)
-    if not spec.HasField("completionMode"):
-        spec.completionMode = "NonIndexed"
-    if not spec.HasField("suspend"):
-        spec.suspend = False
-    if not spec.HasField("manualSelector"):
-        spec.manualSelector = False
-    if not spec.HasField("podReplacementPolicy"):
-        failing = spec.HasField("podFailurePolicy")
-        spec.podReplacementPolicy = "Failed" if failing else "TerminatingOrFailed"
+    fields.set_absent(spec, completionMode="NonIndexed", suspend=False, manualSelector=False)
+    replacement = "Failed" if spec.HasField("podFailurePolicy") else "TerminatingOrFailed"
+    fields.set_absent(spec, podReplacementPolicy=replacement)
     for rule in spec.podFailurePolicy.rules:
         for condition in rule.onPodConditions:
-            if not condition.status:
-                condition.status = "True"
+            fields.set_empty(condition, status="True")
     pod.pod_template(spec.template)
 
 
@@ -99,7 +78,6 @@ def replication_controller(obj: core.ReplicationController, gates: Gates) -> Non
         spec.selector.update(labels)
     if not obj.metadata.labels:
         obj.metadata.labels.update(labels)
-    if not spec.HasField("replicas"):
-        spec.replicas = 1
+    fields.set_absent(spec, replicas=1)
     if spec.HasField("template"):
         pod.pod_template(spec.template)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from cachetools import LRUCache
 
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import to_time
 from nominee.machinery.runtime.queues.token_bucket import TokenBucket
@@ -108,8 +109,7 @@ class EventCorrelator:
         if len(similar.messages | {event.message}) < self._options.messages_max:
             similar.messages.add(event.message)
             return event, (key, event.involvedObject.fieldPath, event.message)
-        combined = core.Event()
-        combined.CopyFrom(event)
+        combined = copy_of(event)
         combined.message = COMBINED + event.message
         combined.firstTimestamp.CopyFrom(to_time(now))
         combined.lastTimestamp.CopyFrom(to_time(now))

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, events
 from nominee.machinery.runtime.clock import from_time, to_micro_time
 
@@ -120,6 +121,5 @@ class EventSeriesCache:
     @staticmethod
     def _sent(known: _Series) -> events.Event:
         known.unsent = 0
-        copy = events.Event()
-        copy.CopyFrom(known.event)
+        copy = copy_of(known.event)
         return copy

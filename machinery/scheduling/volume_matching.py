@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, storage
 from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.resources import quantity
@@ -128,8 +129,7 @@ def bound_copy(volume: Volume, claim: Claim) -> Volume:
     prebound = is_bound_to(volume, claim)
     if prebound and volume.spec.claimRef.uid:
         return volume
-    bound = Volume()
-    bound.CopyFrom(volume)
+    bound = copy_of(volume)
     if not prebound:
         bound.metadata.annotations[BOUND_BY_CONTROLLER] = "yes"
     bound.spec.claimRef.CopyFrom(claim_reference(claim))

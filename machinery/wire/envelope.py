@@ -56,7 +56,12 @@ def _head(api_version: str, kind: str) -> bytes:
 
 def wrap(kind: AnyKind, raw: bytes) -> bytes:
     """Return the envelope around an object's own bytes."""
-    return _head(kind.api_version, kind.kind) + varint(len(raw)) + raw + _TAIL
+    return wrap_as(kind.api_version, kind.kind, raw)
+
+
+def wrap_as(api_version: str, kind: str, raw: bytes) -> bytes:
+    """Return the envelope around the bytes of an object that has no `Kind` row (lists, Status)."""
+    return _head(api_version, kind) + varint(len(raw)) + raw + _TAIL
 
 
 def _raw_span(data: bytes) -> tuple[int, int, int]:
@@ -103,10 +108,13 @@ def with_resource_version(data: bytes, revision: int) -> bytes:
     return b"".join((data[: tag + 1], size, data[start:end], patch, data[end:]))
 
 
-def encode(obj: Message) -> bytes:
-    """Return an object as a real API server would store or send it; fills presence in `obj` itself."""
+def encode(obj: Message, kind: AnyKind | None = None) -> bytes:
+    """Return an object as a real API server would store or send it; fills presence in `obj` itself.
+
+    `kind` is for objects that are not stored, such as reviews.
+    """
     presence.fill(obj)
-    return wrap(of(obj), obj.SerializeToString(deterministic=True))
+    return wrap(kind or of(obj), obj.SerializeToString(deterministic=True))
 
 
 def decode(kind: Kind[_M], data: bytes) -> _M:

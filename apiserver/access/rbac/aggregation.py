@@ -81,10 +81,7 @@ async def _write(registry: RegistryAPI, roles: Sequence[Any]) -> None:
         if rules == list(role.rules):
             continue
         patch = json.dumps({"rules": [to_json(rule) for rule in rules]}).encode()
-        try:
+        with errors.ignoring(errors.is_not_found):
             await registry.perform(
                 Patch(kinds.CLUSTER_ROLE, "", role.metadata.name, "", PatchKind.MERGE, patch)
             )
-        except StatusError as error:
-            if not errors.is_not_found(error):
-                raise

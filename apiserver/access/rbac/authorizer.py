@@ -17,7 +17,7 @@ from nominee.apiserver.access.authorizer import NO_OPINION, Decision, RulesFor
 from nominee.apiserver.access.rbac.role_index import RoleIndex
 from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.user import User
-from nominee.machinery.api import kinds
+from nominee.machinery.api import kinds, names
 from nominee.machinery.api.kinds import AnyKind
 
 _VERDICTS_MAX = 50_000
@@ -96,7 +96,7 @@ class RBAC:
 
     def rules_for(self, user: User, namespace: str) -> RulesFor:
         rules, problems = self.index.rules_of(user, namespace)
-        return RulesFor(rules, bool(problems), _aggregate(problems))
+        return RulesFor(rules, bool(problems), names.aggregate(problems) if problems else "")
 
 
 def _no_verdicts() -> FIFOCache[tuple[object, ...], _Verdict]:
@@ -119,12 +119,5 @@ def _judge(index: RoleIndex, user: User, attributes: Attributes) -> _Verdict:
                 return _Verdict(allowed)
             # A rule with resourceNames does not cover a request without a name (create, list).
             named |= {name: allowed for name in rule.names if name and name not in named}
-    refused = Decision(False, f"RBAC: {_aggregate(problems)}") if problems else NO_OPINION
+    refused = Decision(False, f"RBAC: {names.aggregate(problems)}") if problems else NO_OPINION
     return _Verdict(refused, named)
-
-
-def _aggregate(problems: Sequence[str]) -> str:
-    texts = list(dict.fromkeys(problems))
-    if not texts:
-        return ""
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

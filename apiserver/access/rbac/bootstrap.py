@@ -15,10 +15,10 @@ import anyio
 from nominee.apiserver.access.rbac import aggregation
 from nominee.apiserver.access.rbac.bootstrap_policy import AUTOUPDATE, load
 from nominee.apiserver.access.rbac.rules import Rule, uncovered_rules
-from nominee.apiserver.objects.requests import Create, Update
+from nominee.apiserver.objects.requests import Update, create_if_missing
 from nominee.machinery.api import errors, kinds
-from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import copy_of
 
 if TYPE_CHECKING:
     from nominee.apiserver.cache.watch_cache import WatchCache
@@ -43,7 +43,7 @@ async def bootstrap(registry: RegistryAPI, cache: WatchCache) -> None:
             for obj in objects:
                 found = cache.get(kind, obj.metadata.namespace, obj.metadata.name)
                 if found is None:
-                    group.start_soon(_create, registry, kind, obj)
+                    group.start_soon(create_if_missing, registry, obj)
                 elif found.message.metadata.annotations.get(AUTOUPDATE) == "true":
                     changed = reconcile(found.message, obj)
                     if changed is not None:
@@ -52,8 +52,7 @@ async def bootstrap(registry: RegistryAPI, cache: WatchCache) -> None:
 
 def reconcile(stored: Any, default: Any) -> Any | None:
     """Return a role or binding with the rules or subjects that it lacks, or None when it lacks nothing."""
-    changed = type(stored)()
-    changed.CopyFrom(stored)
+    changed = copy_of(stored)
     if hasattr(default, "roleRef"):
         if stored.roleRef.name != default.roleRef.name:
             return None
@@ -75,18 +74,7 @@ def _subject(subject: Any) -> tuple[str, str, str]:
     return subject.kind, subject.namespace, subject.name
 
 
-async def _create(registry: RegistryAPI, kind: AnyKind, obj: Any) -> None:
-    try:
-        await registry.perform(Create(kind, obj.metadata.namespace, obj))
-    except StatusError as error:
-        if not errors.is_already_exists(error):
-            raise
-
-
 async def _update(registry: RegistryAPI, kind: AnyKind, obj: Any) -> None:
-    try:
+    # Another server may have written it.
+    with errors.ignoring(errors.is_conflict):
         await registry.perform(Update(kind, obj.metadata.namespace, obj.metadata.name, "", obj))
-    except StatusError as error:
-        # Another server has written it.
-        if not errors.is_conflict(error):
-            raise

@@ -16,6 +16,7 @@ from nominee.apiserver.access.node.identity import NodeIdentity, identify
 from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Operation, Plugin
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import copy_of
 
 MIRROR = "kubernetes.io/config.mirror"
 _LEASES = "kube-node-lease"
@@ -130,8 +131,7 @@ class NodeRestriction(Plugin):
         self._no_references(request, node)
 
     def _no_references(self, request: AdmissionRequest, node: NodeIdentity) -> None:
-        pod = kinds.POD.message()
-        pod.CopyFrom(request.obj)
+        pod = copy_of(request.obj)
         # `references` skips mirror pods; here their references are what must be refused.
         del pod.metadata.annotations[MIRROR]
         wanted = {resource for resource, _ in references(pod)}
@@ -262,8 +262,7 @@ def _pod_status(request: AdmissionRequest, node: NodeIdentity) -> None:
 
 
 def _without_status(claim: Any) -> Any:
-    copy = kinds.PERSISTENT_VOLUME_CLAIM.message()
-    copy.CopyFrom(claim)
+    copy = copy_of(claim)
     copy.metadata.ClearField("resourceVersion")
     del copy.metadata.managedFields[:]
     for field in ("capacity", "conditions", "allocatedResourceStatuses", "allocatedResources"):

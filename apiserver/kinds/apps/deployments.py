@@ -44,9 +44,7 @@ class DeploymentStrategy(TemplateStrategy[apps.Deployment]):
 class DeploymentStatusStrategy(StatusStrategy[apps.Deployment]):
     """PUT of `status`, which keeps the labels."""
 
-    @property
-    def reset_fields(self) -> tuple[str, ...]:
-        return ("spec", "metadata.labels")
+    reset_fields = ("spec", "metadata.labels")
 
     def drop_disabled(self, new: apps.Deployment, old: apps.Deployment | None, env: Environment) -> None:
         drop_terminating_replicas(new.status, old.status if old is not None else None, env.gates)

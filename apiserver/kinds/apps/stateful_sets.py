@@ -16,6 +16,7 @@ from nominee.apiserver.validation.pods.warnings import workload_warnings
 from nominee.apiserver.validation.values.int_or_percent import int_or_percent, is_zero
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import apps
 
 _RETENTION = ("Retain", "Delete")
@@ -84,8 +85,7 @@ def _retention(path: str, spec: apps.StatefulSetSpec) -> list[Cause]:
 def _validate_change(new: apps.StatefulSet, old: apps.StatefulSet) -> list[Cause]:
     specs = []
     for each in (new, old):
-        spec = apps.StatefulSetSpec()
-        spec.CopyFrom(each.spec)
+        spec = copy_of(each.spec)
         for name in _MUTABLE:
             spec.ClearField(name)
         specs.append(spec)

@@ -141,7 +141,7 @@ def _identifier(path: str, metric: autoscaling.MetricIdentifier) -> list[Cause]:
     """validateMetricIdentifier."""
     if not metric.name:
         return [field.required(f"{path}.name", "must specify a metric name")]
-    return field.problems(f"{path}.name", metric.name, names.path_segment(metric.name))
+    return field.check(f"{path}.name", metric.name, names.path_segment)
 
 
 def _target(path: str, target: autoscaling.MetricTarget) -> Iterator[Cause]:

@@ -17,8 +17,11 @@ from nominee.apiserver.validation import field, names
 from nominee.apiserver.validation.objects import metadata
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.names import go_quote
 from nominee.machinery.api.pb import certificates, meta
 from nominee.machinery.printing.durations import human_duration
+
+CertificateSigningRequest = certificates.CertificateSigningRequest
 
 APPROVED, DENIED, FAILED = "Approved", "Denied", "Failed"
 _PERMANENT = (APPROVED, DENIED, FAILED)
@@ -35,13 +38,13 @@ _VERDICTS = (APPROVED, DENIED)
 _SPEC = "certificatesigningrequestspec-certificates-v1"
 
 
-class RequestStrategy(Strategy[certificates.CertificateSigningRequest]):
+class RequestStrategy(Strategy[CertificateSigningRequest]):
     """Its maker is who asks; it never changes but by its subresources."""
 
     def name_rule(self, name: str) -> names.Problems:
         return ()
 
-    def prepare_for_create(self, new: certificates.CertificateSigningRequest, env: Environment) -> None:
+    def prepare_for_create(self, new: CertificateSigningRequest, env: Environment) -> None:
         spec, user = new.spec, env.user
         for name in ("username", "uid", "groups", "extra"):
             spec.ClearField(name)
@@ -51,23 +54,17 @@ class RequestStrategy(Strategy[certificates.CertificateSigningRequest]):
             spec.extra[key].items.extend(values)
         new.ClearField("status")
 
-    def validate(self, new: certificates.CertificateSigningRequest, env: Environment) -> list[Cause]:
+    def validate(self, new: CertificateSigningRequest, env: Environment) -> list[Cause]:
         return [*self.validate_metadata(new), *_validate(new)]
 
     def prepare_for_update(
-        self,
-        new: certificates.CertificateSigningRequest,
-        old: certificates.CertificateSigningRequest,
-        env: Environment,
+        self, new: CertificateSigningRequest, old: CertificateSigningRequest, env: Environment
     ) -> None:
         keep(new, old, "spec")
         keep(new, old, "status")
 
     def validate_update(
-        self,
-        new: certificates.CertificateSigningRequest,
-        old: certificates.CertificateSigningRequest,
-        env: Environment,
+        self, new: CertificateSigningRequest, old: CertificateSigningRequest, env: Environment
     ) -> list[Cause]:
         return [*metadata.object_meta_update(new.metadata, old.metadata), *_validate_change(new, old)]
 
@@ -76,10 +73,7 @@ class ApprovalStrategy(RequestStrategy):
     """PUT of `approval`: only conditions."""
 
     def prepare_for_update(
-        self,
-        new: certificates.CertificateSigningRequest,
-        old: certificates.CertificateSigningRequest,
-        env: Environment,
+        self, new: CertificateSigningRequest, old: CertificateSigningRequest, env: Environment
     ) -> None:
         keep(new, old, "spec")
         new.status.certificate = old.status.certificate
@@ -89,15 +83,10 @@ class ApprovalStrategy(RequestStrategy):
 class RequestStatusStrategy(RequestStrategy):
     """PUT of `status`: all but the verdicts."""
 
-    @property
-    def reset_fields(self) -> tuple[str, ...]:
-        return ("spec",)
+    reset_fields = ("spec",)
 
     def prepare_for_update(
-        self,
-        new: certificates.CertificateSigningRequest,
-        old: certificates.CertificateSigningRequest,
-        env: Environment,
+        self, new: CertificateSigningRequest, old: CertificateSigningRequest, env: Environment
     ) -> None:
         keep(new, old, "spec")
         own = [row for row in new.status.conditions if row.type not in _VERDICTS]
@@ -108,9 +97,7 @@ class RequestStatusStrategy(RequestStrategy):
         _date(new, old, env.now)
 
 
-def _date(
-    new: certificates.CertificateSigningRequest, old: certificates.CertificateSigningRequest, now: meta.Time
-) -> None:
+def _date(new: CertificateSigningRequest, old: CertificateSigningRequest, now: meta.Time) -> None:
     """Set the missing times of conditions, in place."""
     before = {row.type: row for row in old.status.conditions}
     for row in new.status.conditions:
@@ -122,7 +109,7 @@ def _date(
             row.lastTransitionTime.CopyFrom(known.lastTransitionTime if same and known is not None else now)
 
 
-def _validate(obj: certificates.CertificateSigningRequest) -> Iterator[Cause]:
+def _validate(obj: CertificateSigningRequest) -> Iterator[Cause]:
     spec = obj.spec
     if problem := _problem(spec.request):
         yield field.invalid("spec.request", list(spec.request), problem)
@@ -143,21 +130,19 @@ def _validate(obj: certificates.CertificateSigningRequest) -> Iterator[Cause]:
         yield field.invalid("spec.expirationSeconds", spec.expirationSeconds, problem)
 
 
-def _validate_change(
-    new: certificates.CertificateSigningRequest, old: certificates.CertificateSigningRequest
-) -> Iterator[Cause]:
+def _validate_change(new: CertificateSigningRequest, old: CertificateSigningRequest) -> Iterator[Cause]:
     """Check an update of approval or status: permanent conditions and the certificate cannot be removed."""
     yield from _conditions(new)
     held = {(row.type, row.status) for row in new.status.conditions}
     for row in old.status.conditions:
         if row.type in _PERMANENT and (row.type, row.status) not in held:
-            problem = f"updates may not remove a condition of type {field.quoted(row.type)}"
+            problem = f"updates may not remove a condition of type {go_quote(row.type)}"
             yield field.forbidden("status.conditions", problem)
     if old.status.certificate and new.status.certificate != old.status.certificate:
         yield field.forbidden("status.certificate", "updates may not set certificate content, it is set")
 
 
-def _conditions(obj: certificates.CertificateSigningRequest) -> Iterator[Cause]:
+def _conditions(obj: CertificateSigningRequest) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, row in enumerate(obj.status.conditions):
         path = f"status.conditions[{index}]"
@@ -188,7 +173,7 @@ def _signer(name: str) -> list[Cause]:
         problem = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
         return [field.invalid(path, name, problem)]
     errors = [
-        field.invalid(path, domain, f"validating label {field.quoted(part)}: {problem}")
+        field.invalid(path, domain, f"validating label {go_quote(part)}: {problem}")
         for part in domain.split(".")
         for problem in names.dns_label(part)
     ]
@@ -197,7 +182,7 @@ def _signer(name: str) -> list[Cause]:
             field.invalid(path, domain, "should be a domain with at least two segments separated by dots")
         )
     errors += [
-        field.invalid(path, rest, f"validating label {field.quoted(part)}: {problem}")
+        field.invalid(path, rest, f"validating label {go_quote(part)}: {problem}")
         for part in rest.split(".")
         for problem in names.dns_subdomain(part)
     ]
@@ -223,11 +208,11 @@ def _problem(data: bytes) -> str:
     return "" if signed else "x509: signature verification failed"
 
 
-def _fields(found: certificates.CertificateSigningRequest) -> dict[str, str]:
+def _fields(found: CertificateSigningRequest) -> dict[str, str]:
     return {"metadata.name": found.metadata.name, "spec.signerName": found.spec.signerName}
 
 
-def _row(obj: certificates.CertificateSigningRequest, now: float) -> Cells:
+def _row(obj: CertificateSigningRequest, now: float) -> Cells:
     spec = obj.spec
     wanted = human_duration(spec.expirationSeconds) if spec.HasField("expirationSeconds") else NONE
     types = {row.type for row in obj.status.conditions}
@@ -254,5 +239,5 @@ RULES = KindRules(
         Column("RequestedDuration", f"{_SPEC}#expirationSeconds"),
         Column("Condition", "certificatesigningrequeststatus-certificates-v1#conditions"),
     ),
-    fields=selectable(certificates.CertificateSigningRequest, _fields),
+    fields=selectable(CertificateSigningRequest, _fields),
 )

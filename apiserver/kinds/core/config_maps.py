@@ -19,13 +19,13 @@ def _validate(obj: core.ConfigMap) -> Iterator[Cause]:
     size = 0
     for key in sorted(obj.data):
         text = obj.data[key]
-        yield from field.problems(f"data[{key}]", key, names.config_key(key))
+        yield from field.check(f"data[{key}]", key, names.config_key)
         if key in obj.binaryData:
             yield field.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
         size += len(text.encode())
     for key in sorted(obj.binaryData):
         value = obj.binaryData[key]
-        yield from field.problems(f"binaryData[{key}]", key, names.config_key(key))
+        yield from field.check(f"binaryData[{key}]", key, names.config_key)
         size += len(value)
     if size > _SIZE_BYTES_MAX:
         yield field.too_long("", _SIZE_BYTES_MAX)

@@ -61,11 +61,9 @@ def _subsets(subsets: Iterable[core.EndpointSubset]) -> Iterator[Cause]:
 def _address(path: str, address: core.EndpointAddress) -> list[Cause]:
     errors = addresses.ip_address(f"{path}.ip", address.ip)
     if address.hostname:
-        host = address.hostname
-        errors += field.problems(f"{path}.hostname", host, names.dns_label(host))
+        errors += field.check(f"{path}.hostname", address.hostname, names.dns_label)
     if address.HasField("nodeName"):
-        node = address.nodeName
-        errors += field.problems(f"{path}.nodeName", node, names.dns_subdomain(node))
+        errors += field.check(f"{path}.nodeName", address.nodeName, names.dns_subdomain)
     return errors + addresses.not_special(f"{path}.ip", address.ip)
 
 
@@ -73,12 +71,11 @@ def _port(path: str, port: core.EndpointPort, *, named: bool) -> Iterator[Cause]
     if named and not port.name:
         yield field.required(f"{path}.name")
     elif port.name:
-        yield from field.problems(f"{path}.name", port.name, names.dns_label(port.name))
+        yield from field.check(f"{path}.name", port.name, names.dns_label)
     yield from addresses.port(f"{path}.port", port.port)
     yield from field.choice(f"{path}.protocol", port.protocol, _PROTOCOLS)
     if port.HasField("appProtocol"):
-        name = port.appProtocol
-        yield from field.problems(f"{path}.appProtocol", name, names.qualified_name(name))
+        yield from field.check(f"{path}.appProtocol", port.appProtocol, names.qualified_name)
 
 
 def _row(obj: core.Endpoints, now: float) -> Cells:

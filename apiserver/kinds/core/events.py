@@ -37,8 +37,7 @@ class EventStrategy(Strategy[core.Event]):
 def validate(obj: core.Event) -> list[Cause]:
     """Check the rules for all Events; one with an eventTime also follows the newer rules."""
     errors = _newer(obj) if is_set(obj.eventTime) else _namespace(obj, ("", "default"))
-    namespace = obj.metadata.namespace
-    return errors + field.problems("namespace", namespace, names.dns_subdomain(namespace))
+    return errors + field.check("namespace", obj.metadata.namespace, names.dns_subdomain)
 
 
 def _namespace(obj: core.Event, elsewhere: tuple[str, ...]) -> list[Cause]:
@@ -53,9 +52,7 @@ def _newer(obj: core.Event) -> list[Cause]:
     errors = [] if obj.involvedObject.namespace else _namespace(obj, ("default", "kube-system"))
     if not obj.reportingComponent:
         errors.append(field.required("reportingController"))
-    errors += field.problems(
-        "reportingController", obj.reportingComponent, names.qualified_name(obj.reportingComponent)
-    )
+    errors += field.check("reportingController", obj.reportingComponent, names.qualified_name)
     for name in ("reportingInstance", "action", "reason"):
         value = getattr(obj, name)
         if not value:

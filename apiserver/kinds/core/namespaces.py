@@ -70,9 +70,7 @@ class NamespaceStatusStrategy(StatusStrategy[core.Namespace]):
 class NamespaceFinalizeStrategy(NamespaceStrategy):
     """PUT of `finalize`: spec.finalizers only."""
 
-    @property
-    def reset_fields(self) -> tuple[str, ...]:
-        return ("status",)
+    reset_fields = ("status",)
 
     def prepare_for_update(self, new: core.Namespace, old: core.Namespace, env: Environment) -> None:
         keep(new, old, "status")
@@ -81,7 +79,7 @@ class NamespaceFinalizeStrategy(NamespaceStrategy):
         causes = metadata.object_meta_update(new.metadata, old.metadata)
         for index, name in enumerate(new.spec.finalizers):
             at = f"spec.finalizers[{index}]"
-            causes += field.problems(at, name, names.qualified_name(name))
+            causes += field.check(at, name, names.qualified_name)
             causes += _standard(at, name)
         return causes
 

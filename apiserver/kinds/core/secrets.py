@@ -21,7 +21,7 @@ _DOCKER = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigj
 
 def _validate(obj: core.Secret) -> Iterator[Cause]:
     for key in sorted(obj.data):
-        yield from field.problems(f"data[{key}]", key, names.config_key(key))
+        yield from field.check(f"data[{key}]", key, names.config_key)
     if sum(map(len, obj.data.values())) > _SIZE_BYTES_MAX:
         yield field.too_long("data", _SIZE_BYTES_MAX)
     yield from _of_type(obj)

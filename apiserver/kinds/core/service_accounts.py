@@ -12,26 +12,24 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import core
 
+ServiceAccount = core.ServiceAccount
+
 _ENFORCE_ANNOTATION = "kubernetes.io/enforce-mountable-secrets"
 
 
-class ServiceAccountStrategy(Strategy[core.ServiceAccount]):
+class ServiceAccountStrategy(Strategy[ServiceAccount]):
     """The main resource."""
 
-    def prepare_for_create(self, new: core.ServiceAccount, env: Environment) -> None:
+    def prepare_for_create(self, new: ServiceAccount, env: Environment) -> None:
         _only_names(new)
 
-    def prepare_for_update(
-        self, new: core.ServiceAccount, old: core.ServiceAccount, env: Environment
-    ) -> None:
+    def prepare_for_update(self, new: ServiceAccount, old: ServiceAccount, env: Environment) -> None:
         _only_names(new)
 
-    def validate_update(
-        self, new: core.ServiceAccount, old: core.ServiceAccount, env: Environment
-    ) -> list[Cause]:
+    def validate_update(self, new: ServiceAccount, old: ServiceAccount, env: Environment) -> list[Cause]:
         return metadata.object_meta_update(new.metadata, old.metadata) + self.validate_metadata(new)
 
-    def warnings(self, new: core.ServiceAccount, old: core.ServiceAccount | None) -> Sequence[str]:
+    def warnings(self, new: ServiceAccount, old: ServiceAccount | None) -> Sequence[str]:
         had = old is not None and _ENFORCE_ANNOTATION in old.metadata.annotations
         if had or _ENFORCE_ANNOTATION not in new.metadata.annotations:
             return ()
@@ -39,7 +37,7 @@ class ServiceAccountStrategy(Strategy[core.ServiceAccount]):
         return (f"metadata.annotations[{_ENFORCE_ANNOTATION}]: {text}",)
 
 
-def _only_names(obj: core.ServiceAccount) -> None:
+def _only_names(obj: ServiceAccount) -> None:
     """Secrets are of the account's own namespace: nothing but their names is kept."""
     listed = [secret.name for secret in obj.secrets]
     del obj.secrets[:]

@@ -49,8 +49,7 @@ def _parameters(path: str, found: networking.IngressClassParametersReference) ->
     elif not found.HasField("namespace"):
         errors.append(field.required(at, "`parameters.scope` is set to 'Namespace'"))
     else:
-        name = found.namespace
-        errors += field.problems(at, name, names.dns_label(name))
+        errors += field.check(at, found.namespace, names.dns_label)
     return errors
 
 

@@ -17,24 +17,24 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import networking
 
+Ingress = networking.Ingress
+
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _BAD_SEQUENCES = ("//", "/./", "/../", "%2f", "%2F")
 _BAD_SUFFIXES = ("/..", "/.")
 
 
-class IngressStrategy(Strategy[networking.Ingress]):
+class IngressStrategy(Strategy[Ingress]):
     """The main resource."""
 
     counts_generation = True
 
-    def validate(self, new: networking.Ingress, env: Environment) -> list[Cause]:
+    def validate(self, new: Ingress, env: Environment) -> list[Cause]:
         rules = _Rules(service_name=_service_name(env))
         return [*self.validate_metadata(new), *rules.spec(new.spec), *_class_annotation(new)]
 
-    def validate_update(
-        self, new: networking.Ingress, old: networking.Ingress, env: Environment
-    ) -> list[Cause]:
+    def validate_update(self, new: Ingress, old: Ingress, env: Environment) -> list[Cause]:
         # What upstream once took may stay, as long as the stored object has it.
         strict = _Rules(service_name=_service_name(env))
         rules = _Rules(
@@ -48,22 +48,20 @@ class IngressStrategy(Strategy[networking.Ingress]):
         changed = metadata.object_meta_update(new.metadata, old.metadata)
         return [*changed, *self.validate_metadata(new), *rules.spec(new.spec)]
 
-    def warnings(self, new: networking.Ingress, old: networking.Ingress | None) -> Sequence[str]:
+    def warnings(self, new: Ingress, old: Ingress | None) -> Sequence[str]:
         if old is None and CLASS_ANNOTATION in new.metadata.annotations:
             instead = "please use 'spec.ingressClassName' instead"
             return (f'annotation "{CLASS_ANNOTATION}" is deprecated, {instead}',)
         return ()
 
 
-class IngressStatusStrategy(StatusStrategy[networking.Ingress]):
+class IngressStatusStrategy(StatusStrategy[Ingress]):
     """PUT of `status`."""
 
-    def validate_update(
-        self, new: networking.Ingress, old: networking.Ingress, env: Environment
-    ) -> list[Cause]:
+    def validate_update(self, new: Ingress, old: Ingress, env: Environment) -> list[Cause]:
         return [*metadata.object_meta_update(new.metadata, old.metadata), *_status(new.status.loadBalancer)]
 
-    def warnings(self, new: networking.Ingress, old: networking.Ingress | None) -> Sequence[str]:
+    def warnings(self, new: Ingress, old: Ingress | None) -> Sequence[str]:
         return [
             warning
             for index, ingress in enumerate(new.status.loadBalancer.ingress)
@@ -72,7 +70,7 @@ class IngressStatusStrategy(StatusStrategy[networking.Ingress]):
         ]
 
 
-def _class_annotation(obj: networking.Ingress) -> list[Cause]:
+def _class_annotation(obj: Ingress) -> list[Cause]:
     value = obj.metadata.annotations.get(CLASS_ANNOTATION)
     if value is None or not obj.spec.HasField("ingressClassName") or value == obj.spec.ingressClassName:
         return []
@@ -92,7 +90,7 @@ def _secret_problems(name: str) -> names.Problems:
 
 def _host(path: str, host: str) -> list[Cause]:
     rule = names.wildcard_subdomain if "*" in host else names.dns_subdomain
-    return field.problems(path, host, rule(host))
+    return field.check(path, host, rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +111,7 @@ class _Rules:
         for index, tls in enumerate(spec.tls):
             yield from self._tls(f"spec.tls[{index}]", tls)
         if spec.HasField("ingressClassName"):
-            name = spec.ingressClassName
-            yield from field.problems("spec.ingressClassName", name, names.dns_subdomain(name))
+            yield from field.check("spec.ingressClassName", spec.ingressClassName, names.dns_subdomain)
 
     def _tls(self, path: str, tls: networking.IngressTLS) -> Iterator[Cause]:
         for index, host in enumerate(tls.hosts):
@@ -168,7 +165,7 @@ class _Rules:
         name, port = backend.service.name, backend.service.port
         at = f"{path}.service"
         if name:
-            errors = field.problems(f"{at}.name", name, self.service_name(name))
+            errors = field.check(f"{at}.name", name, self.service_name)
         else:
             errors = [field.required(f"{at}.name")]
         if port.name and port.number:
@@ -191,7 +188,7 @@ def _status(status: networking.IngressLoadBalancerStatus) -> Iterator[Cause]:
             yield from addresses.ip_address(f"{at}.ip", ingress.ip)
         if ingress.hostname:
             host = ingress.hostname
-            yield from field.problems(f"{at}.hostname", host, names.dns_subdomain(host))
+            yield from field.check(f"{at}.hostname", host, names.dns_subdomain)
             if addresses.parse(host) is not None:
                 yield field.invalid(f"{at}.hostname", host, "must be a DNS name, not an IP address")
 
@@ -210,7 +207,7 @@ def _hosts(rules: Sequence[networking.IngressRule]) -> str:
     return ",".join(shown) or "*"
 
 
-def _row(obj: networking.Ingress, now: float) -> Cells:
+def _row(obj: Ingress, now: float) -> Cells:
     spec = obj.spec
     return [
         spec.ingressClassName if spec.HasField("ingressClassName") else NONE,

@@ -92,8 +92,7 @@ def _port(path: str, found: networking.NetworkPolicyPort) -> Iterator[Cause]:
     else:
         if last:
             yield field.invalid(at, found.endPort, "may not be specified when `port` is non-numeric")
-        name = found.port.strVal
-        yield from field.problems(f"{path}.port", name, addresses.port_name(name))
+        yield from field.check(f"{path}.port", found.port.strVal, addresses.port_name)
 
 
 def _peers_of(path: str, peers: Iterable[networking.NetworkPolicyPeer]) -> list[Cause]:

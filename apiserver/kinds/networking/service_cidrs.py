@@ -13,43 +13,37 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import networking
 
+ServiceCIDR = networking.ServiceCIDR
+
 _RANGES_MAX = 2
 _PATH = "spec.cidrs"
 
 
-class ServiceCIDRStrategy(Strategy[networking.ServiceCIDR]):
+class ServiceCIDRStrategy(Strategy[ServiceCIDR]):
     """Upstream leaves the status to any writer of the main resource too."""
 
-    def prepare_for_create(self, new: networking.ServiceCIDR, env: Environment) -> None:
+    def prepare_for_create(self, new: ServiceCIDR, env: Environment) -> None:
         pass
 
-    def validate(self, new: networking.ServiceCIDR, env: Environment) -> list[Cause]:
+    def validate(self, new: ServiceCIDR, env: Environment) -> list[Cause]:
         return self.validate_metadata(new) + _spec(new.spec)
 
-    def prepare_for_update(
-        self, new: networking.ServiceCIDR, old: networking.ServiceCIDR, env: Environment
-    ) -> None:
+    def prepare_for_update(self, new: ServiceCIDR, old: ServiceCIDR, env: Environment) -> None:
         pass
 
-    def validate_update(
-        self, new: networking.ServiceCIDR, old: networking.ServiceCIDR, env: Environment
-    ) -> list[Cause]:
+    def validate_update(self, new: ServiceCIDR, old: ServiceCIDR, env: Environment) -> list[Cause]:
         changed = metadata.object_meta_update(new.metadata, old.metadata)
         return changed + field.immutable(_PATH, list(new.spec.cidrs), list(old.spec.cidrs))
 
 
-class ServiceCIDRStatusStrategy(StatusStrategy[networking.ServiceCIDR]):
+class ServiceCIDRStatusStrategy(StatusStrategy[ServiceCIDR]):
     """PUT of `status`."""
 
-    def prepare_for_update(
-        self, new: networking.ServiceCIDR, old: networking.ServiceCIDR, env: Environment
-    ) -> None:
+    def prepare_for_update(self, new: ServiceCIDR, old: ServiceCIDR, env: Environment) -> None:
         super().prepare_for_update(new, old, env)
         keep_metadata(new, old)
 
-    def validate_update(
-        self, new: networking.ServiceCIDR, old: networking.ServiceCIDR, env: Environment
-    ) -> list[Cause]:
+    def validate_update(self, new: ServiceCIDR, old: ServiceCIDR, env: Environment) -> list[Cause]:
         return metadata.object_meta_update(new.metadata, old.metadata)
 
 
@@ -73,7 +67,7 @@ def _spec(spec: networking.ServiceCIDRSpec) -> list[Cause]:
     ]
 
 
-def _row(obj: networking.ServiceCIDR, now: float) -> Cells:
+def _row(obj: ServiceCIDR, now: float) -> Cells:
     return [",".join(obj.spec.cidrs)]
 
 

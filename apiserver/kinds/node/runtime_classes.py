@@ -16,7 +16,7 @@ from nominee.machinery.api.pb import node
 
 
 def _validate(obj: node.RuntimeClass) -> Iterator[Cause]:
-    yield from field.problems("handler", obj.handler, names.dns_label(obj.handler))
+    yield from field.check("handler", obj.handler, names.dns_label)
     if obj.HasField("overhead"):
         yield from quantities.requirements("overhead", {}, obj.overhead.podFixed)
     if obj.HasField("scheduling"):

@@ -65,11 +65,11 @@ def raw(path: str, data: bytes, bytes_max: int) -> list[Cause]:
 
 
 def label_value(path: str, value: str) -> list[Cause]:
-    return field.problems(path, value, names.label_value(value))
+    return field.check(path, value, names.label_value)
 
 
 def label_name(path: str, name: str) -> list[Cause]:
-    return field.problems(path, name, names.qualified_name(name))
+    return field.check(path, name, names.qualified_name)
 
 
 def _effect(path: str, effect: str) -> list[Cause]:

@@ -16,46 +16,40 @@ from nominee.machinery.api.pb import workloads
 from nominee.machinery.features.gates import Gates
 from nominee.machinery.wire import codec
 
+PodGroup = workloads.PodGroup
+
 _FIELDS = ("podGroupTemplateRef", *pod_group_terms.checks())
 
 
-class PodGroupStrategy(Strategy[workloads.PodGroup]):
+class PodGroupStrategy(Strategy[PodGroup]):
     """Nothing in a PodGroup's spec may change."""
 
-    def drop_disabled(
-        self, new: workloads.PodGroup, old: workloads.PodGroup | None, env: Environment
-    ) -> None:
+    def drop_disabled(self, new: PodGroup, old: PodGroup | None, env: Environment) -> None:
         pod_group_terms.drop_disabled(new.spec, old.spec if old is not None else None, env.gates)
 
-    def validate(self, new: workloads.PodGroup, env: Environment) -> list[Cause]:
+    def validate(self, new: PodGroup, env: Environment) -> list[Cause]:
         errors = self.validate_metadata(new)
         if new.spec.HasField("podGroupTemplateRef"):
             errors += _reference("spec.podGroupTemplateRef", new.spec.podGroupTemplateRef)
         return [*errors, *pod_group_terms.terms("spec", new.spec, env.gates)]
 
-    def validate_update(
-        self, new: workloads.PodGroup, old: workloads.PodGroup, env: Environment
-    ) -> list[Cause]:
+    def validate_update(self, new: PodGroup, old: PodGroup, env: Environment) -> list[Cause]:
         errors = metadata.object_meta_update(new.metadata, old.metadata)
         return [*errors, *_changes(new.spec, old.spec, env.gates)]
 
 
-class PodGroupStatusStrategy(StatusStrategy[workloads.PodGroup]):
+class PodGroupStatusStrategy(StatusStrategy[PodGroup]):
     """PUT of `status`."""
 
-    @property
-    def reset_fields(self) -> tuple[str, ...]:
-        return ("spec", "metadata")
+    reset_fields = ("spec", "metadata")
 
-    def prepare_for_update(self, new: workloads.PodGroup, old: workloads.PodGroup, env: Environment) -> None:
+    def prepare_for_update(self, new: PodGroup, old: PodGroup, env: Environment) -> None:
         super().prepare_for_update(new, old, env)
         keep_metadata(new, old)
         if not old.spec.resourceClaims:
             new.status.ClearField("resourceClaimStatuses")
 
-    def validate_update(
-        self, new: workloads.PodGroup, old: workloads.PodGroup, env: Environment
-    ) -> list[Cause]:
+    def validate_update(self, new: PodGroup, old: PodGroup, env: Environment) -> list[Cause]:
         changed = metadata.object_meta_update(new.metadata, old.metadata)
         return [*changed, *conditions.conditions("status.conditions", new.status.conditions)]
 

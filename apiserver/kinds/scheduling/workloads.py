@@ -17,21 +17,21 @@ from nominee.machinery.api.pb import workloads
 from nominee.machinery.features.gates import Gates
 from nominee.machinery.wire import codec
 
+Workload = workloads.Workload
+
 _TEMPLATES_MAX = 8
 
 
-class WorkloadStrategy(Strategy[workloads.Workload]):
+class WorkloadStrategy(Strategy[Workload]):
     """Nothing in a Workload's spec may change."""
 
-    def drop_disabled(
-        self, new: workloads.Workload, old: workloads.Workload | None, env: Environment
-    ) -> None:
+    def drop_disabled(self, new: Workload, old: Workload | None, env: Environment) -> None:
         stored = list(old.spec.podGroupTemplates) if old is not None else []
         for index, template in enumerate(new.spec.podGroupTemplates):
             before = stored[index] if index < len(stored) else None
             pod_group_terms.drop_disabled(template, before, env.gates)
 
-    def validate(self, new: workloads.Workload, env: Environment) -> list[Cause]:
+    def validate(self, new: Workload, env: Environment) -> list[Cause]:
         spec = new.spec
         errors = self.validate_metadata(new)
         if spec.HasField("controllerRef"):
@@ -47,9 +47,7 @@ class WorkloadStrategy(Strategy[workloads.Workload]):
             ),
         ]
 
-    def validate_update(
-        self, new: workloads.Workload, old: workloads.Workload, env: Environment
-    ) -> list[Cause]:
+    def validate_update(self, new: Workload, old: Workload, env: Environment) -> list[Cause]:
         errors = metadata.object_meta_update(new.metadata, old.metadata)
         after, before = codec.to_json(new.spec), codec.to_json(old.spec)
         return errors + [

@@ -12,6 +12,7 @@ from nominee.apiserver.validation.go_dump import dump
 from nominee.apiserver.validation.values import device_names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import storage
 
 _NODE_ID_LENGTH_MAX = 192
@@ -35,7 +36,7 @@ def _validate(obj: storage.CSINode) -> Iterator[Cause]:
             if not key:
                 yield field.required(at, key)
             yield from field.unique(at, key, keys)
-            yield from field.problems(f"{at}[{number}]", key, names.qualified_name(key))
+            yield from field.check(f"{at}[{number}]", key, names.qualified_name)
 
 
 def _validate_change(new: storage.CSINode, old: storage.CSINode) -> Iterator[Cause]:
@@ -45,8 +46,7 @@ def _validate_change(new: storage.CSINode, old: storage.CSINode) -> Iterator[Cau
         was = before.get(driver.name)
         if was is None:
             continue
-        changed = storage.CSINodeDriver()
-        changed.CopyFrom(driver)
+        changed = copy_of(driver)
         changed.ClearField("allocatable")
         if was.HasField("allocatable"):
             changed.allocatable.CopyFrom(was.allocatable)

@@ -19,9 +19,7 @@ from nominee.machinery.resources.quantity import Quantity
 
 def _validate(obj: storage.CSIStorageCapacity) -> list[Cause]:
     errors = label_selector("nodeTopology", obj.nodeTopology) if obj.HasField("nodeTopology") else []
-    errors += field.problems(
-        "storageClassName", obj.storageClassName, names.dns_subdomain(obj.storageClassName)
-    )
+    errors += field.check("storageClassName", obj.storageClassName, names.dns_subdomain)
     for name in ("capacity", "maximumVolumeSize"):
         if obj.HasField(name):
             text = getattr(obj, name).string

@@ -52,7 +52,7 @@ def _topology(path: str, expression: core.TopologySelectorLabelRequirement) -> l
     seen: set[str] = set()
     for place, value in enumerate(expression.values):
         errors += field.unique(f"{path}.values[{place}]", value, seen)
-    return errors + field.problems(f"{path}.key", expression.key, names.qualified_name(expression.key))
+    return errors + field.check(f"{path}.key", expression.key, names.qualified_name)
 
 
 def _validate_change(new: storage.StorageClass, old: storage.StorageClass) -> Iterator[Cause]:

@@ -33,7 +33,7 @@ def _validate(obj: storage.VolumeAttachment) -> list[Cause]:
             errors.append(field.required(at, "must specify non empty persistentVolumeName"))
         else:
             errors += device_names.subdomain(at, spec.source.persistentVolumeName)
-    errors += field.problems("spec.nodeName", spec.nodeName, names.dns_subdomain(spec.nodeName))
+    errors += field.check("spec.nodeName", spec.nodeName, names.dns_subdomain)
     return [*errors, *_attachment_status(obj.status)]
 
 

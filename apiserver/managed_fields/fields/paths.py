@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from nominee.apiserver.validation.field import quoted
+from nominee.machinery.api.names import go_quote
 
 SELF = "."
 Path = tuple[str, ...]
@@ -98,7 +98,7 @@ def shown_path(path: Iterable[str]) -> str:
 
 
 def _shown_value(item: Any) -> str:
-    return quoted(item) if isinstance(item, str) else _dump(item)
+    return go_quote(item) if isinstance(item, str) else _dump(item)
 
 
 @lru_cache(maxsize=4096)

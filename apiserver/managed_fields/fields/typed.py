@@ -14,7 +14,7 @@ from typing import Any, Final
 from nominee.apiserver.managed_fields.fields import paths
 from nominee.apiserver.managed_fields.fields.field_set import FieldSet
 from nominee.apiserver.managed_fields.fields.schema import ANY, UNTYPED, Shape, Type
-from nominee.apiserver.validation.field import quoted
+from nominee.machinery.api.names import go_quote
 from nominee.machinery.patch.strategic_schema import go_text, go_type
 
 
@@ -173,7 +173,7 @@ def _go_literal(value: Any) -> str:
     if isinstance(value, list):
         return f"[]interface {{}}{{{', '.join(map(_go_literal, value))}}}"
     if isinstance(value, str):
-        return quoted(value)
+        return go_quote(value)
     if value is None:
         return "interface {}(nil)"
     return go_text(value)

@@ -10,9 +10,8 @@ from nominee.apiserver.registry.context import RegistryContext
 from nominee.apiserver.registry.deletions import deletion
 from nominee.apiserver.registry.deletions.delete import delete
 from nominee.machinery.api import errors
-from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.api.pb import meta
+from nominee.machinery.api.objects import copy_of
 
 DELETED_AT_ONCE_MAX = 100_000
 
@@ -39,12 +38,8 @@ async def delete_collection(
     page = await read.list_objects(context, List(kind, request.namespace, request.listing))
     deleted: list[CachedObject] = []
     for found in page.items[:DELETED_AT_ONCE_MAX]:
-        options = meta.DeleteOptions()
-        options.CopyFrom(request.options)
-        try:
+        options = copy_of(request.options)
+        with errors.ignoring(errors.is_not_found):
             await delete(context, Delete(kind, found.namespace, found.name, options, request.origin))
-        except StatusError as error:
-            if not errors.is_not_found(error):
-                raise
         deleted.append(found)
     return ListPage(deleted, page.resource_version, warnings=warnings)

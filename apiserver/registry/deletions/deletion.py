@@ -17,6 +17,7 @@ from nominee.apiserver.registry.store import Preconditions, Store, Verdict
 from nominee.apiserver.validation import field
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import GroupKind, GroupResource
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import meta
 
 _GENERATION_MAX = 2**63 - 1
@@ -213,9 +214,8 @@ class Deletion:
         validate_options(self.options)
         store, strategy = self.store, self.strategy
         current = await store.read(strategy.kind, self.namespace, self.name)
-        trial = copy(current)
-        options = meta.DeleteOptions()
-        options.CopyFrom(self.options)
+        trial = copy_of(current.message)
+        options = copy_of(self.options)
         way = begin(strategy, trial, options, self.env)
         if way is Mode.PENDING:
             return current, False
@@ -235,9 +235,8 @@ class Deletion:
         async def mutate(found: CachedObject) -> Any:
             nonlocal grace
             self.newest = found
-            new = copy(found)
-            options = meta.DeleteOptions()
-            options.CopyFrom(self.options)
+            new = copy_of(found.message)
+            options = copy_of(self.options)
             way = begin(self.strategy, new, options, self.env)
             if way is Mode.PENDING:
                 raise _Pending
@@ -292,10 +291,3 @@ class Deletion:
                 return self.newest, True
             raise
         return gone, True
-
-
-def copy(obj: CachedObject) -> Any:
-    """Return a copy of the object's message, with its resourceVersion."""
-    new = obj.kind.message()
-    new.CopyFrom(obj.message)
-    return new

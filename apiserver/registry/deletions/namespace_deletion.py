@@ -12,12 +12,12 @@ from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.registry.deletions.deletion import (
     Deletion,
     check_preconditions,
-    copy,
     garbage_finalizers,
     validate_options,
 )
 from nominee.apiserver.registry.store import Preconditions, Store
 from nominee.machinery.api.kinds import NAMESPACE
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, meta
 
 
@@ -37,7 +37,7 @@ async def delete(
     if not namespace.metadata.HasField("deletionTimestamp"):
 
         async def mutate(found: CachedObject) -> Any:
-            new = copy(found)
+            new = copy_of(found.message)
             if not new.metadata.HasField("deletionTimestamp"):
                 new.metadata.deletionTimestamp.CopyFrom(env.now)
             new.status.phase = "Terminating"

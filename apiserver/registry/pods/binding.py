@@ -14,7 +14,8 @@ from nominee.apiserver.validation import field
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import GroupResource, StatusError
 from nominee.machinery.api.kinds import POD
-from nominee.machinery.api.objects import set_condition
+from nominee.machinery.api.names import aggregate
+from nominee.machinery.api.objects import copy_of, set_condition
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Version
 from nominee.machinery.wire import presence
@@ -42,8 +43,7 @@ async def bind(
         problem = _refusal(old)
         if problem:
             raise errors.conflict(_RESOURCE, name, problem)
-        new = core.Pod()
-        new.CopyFrom(old)
+        new: core.Pod = copy_of(old)
         new.spec.nodeName = node
         if metadata.annotations:
             new.metadata.annotations.update(metadata.annotations)
@@ -71,7 +71,7 @@ def _check_target(target: core.ObjectReference) -> None:
         causes.append(field.required("target.name"))
     if causes:
         # Upstream answers with a plain error here, which has neither reason nor details.
-        raise StatusError(500, "", field.aggregate(causes))
+        raise StatusError(500, "", aggregate(map(str, causes)))
 
 
 def _refusal(pod: core.Pod) -> str:

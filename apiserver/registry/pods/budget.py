@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import Cause, GroupResource, StatusError
-from nominee.machinery.api.objects import get_condition
+from nominee.machinery.api.objects import copy_of, get_condition
 from nominee.machinery.api.pb import meta, policy
 
 DISRUPTED_PODS_MAX = 2000
@@ -53,8 +53,7 @@ def decremented(
         raise errors.forbidden(_RESOURCE, name, problem)
     if status.disruptionsAllowed == 0:
         raise _refused(_why_not(budget))
-    new = policy.PodDisruptionBudget()
-    new.CopyFrom(budget)
+    new = copy_of(budget)
     new.status.disruptionsAllowed -= 1
     if new.status.disruptionsAllowed == 0:
         _insufficient(new, now)

@@ -21,7 +21,7 @@ from nominee.apiserver.validation import field
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import GroupKind, StatusError
 from nominee.machinery.api.kinds import POD, POD_DISRUPTION_BUDGET
-from nominee.machinery.api.objects import condition_is, set_condition
+from nominee.machinery.api.objects import condition_is, copy_of, set_condition
 from nominee.machinery.api.pb import core, meta, policy
 from nominee.machinery.api.selectors import LabelSelector, SelectorError
 from nominee.machinery.runtime.clock import Clock
@@ -39,8 +39,7 @@ def delete_options(eviction: policy.Eviction, *, dry_run: bool) -> meta.DeleteOp
 
     Raises: StatusError 500 when the two contradict each other.
     """
-    options = meta.DeleteOptions()
-    options.CopyFrom(eviction.deleteOptions)
+    options = copy_of(eviction.deleteOptions)
     asked = ["All"] if dry_run else []
     if not options.dryRun:
         options.dryRun.extend(asked)
@@ -196,8 +195,7 @@ def _may_become_ready(pod: core.Pod) -> bool:
 
 
 def _at_revision(options: meta.DeleteOptions, revision: int) -> meta.DeleteOptions:
-    pinned = meta.DeleteOptions()
-    pinned.CopyFrom(options)
+    pinned = copy_of(options)
     pinned.preconditions.resourceVersion = str(revision)
     return pinned
 

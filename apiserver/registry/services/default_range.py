@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ipaddress
 
-from nominee.apiserver.objects.requests import Create, Get, RegistryAPI, Update
+from nominee.apiserver.objects.requests import Create, RegistryAPI, Update, get_if_exists
 from nominee.apiserver.registry.services.addresses import READY
 from nominee.apiserver.registry.services.allocation import DEFAULT_ADDRESSES
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import networking
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import Clock, to_time
@@ -41,7 +42,7 @@ async def ensure(
 
     Raises: StatusError.
     """
-    found = await _found(registry)
+    found = await get_if_exists(registry, kinds.SERVICE_CIDR, "", NAME)
     if found is None:
         made = networking.ServiceCIDR()
         made.metadata.name = NAME
@@ -57,23 +58,9 @@ async def ensure(
         return
     if any(each.type == READY and each.status in ("True", "False") for each in found.status.conditions):
         return
-    changed = networking.ServiceCIDR()
-    changed.CopyFrom(found)
+    changed: networking.ServiceCIDR = copy_of(found)
     del changed.status.conditions[:]
     condition = changed.status.conditions.add(type=READY, status="True", message=MESSAGE)
     condition.lastTransitionTime.CopyFrom(to_time(clock.now()))
-    try:
+    with errors.ignoring(errors.is_conflict):
         await registry.perform(Update(kinds.SERVICE_CIDR, "", NAME, "status", changed))
-    except StatusError as error:
-        if not errors.is_conflict(error):
-            raise
-
-
-async def _found(registry: RegistryAPI) -> networking.ServiceCIDR | None:
-    try:
-        found: networking.ServiceCIDR = (await registry.perform(Get(kinds.SERVICE_CIDR, "", NAME))).message
-    except StatusError as error:
-        if errors.is_not_found(error):
-            return None
-        raise
-    return found

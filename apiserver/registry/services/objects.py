@@ -9,7 +9,6 @@ from nominee.apiserver.objects.requests import Create, Delete
 from nominee.apiserver.registry.services import addresses
 from nominee.apiserver.registry.services.addresses import AddressRange
 from nominee.machinery.api import errors, kinds
-from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import meta, networking
 
 if TYPE_CHECKING:
@@ -48,8 +47,5 @@ class ServerObjects:
         metadata, options = found.message.metadata, meta.DeleteOptions()
         options.preconditions.uid = metadata.uid
         options.preconditions.resourceVersion = str(found.revision)
-        try:
+        with errors.ignoring(errors.is_not_found, errors.is_conflict):
             await self._registry.perform(Delete(kinds.IP_ADDRESS, "", found.name, options))
-        except StatusError as error:
-            if not errors.is_not_found(error) and not errors.is_conflict(error):
-                raise

@@ -11,7 +11,7 @@ from nominee.apiserver.storage.interface import KeyExists, RevisionMismatch, Sto
 from nominee.machinery.api import errors
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.pb import core, meta
-from nominee.machinery.wire import envelope, presence
+from nominee.machinery.wire import envelope
 
 KEY = "/registry/ranges/servicenodeports"
 _KIND = Kind("", "v1", "RangeAllocation", "rangeallocations", core.RangeAllocation, meta.Status)
@@ -73,8 +73,7 @@ class PortStore:
         """Store `taken` if the value is at `revision`; return False when another writer was first."""
         message = taken.to_message()
         message.metadata.uid = self._new_uid()
-        presence.fill(message)
-        data = envelope.wrap(_KIND, message.SerializeToString(deterministic=True))
+        data = envelope.encode(message, _KIND)
         try:
             if revision:
                 await self._storage.update(KEY, data, expected_revision=revision)

@@ -181,11 +181,8 @@ class Repair:
             _log.warning(
                 "The address of a Service is not allocated; repairing", address=missing.metadata.name
             )
-            try:
+            with errors.ignoring(errors.is_already_exists):
                 await self._objects.create(missing)
-            except StatusError as error:
-                if not errors.is_already_exists(error):
-                    raise
 
     async def _repair_ports(self) -> None:
         sightings = dict(self._leaks.sightings)

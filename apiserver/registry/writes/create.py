@@ -20,6 +20,7 @@ from nominee.apiserver.registry.writes import imports, tracking
 from nominee.machinery.api import actors, errors
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import copy_of
 
 
 async def create(context: RegistryContext, request: Create, warnings: list[str]) -> CachedObject:
@@ -55,8 +56,7 @@ async def create_completed(
     if not prefix:
         return conversion.convert_stored(kind, await _create(context, strategy, obj, options, env, warnings))
     for attempt in range(generate_name.ATTEMPTS_MAX):
-        trial = strategy.kind.message()
-        trial.CopyFrom(obj)
+        trial = copy_of(obj)
         trial.metadata.name = generate_name.generate(prefix, context.rng)
         before = len(warnings)
         try:

@@ -15,6 +15,7 @@ from nominee.apiserver.schema.go_errors import conversion_problem, unmarshal_pro
 from nominee.apiserver.validation import field
 from nominee.machinery.api.errors import GroupKind, StatusError, bad_request, invalid, request_too_large
 from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.features.gates import Version
 from nominee.machinery.patch.json_patch import PatchError, merge_patch, strategic_merge_patch
 from nominee.machinery.patch.strategic_schema import go_text
@@ -266,8 +267,7 @@ def _parts(kind: AnyKind, patch: Any) -> dict[str, Any] | None:
 def _apply_to_parts(
     kind: AnyKind, patch_kind: PatchKind, patch: Any, current: Any, unknown: list[str] | None
 ) -> Any:
-    new = kind.message()
-    new.CopyFrom(current)
+    new = copy_of(current)
     for name, own in patch.items():
         part = getattr(new, name)
         message = type(part)

@@ -17,6 +17,7 @@ from nominee.apiserver.registry import rules
 from nominee.apiserver.schema.documents import SyntaxProblem, parse_yaml
 from nominee.machinery.api.errors import bad_request
 from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import meta
 from nominee.machinery.wire import codec, presence
 from nominee.machinery.wire.values.scalars import json_type
@@ -72,8 +73,7 @@ def keep_times(new: Any, live: Any) -> None:
         return
     if any(_timeless(one) != _timeless(other) for one, other in zip(before, after, strict=True)):
         return
-    trial = type(new)()
-    trial.CopyFrom(new)
+    trial = copy_of(new)
     trial.metadata.ClearField("managedFields")
     trial.metadata.managedFields.MergeFrom(before)
     presence.fill(trial)

@@ -21,6 +21,7 @@ from nominee.apiserver.registry.writes import tracking
 from nominee.apiserver.registry.writes.create import create
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import copy_of
 
 Change = Callable[[CachedObject], Awaitable[Any]]
 """Return the new message for the stored object, which stays unchanged; it may be called several times."""
@@ -43,8 +44,7 @@ async def update(context: RegistryContext, request: Update, warnings: list[str])
     now = context.environment(options.origin).now
 
     async def change(current: CachedObject) -> Any:
-        new = strategy.kind.message()
-        new.CopyFrom(obj)
+        new = copy_of(obj)
         tracking.update(strategy.kind, subresource, current.message, new, options, now)
         return new
 

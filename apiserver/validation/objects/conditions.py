@@ -37,7 +37,7 @@ def conditions(path: str, found: Iterable[meta.Condition]) -> Iterator[Cause]:
 
 
 def _condition(path: str, condition: meta.Condition) -> Iterator[Cause]:
-    yield from field.problems(f"{path}.type", condition.type, names.qualified_name(condition.type))
+    yield from field.check(f"{path}.type", condition.type, names.qualified_name)
     yield from field.one_of(f"{path}.status", condition.status, _STATUSES)
     if condition.observedGeneration < 0:
         problem = "must be greater than or equal to zero"

@@ -24,8 +24,8 @@ _FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 def validate_labels(path: str, values: Mapping[str, str]) -> list[Cause]:
     errors: list[Cause] = []
     for key, value in values.items():
-        errors += field.problems(path, key, names.qualified_name(key))
-        errors += field.problems(path, value, names.label_value(value))
+        errors += field.check(path, key, names.qualified_name)
+        errors += field.check(path, value, names.label_value)
     return errors
 
 
@@ -152,14 +152,12 @@ def object_meta(
     if not metadata.name:
         errors.append(field.required(f"{path}.name", "name or generateName is required"))
     else:
-        errors += field.problems(f"{path}.name", metadata.name, name_rule(metadata.name))
+        errors += field.check(f"{path}.name", metadata.name, name_rule)
     if namespaced:
         if not metadata.namespace:
             errors.append(field.required(f"{path}.namespace"))
         else:
-            errors += field.problems(
-                f"{path}.namespace", metadata.namespace, names.dns_label(metadata.namespace)
-            )
+            errors += field.check(f"{path}.namespace", metadata.namespace, names.dns_label)
     elif metadata.namespace:
         errors.append(field.forbidden(f"{path}.namespace", "not allowed on this type"))
     errors += _common(metadata, path)

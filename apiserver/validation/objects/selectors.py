@@ -29,7 +29,7 @@ def label_selector(path: str, selector: meta.LabelSelector) -> list[Cause]:
                     )
             case other:
                 errors.append(field.invalid(f"{at}.operator", other, "not a valid selector operator"))
-        errors += field.problems(f"{at}.key", expression.key, names.qualified_name(expression.key))
+        errors += field.check(f"{at}.key", expression.key, names.qualified_name)
         for number, value in enumerate(expression.values):
-            errors += field.problems(f"{at}.values[{number}]", value, names.label_value(value))
+            errors += field.check(f"{at}.values[{number}]", value, names.label_value)
     return errors

@@ -12,8 +12,7 @@ from nominee.machinery.api.pb import core
 def typed_reference(path: str, reference: core.TypedLocalObjectReference) -> Iterator[Cause]:
     """Check a reference within a namespace (validateIngressTypedLocalObjectReference)."""
     if reference.HasField("apiGroup"):
-        group = reference.apiGroup
-        yield from field.problems(f"{path}.apiGroup", group, names.dns_subdomain(group))
+        yield from field.check(f"{path}.apiGroup", reference.apiGroup, names.dns_subdomain)
     yield from segment(f"{path}.kind", reference.kind, "kind is required")
     yield from segment(f"{path}.name", reference.name, "name is required")
 
@@ -22,4 +21,4 @@ def segment(path: str, name: str, missing: str = "") -> list[Cause]:
     """Check a required name that is part of an object's path."""
     if not name:
         return [field.required(path, missing)]
-    return field.problems(path, name, names.path_segment(name))
+    return field.check(path, name, names.path_segment)

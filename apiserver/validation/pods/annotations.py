@@ -11,6 +11,7 @@ from nominee.apiserver.validation import field
 from nominee.apiserver.validation.pods.every_container import every_container, named_security_contexts
 from nominee.apiserver.validation.values import paths
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.names import go_quote
 from nominee.machinery.api.pb import core
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -64,7 +65,7 @@ def _app_armor(path: str, key: str, profile: str, spec: core.PodSpec) -> Iterato
     if container not in (each.name for each in every_container(spec)):
         yield field.invalid(path, container, "container not found")
     if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCALHOST):
-        yield field.invalid(path, profile, f"invalid AppArmor profile name: {field.quoted(profile)}")
+        yield field.invalid(path, profile, f"invalid AppArmor profile name: {go_quote(profile)}")
 
 
 def against_fields(path: str, annotations: Mapping[str, str], spec: core.PodSpec) -> Iterator[Cause]:

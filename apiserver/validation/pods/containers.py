@@ -165,7 +165,7 @@ def common(path: str, container: core.Container, pod: Around) -> Iterator[Cause]
     if not container.name:
         yield field.required(f"{path}.name")
     else:
-        yield from field.problems(f"{path}.name", container.name, names.dns_label(container.name))
+        yield from field.check(f"{path}.name", container.name, names.dns_label)
     if not container.image:
         yield field.required(f"{path}.image")
     if container.terminationMessagePolicy not in _MESSAGE_POLICIES:
@@ -243,7 +243,7 @@ def _claims(path: str, used: Iterable[core.ResourceClaim], known: frozenset[str]
             yield field.duplicate(at, name)
         else:
             if claim.request:
-                yield from field.problems(f"{at}.request", claim.request, names.dns_label(claim.request))
+                yield from field.check(f"{at}.request", claim.request, names.dns_label)
             if key in seen:
                 yield field.duplicate(at, key)
             elif not claim.request:

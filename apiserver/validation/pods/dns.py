@@ -72,4 +72,4 @@ def host_aliases(path: str, spec: core.PodSpec) -> Iterator[Cause]:
         at = f"{path}[{index}]"
         yield from addresses.ip_address(f"{at}.ip", alias.ip)
         for number, name in enumerate(alias.hostnames):
-            yield from field.problems(f"{at}.hostnames[{number}]", name, names.dns_subdomain(name))
+            yield from field.check(f"{at}.hostnames[{number}]", name, names.dns_subdomain)

@@ -93,7 +93,7 @@ def field_ref(path: str, reference: core.ObjectFieldSelector, known: tuple[str, 
         return [field.invalid(at, label, f"error converting fieldPath: {problem}")]
     if subscripted and outside:
         key = key.lower() if outside == "metadata.annotations" else key
-        return field.problems(path, key, names.qualified_name(key))
+        return field.check(path, key, names.qualified_name)
     label = "spec.nodeName" if label == "spec.host" else label
     return field.one_of(at, label, known)
 
@@ -127,10 +127,10 @@ def resource_ref(path: str, reference: core.ResourceFieldSelector, *, volume: bo
 
 
 def _key(path: str, name: str, key: str) -> list[Cause]:
-    errors = field.problems(f"{path}.name", name, names.dns_subdomain(name))
+    errors = field.check(f"{path}.name", name, names.dns_subdomain)
     if not key:
         return [*errors, field.required(f"{path}.key")]
-    return errors + field.problems(f"{path}.key", key, names.config_key(key))
+    return errors + field.check(f"{path}.key", key, names.config_key)
 
 
 def sources(path: str, found: Iterable[core.EnvFromSource]) -> list[Cause]:

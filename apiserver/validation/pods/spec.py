@@ -113,7 +113,7 @@ def _plain_fields(path: str, spec: core.PodSpec, options: PodOptions) -> Iterato
         yield from in_range(f"{path}.activeDeadlineSeconds", spec.activeDeadlineSeconds, 1, INT32_MAX)
     for name in ("hostname", "subdomain"):
         if value := getattr(spec, name):
-            yield from field.problems(f"{path}.{name}", value, names.dns_label(value))
+            yield from field.check(f"{path}.{name}", value, names.dns_label)
     if spec.hostnameOverride:
         yield from _hostname_override(path, spec)
     if spec.tolerations:
@@ -146,7 +146,7 @@ def _choice(path: str, value: str, choices: tuple[str, ...]) -> Cause:
 
 
 def _names(path: str, name: str) -> list[Cause]:
-    return field.problems(path, name, names.dns_subdomain(name))
+    return field.check(path, name, names.dns_subdomain)
 
 
 def _readiness_gates(path: str, spec: core.PodSpec) -> list[Cause]:
@@ -186,7 +186,7 @@ def _resource_claims(path: str, spec: core.PodSpec) -> Iterator[Cause]:
         elif claim.name in seen:
             yield field.duplicate(f"{at}.name", claim.name)
         else:
-            yield from field.problems(f"{at}.name", claim.name, names.dns_label(claim.name))
+            yield from field.check(f"{at}.name", claim.name, names.dns_label)
         seen.add(claim.name)
         direct, template = claim.HasField("resourceClaimName"), claim.HasField("resourceClaimTemplateName")
         if direct == template:

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Protocol
 
 from nominee.apiserver.validation import names
-from nominee.apiserver.validation.field import quoted
 from nominee.apiserver.validation.pods.every_container import Container, containers_with_paths
 from nominee.apiserver.validation.values import addresses
+from nominee.machinery.api.names import go_quote
 from nominee.machinery.api.pb import core, meta, resource
 from nominee.machinery.resources.quantity import Quantity
 from nominee.machinery.runtime.memo import CachedRule
@@ -201,10 +201,10 @@ def of_claim(spec: core.PersistentVolumeClaimSpec, at: str) -> Iterator[str]:
 def _overlaps(volumes: Iterable[core.Volume]) -> Iterator[str]:
     """Files of one volume that hide each other; upstream: warningsForOverlappingVirtualPaths."""
     for volume in volumes:
-        source, named = volume.volumeSource, f"volume {quoted(volume.name)}"
+        source, named = volume.volumeSource, f"volume {go_quote(volume.name)}"
         for what, items in (
-            (f"ConfigMap {quoted(source.configMap.localObjectReference.name)}", source.configMap.items),
-            (f"Secret {quoted(source.secret.secretName)}", source.secret.items),
+            (f"ConfigMap {go_quote(source.configMap.localObjectReference.name)}", source.configMap.items),
+            (f"Secret {go_quote(source.secret.secretName)}", source.secret.items),
             ("DownwardAPI", source.downwardAPI.items),
         ):
             yield from _hiding(f"{named} ({what})", [(item.path, "") for item in items])
@@ -219,17 +219,17 @@ def _files(source: core.VolumeProjection) -> list[tuple[str, str]]:
     """(path, where from)."""
     token, bundle, certificate = source.serviceAccountToken, source.clusterTrustBundle, source.podCertificate
     if source.configMap.items:
-        what = f" (ConfigMap {quoted(source.configMap.localObjectReference.name)})"
+        what = f" (ConfigMap {go_quote(source.configMap.localObjectReference.name)})"
         return [(item.path, what) for item in source.configMap.items]
     if source.secret.items:
-        what = f" (Secret {quoted(source.secret.localObjectReference.name)})"
+        what = f" (Secret {go_quote(source.secret.localObjectReference.name)})"
         return [(item.path, what) for item in source.secret.items]
     if source.downwardAPI.items:
         return [(item.path, " (DownwardAPI)") for item in source.downwardAPI.items]
     if source.HasField("serviceAccountToken"):
         return [(token.path, " (ServiceAccountToken)")]
     if source.HasField("clusterTrustBundle"):
-        return [(bundle.path, f" (ClusterTrustBundle {quoted(bundle.name or bundle.signerName)})")]
+        return [(bundle.path, f" (ClusterTrustBundle {go_quote(bundle.name or bundle.signerName)})")]
     return [
         (certificate.certificateChainPath, " (PodCertificate chain)"),
         (certificate.keyPath, " (PodCertificate key)"),
@@ -243,14 +243,14 @@ def _hiding(what: str, files: list[tuple[str, str]]) -> Iterator[str]:
         for before, other in stripped[:index] if path else ():
             overlap = f"{before}/".startswith(f"{path}/") or f"{path}/".startswith(f"{before}/")
             if before and overlap:
-                yield f"{what}: overlapping paths: {quoted(path)}{source} with {quoted(before)}{other}"
+                yield f"{what}: overlapping paths: {go_quote(path)}{source} with {go_quote(before)}{other}"
 
 
 def _twice(values: Sequence[str], at: str, name: str) -> Iterator[str]:
     seen: set[str] = set()
     for index, value in enumerate(values):
         if value in seen:
-            yield f"{at}[{index}].{name}: duplicate {name} {quoted(value)}"
+            yield f"{at}[{index}].{name}: duplicate {name} {go_quote(value)}"
         seen.add(value)
 
 
@@ -272,7 +272,7 @@ def _fractions(
     found: list[str] = []
     for name in names if amounts else ():
         if name in amounts and not _is_whole(amounts[name].string):
-            text = quoted(amounts[name].string)
+            text = go_quote(amounts[name].string)
             found.append(f"{at}[{name}]: fractional byte value {text} is invalid, must be an integer")
     return found
 
@@ -302,7 +302,7 @@ def _hidden(variables: Iterable[core.EnvVar], path: str) -> Iterator[str]:
         reference = f"$({env.name})"
         hides = env.HasField("valueFrom") or env.value == reference or reference not in env.value
         if env.name in seen and hides:
-            text = f"hides previous definition of {quoted(env.name)}, which may be dropped when using apply"
+            text = f"hides previous definition of {go_quote(env.name)}, which may be dropped when using apply"
             yield f"{path}.env[{index}]: {text}"
         seen.add(env.name)
 
@@ -337,7 +337,7 @@ def _port_names(containers: Iterable[tuple[str, Container]]) -> Iterator[str]:
             first = known.setdefault(port.name, at) if port.name else at
             if first != at:
                 use = f"services and probes that select ports by name will use {first}"
-                yield f"{at}: duplicate port name {quoted(port.name)} with {first}, {use}"
+                yield f"{at}: duplicate port name {go_quote(port.name)} with {first}, {use}"
 
 
 def _affinity(affinity: core.Affinity, at: str) -> list[str]:

@@ -191,4 +191,4 @@ def port_number_or_name(path: str, type_: int, number: int, name: str) -> list[C
     """Check an IntOrString that means a port."""
     if type_ == 0:
         return port(path, number)
-    return field.problems(path, name, port_name(name))
+    return field.check(path, name, port_name)

@@ -25,11 +25,11 @@ _IDENTIFIER_PROBLEM = regex_problem(
 
 
 def label(path: str, name: str) -> list[Cause]:
-    return field.problems(path, name, names.dns_label(name))
+    return field.check(path, name, names.dns_label)
 
 
 def subdomain(path: str, name: str) -> list[Cause]:
-    return field.problems(path, name, names.dns_subdomain(name))
+    return field.check(path, name, names.dns_subdomain)
 
 
 def driver(path: str, name: str) -> Iterator[Cause]:

@@ -38,7 +38,7 @@ def domain_prefixed(path: str, target: str) -> list[Cause]:
     domain, _, rest = target.partition("/")
     if not domain or not rest:
         return [field.invalid(path, target, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    errors = field.problems(path, domain, names.dns_subdomain(domain))
+    errors = field.check(path, domain, names.dns_subdomain)
     if not _http_path.fullmatch(rest):
         errors.append(field.invalid(path, rest, regex_problem("Invalid path", _HTTP_PATH)))
     return errors

@@ -77,12 +77,12 @@ def _amount_problem(name: str, text: str) -> str:
 
 
 def container_resource_name(path: str, name: str) -> list[Cause]:
-    return field.problems(path, name, _name_problems(name))
+    return field.check(path, name, _name_problems)
 
 
 def standard_resource_name(path: str, name: str) -> list[Cause]:
     """Check a resource's name: one of Kubernetes' own, or one with a domain."""
-    return field.problems(path, name, _standard_name_problems(name))
+    return field.check(path, name, _standard_name_problems)
 
 
 def amount(path: str, name: str, quantity: resource.Quantity) -> list[Cause]:

@@ -16,6 +16,7 @@ from nominee.apiserver.fronts.rest.http import text
 from nominee.apiserver.fronts.rest.http.media import PARTIAL, PARTIAL_LIST, PROTOBUF, YAML, Media
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.objects.requests import ListPage
+from nominee.apiserver.validation.field import for_html
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import meta
 from nominee.machinery.wire import codec, envelope, json_text
@@ -49,7 +50,7 @@ def of_object(media: Media, found: CachedObject, *, pretty: bool = False) -> byt
         return found.data if found.revision else found.stored
     if media.form == YAML or pretty or not found.revision:
         return encode(media, document(found), pretty=pretty)
-    return text.escape(f"{_object_text(found)}\n").encode()
+    return for_html(f"{_object_text(found)}\n").encode()
 
 
 def _object_text(found: CachedObject) -> str:
@@ -107,7 +108,7 @@ async def of_list(
     before = f'{head[:-1]},"items":['
     for start in range(0, len(page.items), PIECE):
         some = page.items[start : start + PIECE]
-        yield (before + text.escape(",".join(_item_text(found, media) for found in some))).encode()
+        yield (before + for_html(",".join(_item_text(found, media) for found in some))).encode()
         before = ","
         await anyio.lowlevel.checkpoint()
     yield b"]}\n" if before == "," else f"{before}]}}\n".encode()
@@ -150,6 +151,6 @@ async def _protobuf_list(media: Media, kind: AnyKind, page: ListPage) -> AsyncIt
             await anyio.lowlevel.checkpoint()
     raw = b"".join(pieces)
     if media.shown_as == PARTIAL_LIST:
-        yield text.wrap(f"{_META}/{media.version}", PARTIAL_LIST, raw)
+        yield envelope.wrap_as(f"{_META}/{media.version}", PARTIAL_LIST, raw)
     else:
-        yield text.wrap(kind.api_version, f"{kind.kind}List", raw)
+        yield envelope.wrap_as(kind.api_version, f"{kind.kind}List", raw)

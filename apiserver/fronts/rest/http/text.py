@@ -7,17 +7,8 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from nominee.machinery.api.pb import runtime
-from nominee.machinery.wire import presence
-from nominee.machinery.wire.envelope import MAGIC
-
-_ESCAPES = (
-    ("<", "\\u003c"),
-    (">", "\\u003e"),
-    ("&", "\\u0026"),
-    ("\u2028", "\\u2028"),
-    ("\u2029", "\\u2029"),
-)
+from nominee.apiserver.validation.field import for_html
+from nominee.machinery.wire import envelope, presence
 
 
 def dump(document: Any, *, pretty: bool = False) -> str:
@@ -26,15 +17,7 @@ def dump(document: Any, *, pretty: bool = False) -> str:
         text = json.dumps(document, indent=2, ensure_ascii=False)
     else:
         text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-    return escape(text)
-
-
-def escape(text: str) -> str:
-    """Return JSON with the HTML characters in its texts escaped."""
-    for character, escaped in _ESCAPES:
-        if character in text:
-            text = text.replace(character, escaped)
-    return text
+    return for_html(text)
 
 
 def dump_bytes(document: Any, *, pretty: bool = False) -> bytes:
@@ -49,15 +32,7 @@ def dump_yaml(document: Any) -> bytes:
     return manifests.dump_yaml(document).encode()
 
 
-def wrap(api_version: str, kind: str, raw: bytes) -> bytes:
-    """Return the protobuf envelope of an object without a `Kind` row (lists, Status, reviews)."""
-    unknown = runtime.Unknown(raw=raw, contentEncoding="", contentType="")
-    unknown.typeMeta.apiVersion = api_version
-    unknown.typeMeta.kind = kind
-    return MAGIC + unknown.SerializeToString()
-
-
 def wrap_message(api_version: str, kind: str, message: Message) -> bytes:
-    """Return `wrap` of a message; fills presence in it."""
+    """Return the protobuf envelope of a message that has no `Kind` row; fills presence in it."""
     presence.fill(message)
-    return wrap(api_version, kind, message.SerializeToString(deterministic=True))
+    return envelope.wrap_as(api_version, kind, message.SerializeToString(deterministic=True))

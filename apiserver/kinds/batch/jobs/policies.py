@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from nominee.apiserver.kinds.batch.jobs import indexes as job_indexes
 from nominee.apiserver.validation import field, names
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.names import go_quote
 from nominee.machinery.api.pb import batch
 
 _RULES_MAX = 20
@@ -42,7 +43,7 @@ def failure(path: str, spec: batch.JobSpec) -> Iterator[Cause]:
 
 def _missing(path: str, value: str, known: tuple[str, ...]) -> list[Cause]:
     if not value:
-        listed = " ".join(field.quoted(each) for each in known)
+        listed = " ".join(go_quote(each) for each in known)
         return [field.required(path, f"valid values: [{listed}]")]
     return field.one_of(path, value, known)
 

@@ -22,6 +22,7 @@ from nominee.apiserver.validation.pods.options import PodOptions
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.names import go_quote
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import batch, core
 from nominee.machinery.api.selectors import LabelSelector, SelectorError, shown_label_selector
 from nominee.machinery.features.gates import Gates
@@ -188,8 +189,7 @@ def _template(new: batch.Job, old: batch.Job, gates: Gates) -> list[Cause]:
         directives = suspended and not started
     resources = suspended and idle and gates.enabled("MutablePodResourcesForSuspendedJobs")
     template = new.spec.template
-    before = core.PodTemplateSpec()
-    before.CopyFrom(old.spec.template)
+    before = copy_of(old.spec.template)
     if directives:
         _take_directives(before, template)
     if not resources:

@@ -6,6 +6,7 @@ from nominee.apiserver.kinds.core.pods import ephemeral_containers_validation as
 from nominee.apiserver.kinds.core.pods.strategy import PodStrategy, bump_generation
 from nominee.apiserver.kinds.strategy import Environment, keep, keep_metadata
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 
 
@@ -13,8 +14,7 @@ class PodEphemeralContainersStrategy(PodStrategy):
     """Nothing else of the pod changes."""
 
     def prepare_for_update(self, new: core.Pod, old: core.Pod, env: Environment) -> None:
-        spec = core.PodSpec()
-        spec.CopyFrom(old.spec)
+        spec = copy_of(old.spec)
         keep(spec, new.spec, "ephemeralContainers")
         new.spec.CopyFrom(spec)
         keep(new, old, "status")

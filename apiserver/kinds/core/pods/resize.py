@@ -8,6 +8,7 @@ from nominee.apiserver.kinds.core.pods import resize_validation as pod_resize
 from nominee.apiserver.kinds.core.pods.strategy import PodStrategy, bump_generation
 from nominee.apiserver.kinds.strategy import Environment, keep, keep_metadata
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Version
 
@@ -33,8 +34,7 @@ def _drop_other_changes(new: core.Pod, old: core.Pod, env: Environment) -> None:
         len(new.spec.initContainers) != len(old.spec.initContainers)
     ):
         return
-    spec = core.PodSpec()
-    spec.CopyFrom(old.spec)
+    spec = copy_of(old.spec)
     _take_resources(spec.containers, new.spec.containers)
     _take_resources(spec.initContainers, new.spec.initContainers)
     if env.gates.enabled("InPlacePodLevelResourcesVerticalScaling"):

@@ -10,6 +10,7 @@ from nominee.apiserver.validation.objects import metadata
 from nominee.apiserver.validation.pods import options as pod_options
 from nominee.apiserver.validation.pods.annotations import MIRROR_ANNOTATION
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, resource
 from nominee.machinery.features.gates import Gates
 from nominee.machinery.resources import qos
@@ -44,8 +45,7 @@ def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
         )
     if not _node_supports_resize(old):
         errors.append(field.forbidden("spec", "Pod running on node without support for resize"))
-    munged = core.PodSpec()
-    munged.CopyFrom(new.spec)
+    munged = copy_of(new.spec)
     if pod_level and (_pod_level(old) or _pod_level(new)):
         errors += _pod_level_changes(munged, new.spec, old.spec)
     if old.status.nodeAllocatableResourceClaimStatuses:

@@ -36,7 +36,7 @@ def update(
     nominated = status.nominatedNodeName
     if nominated:
         path = "status.nominatedNodeName"
-        errors += field.problems(path, nominated, names.dns_subdomain(nominated))
+        errors += field.check(path, nominated, names.dns_subdomain)
         if (
             new.spec.nodeName
             and nominated != before.nominatedNodeName
@@ -83,9 +83,7 @@ def _claims(pod: core.Pod) -> list[Cause]:
             errors.append(field.invalid(f"{at}.name", claim.name, problem))
         errors += field.unique(f"{at}.name", claim.name, seen)
         if claim.HasField("resourceClaimName"):
-            errors += field.problems(
-                f"{at}.name", claim.resourceClaimName, names.dns_subdomain(claim.resourceClaimName)
-            )
+            errors += field.check(f"{at}.name", claim.resourceClaimName, names.dns_subdomain)
     return errors
 
 
@@ -97,7 +95,7 @@ def _conditions(path: str, conditions: Sequence[core.PodCondition]) -> Iterator[
             )
         if condition.type not in _SYSTEM_CONDITIONS:
             at = f"{path}[{index}].Type"
-            yield from field.problems(at, condition.type, names.qualified_name(condition.type))
+            yield from field.check(at, condition.type, names.qualified_name)
 
 
 _NO_RESTART = "may not be transitioned to non-terminated state"

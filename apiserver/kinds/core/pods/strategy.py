@@ -87,9 +87,7 @@ class PodStrategy(Strategy[core.Pod]):
 class PodStatusStrategy(PodStrategy):
     """PUT of `status`; the eviction writes its condition through it, too."""
 
-    @property
-    def reset_fields(self) -> tuple[str, ...]:
-        return ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")
+    reset_fields = ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")
 
     def prepare_for_update(self, new: core.Pod, old: core.Pod, env: Environment) -> None:
         keep(new, old, "spec")

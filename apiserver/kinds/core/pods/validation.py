@@ -14,6 +14,7 @@ from nominee.apiserver.validation.pods.options import PodOptions
 from nominee.apiserver.validation.pods.spec import INT32_MAX, in_range, pod_spec
 from nominee.apiserver.validation.spec_diff import diff
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.memo import CachedRule
 
@@ -93,8 +94,7 @@ def update(new: core.Pod, old: core.Pod, options: PodOptions = _DEFAULT_OPTIONS)
     errors += _gates(new.spec.schedulingGates, old.spec.schedulingGates)
     if same(new.spec, old.spec):
         return errors
-    munged = core.PodSpec()
-    munged.CopyFrom(new.spec)
+    munged = copy_of(new.spec)
     errors += _munge(munged, old.spec)
     if not same(munged, old.spec):
         errors.append(field.forbidden("spec", f"{UPDATABLE}\n{diff(old.spec, munged)}"))

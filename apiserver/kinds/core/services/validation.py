@@ -86,7 +86,7 @@ def _by_type(spec: core.ServiceSpec) -> Iterator[Cause]:
 def _port(path: str, port: core.ServicePort, seen: set[str], *, named: bool) -> list[Cause]:
     errors: list[Cause] = []
     if port.name:
-        errors += field.problems(f"{path}.name", port.name, names.dns_label(port.name))
+        errors += field.check(f"{path}.name", port.name, names.dns_label)
         errors += field.unique(f"{path}.name", port.name, seen)
     elif named:
         errors.append(field.required(f"{path}.name"))
@@ -96,9 +96,7 @@ def _port(path: str, port: core.ServicePort, seen: set[str], *, named: bool) -> 
     target = port.targetPort
     errors += addresses.port_number_or_name(f"{path}.targetPort", target.type, target.intVal, target.strVal)
     if port.HasField("appProtocol"):
-        errors += field.problems(
-            f"{path}.appProtocol", port.appProtocol, names.qualified_name(port.appProtocol)
-        )
+        errors += field.check(f"{path}.appProtocol", port.appProtocol, names.qualified_name)
     return errors
 
 
@@ -177,9 +175,7 @@ def _balancer_class(spec: core.ServiceSpec) -> list[Cause]:
         return []
     if spec.type != "LoadBalancer":
         return [field.forbidden("spec.loadBalancerClass", _BALANCER_ONLY)]
-    return field.problems(
-        "spec.loadBalancerClass", spec.loadBalancerClass, names.qualified_name(spec.loadBalancerClass)
-    )
+    return field.check("spec.loadBalancerClass", spec.loadBalancerClass, names.qualified_name)
 
 
 def externally_accessible(spec: core.ServiceSpec) -> bool:
@@ -252,9 +248,7 @@ def status_update(new: core.Service, old: core.Service) -> list[Cause]:
         if ingress.ip and ingress.HasField("ipMode") and ingress.ipMode not in ("Proxy", "VIP"):
             errors.append(field.not_supported(f"{at}.ipMode", ingress.ipMode, ("Proxy", "VIP")))
         if ingress.hostname:
-            errors += field.problems(
-                f"{at}.hostname", ingress.hostname, names.dns_subdomain(ingress.hostname)
-            )
+            errors += field.check(f"{at}.hostname", ingress.hostname, names.dns_subdomain)
             if addresses.parse(ingress.hostname) is not None:
                 problem = "must be a DNS name, not an IP address"
                 errors.append(field.invalid(f"{at}.hostname", ingress.hostname, problem))

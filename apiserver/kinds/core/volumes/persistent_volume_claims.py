@@ -185,7 +185,7 @@ def _validate_status(new: core.PersistentVolumeClaim, old: core.PersistentVolume
 
 def _resource_key(path: str, name: str) -> list[Cause]:
     """Of Kubernetes' own resources a claim has storage only."""
-    errors = field.problems(path, name, names.qualified_name(name))
+    errors = field.check(path, name, names.qualified_name)
     if not errors and quantities.is_native(name) and name != "storage":
         errors.append(field.not_supported(path, name, ("storage",)))
     return errors

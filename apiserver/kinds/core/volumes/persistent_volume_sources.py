@@ -36,7 +36,7 @@ def _glusterfs(path: str, source: core.GlusterfsPersistentVolumeSource) -> list[
         if not namespace:
             problem = "if the endpointnamespace is set, it must be a valid namespace name"
             return [*errors, field.invalid(at, namespace, problem)]
-        errors += field.problems(at, namespace, names.dns_label(namespace))
+        errors += field.check(at, namespace, names.dns_label)
     return errors
 
 

@@ -21,8 +21,11 @@ from nominee.apiserver.validation.spec_diff import diff
 from nominee.apiserver.validation.values import quantities
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.quantity import Quantity
+
+PersistentVolume = core.PersistentVolume
 
 _RECLAIM = ("Delete", "Recycle", "Retain")
 _GA_LABELS = {
@@ -45,34 +48,30 @@ _VOLUME_TYPES = {
 }
 
 
-class VolumeStrategy(Strategy[core.PersistentVolume]):
+class VolumeStrategy(Strategy[PersistentVolume]):
     """The main resource."""
 
-    def prepare_for_create(self, new: core.PersistentVolume, env: Environment) -> None:
+    def prepare_for_create(self, new: PersistentVolume, env: Environment) -> None:
         super().prepare_for_create(new, env)
         new.status.phase = "Pending"
         new.status.lastPhaseTransitionTime.CopyFrom(env.now)
 
-    def validate(self, new: core.PersistentVolume, env: Environment) -> list[Cause]:
+    def validate(self, new: PersistentVolume, env: Environment) -> list[Cause]:
         return self.validate_metadata(new) + _validate(new)
 
-    def validate_update(
-        self, new: core.PersistentVolume, old: core.PersistentVolume, env: Environment
-    ) -> list[Cause]:
+    def validate_update(self, new: PersistentVolume, old: PersistentVolume, env: Environment) -> list[Cause]:
         # Upstream looks at the whole twice.
         found = self.validate(new, env)
         return [*found, *found, *_validate_change(new, old)]
 
-    def warnings(self, new: core.PersistentVolume, old: core.PersistentVolume | None) -> Sequence[str]:
+    def warnings(self, new: PersistentVolume, old: PersistentVolume | None) -> Sequence[str]:
         return tuple(_warnings(new))
 
 
-class VolumeStatusStrategy(StatusStrategy[core.PersistentVolume]):
+class VolumeStatusStrategy(StatusStrategy[PersistentVolume]):
     """PUT of `status`: the server sets the time of a new phase."""
 
-    def prepare_for_update(
-        self, new: core.PersistentVolume, old: core.PersistentVolume, env: Environment
-    ) -> None:
+    def prepare_for_update(self, new: PersistentVolume, old: PersistentVolume, env: Environment) -> None:
         super().prepare_for_update(new, old, env)
         # The time of the phase is the server's (PersistentVolumeLastPhaseTransitionTime, GA in 1.31).
         if new.status.phase != old.status.phase:
@@ -83,13 +82,11 @@ class VolumeStatusStrategy(StatusStrategy[core.PersistentVolume]):
         ):
             new.status.lastPhaseTransitionTime.CopyFrom(old.status.lastPhaseTransitionTime)
 
-    def validate_update(
-        self, new: core.PersistentVolume, old: core.PersistentVolume, env: Environment
-    ) -> list[Cause]:
+    def validate_update(self, new: PersistentVolume, old: PersistentVolume, env: Environment) -> list[Cause]:
         return list(_validate_status(new, old))
 
 
-def _validate(obj: core.PersistentVolume) -> list[Cause]:
+def _validate(obj: PersistentVolume) -> list[Cause]:
     """The spec."""
     spec = obj.spec
     errors = access_modes("spec.accessModes", spec.accessModes, "")
@@ -136,9 +133,8 @@ def _attributes_class(spec: core.PersistentVolumeSpec) -> Iterator[Cause]:
         yield field.required("spec.csi", "has to be specified when using volumeAttributesClassName")
 
 
-def _validate_change(new: core.PersistentVolume, old: core.PersistentVolume) -> Iterator[Cause]:
-    source = core.PersistentVolumeSource()
-    source.CopyFrom(new.spec.persistentVolumeSource)
+def _validate_change(new: PersistentVolume, old: PersistentVolume) -> Iterator[Cause]:
+    source = copy_of(new.spec.persistentVolumeSource)
     before = old.spec.persistentVolumeSource
     if before.HasField("csi") and not before.csi.HasField("controllerExpandSecretRef"):
         # It may be given later.
@@ -160,8 +156,7 @@ def _mode(spec: core.PersistentVolumeSpec) -> str | None:
 
 def _affinity_change(new: core.PersistentVolumeSpec, old: core.PersistentVolumeSpec) -> list[Cause]:
     """It stays, though a label that Kubernetes has renamed may be called by its new name."""
-    renamed = core.VolumeNodeAffinity()
-    renamed.CopyFrom(old.nodeAffinity)
+    renamed = copy_of(old.nodeAffinity)
     terms = zip(renamed.required.nodeSelectorTerms, new.nodeAffinity.required.nodeSelectorTerms, strict=False)
     for before, after in terms:
         for part in ("matchExpressions", "matchFields"):
@@ -175,13 +170,13 @@ def _affinity_change(new: core.PersistentVolumeSpec, old: core.PersistentVolumeS
     return [field.invalid("nodeAffinity", value, problem)]
 
 
-def _validate_status(new: core.PersistentVolume, old: core.PersistentVolume) -> Iterator[Cause]:
+def _validate_status(new: PersistentVolume, old: PersistentVolume) -> Iterator[Cause]:
     yield from metadata.object_meta_update(new.metadata, old.metadata)
     if not new.metadata.resourceVersion:
         yield field.required("resourceVersion")
 
 
-def _warnings(volume: core.PersistentVolume) -> Iterator[str]:
+def _warnings(volume: PersistentVolume) -> Iterator[str]:
     yield from claims.class_annotation_warnings(volume)
     if _OPTIONS_ANNOTATION in volume.metadata.annotations:
         text = 'deprecated since v1.31; use "mountOptions" attribute instead'
@@ -198,7 +193,7 @@ def _warnings(volume: core.PersistentVolume) -> Iterator[str]:
             yield f"spec.{path}: {text}"
 
 
-def _row(volume: core.PersistentVolume, now: float) -> Cells:
+def _row(volume: PersistentVolume, now: float) -> Cells:
     spec, status = volume.spec, volume.status
     claim = f"{spec.claimRef.namespace}/{spec.claimRef.name}" if spec.HasField("claimRef") else ""
     storage_class = volume.metadata.annotations.get("volume.beta.kubernetes.io/storage-class", "")

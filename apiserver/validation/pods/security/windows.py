@@ -25,7 +25,7 @@ def options(path: str, found: core.WindowsSecurityContextOptions) -> Iterator[Ca
     """Check the options of a security context for Windows."""
     if found.HasField("gmsaCredentialSpecName"):
         at, name = f"{path}.gmsaCredentialSpecName", found.gmsaCredentialSpecName
-        yield from field.problems(at, name, names.dns_subdomain(name))
+        yield from field.check(at, name, names.dns_subdomain)
     if found.HasField("gmsaCredentialSpec"):
         at, text = f"{path}.gmsaCredentialSpec", found.gmsaCredentialSpec
         if not text:

@@ -17,6 +17,7 @@ from nominee.apiserver.validation.objects.selectors import label_selector
 from nominee.apiserver.validation.pods import environment
 from nominee.apiserver.validation.values import device_names, paths
 from nominee.machinery.api.errors import Cause
+from nominee.machinery.api.names import go_quote
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.quantity import Quantity
 
@@ -414,6 +415,6 @@ def volume_source(path: str, source: core.VolumeSource, volume: str = "", pod: s
     if given[0] == "ephemeral" and pod and volume:
         claim = f"{pod}-{volume}"
         for problem in names.dns_subdomain(claim):
-            yield field.invalid(f"{path}.name", volume, f"PVC name {field.quoted(claim)}: {problem}")
+            yield field.invalid(f"{path}.name", volume, f"PVC name {go_quote(claim)}: {problem}")
     for name in given[1:]:
         yield field.forbidden(f"{path}.{_FORBIDDEN_NAMES.get(name, name)}", MORE)

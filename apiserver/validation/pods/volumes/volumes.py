@@ -32,7 +32,7 @@ def volumes(
         if not volume.name:
             own.append(field.required(f"{at}.name"))
         else:
-            own += field.problems(f"{at}.name", volume.name, names.dns_label(volume.name))
+            own += field.check(f"{at}.name", volume.name, names.dns_label)
         if volume.name in good:
             own.append(field.duplicate(f"{at}.name", volume.name))
         if not own:
