@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Final
 
-from nominee.lab.scenario.conditions.all_of import AllOf
+from nominee.lab.scenario.conditions.combined import AllOf
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.conditions.table import CONDITIONS
 from nominee.lab.scenario.fields.comparison import shown

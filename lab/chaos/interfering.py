@@ -7,16 +7,16 @@ from contextlib import suppress
 from typing import Final
 
 from nominee.lab.chaos.cases.perturbations import Action
-from nominee.lab.scenario.cluster import ObjectClient
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of, is_terminating
 from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import Client
 
 _MARK: Final = "chaos.nominee.dev/touched"
 
 
-async def interfere(client: ObjectClient, action: Action, labels: Mapping[str, str]) -> None:
+async def interfere(client: Client, action: Action, labels: Mapping[str, str]) -> None:
     """Touch or replace the pod that a failpoint's labels name; without one do nothing."""
     if "pod" not in labels:
         return
@@ -28,13 +28,13 @@ async def interfere(client: ObjectClient, action: Action, labels: Mapping[str, s
             await _recreate(client, key)
 
 
-async def _touch(client: ObjectClient, key: ObjectKey) -> None:
+async def _touch(client: Client, key: ObjectKey) -> None:
     """Add a label, and remove it: the pod has another resourceVersion, and is as before."""
     for value in ("true", None):
         await client.patch(kinds.POD, key.name, key.namespace, {"metadata": {"labels": {_MARK: value}}})
 
 
-async def _recreate(client: ObjectClient, key: ObjectKey) -> None:
+async def _recreate(client: Client, key: ObjectKey) -> None:
     """Replace the pod, unless it terminates; a controller creates its own pods again."""
     pod = await client.get(kinds.POD, key.name, key.namespace)
     if is_terminating(pod):

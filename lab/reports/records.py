@@ -24,7 +24,9 @@ class Record:
         Numbers have three decimals.
         """
         assert is_dataclass(self)
-        return {_key(each.name): _plain(getattr(self, each.name)) for each in fields(self) if each.compare}
+        return {
+            camel_case(each.name): _plain(getattr(self, each.name)) for each in fields(self) if each.compare
+        }
 
     @classmethod
     def from_json(cls, document: object) -> Self:
@@ -37,10 +39,13 @@ class Record:
         if not isinstance(document, Mapping):
             raise TypeError(f"{cls.__name__} is not an object")
         kinds = _hints(cls)
-        return cls(**{each.name: _value(kinds[each.name], document[_key(each.name)]) for each in fields(cls)})
+        return cls(
+            **{each.name: _value(kinds[each.name], document[camel_case(each.name)]) for each in fields(cls)}
+        )
 
 
-def _key(name: str) -> str:
+def camel_case(name: str) -> str:
+    """Return the key of a JSON object for the name of a Python attribute: `offsetSeconds`."""
     first, *others = name.split("_")
     return first + "".join(each.title() for each in others)
 

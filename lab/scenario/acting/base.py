@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from nominee.lab.scenario.acting.process_view import ProcessView
-from nominee.lab.scenario.fields.fragments import Fragment
+from nominee.lab.scenario.fields.declared import Declared
 from nominee.lab.scenario.fields.options import ClusterOptions
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.observing.base import Condition, ConditionParser, JsonObject
@@ -60,7 +60,7 @@ class Undoing:
         return is_new
 
 
-class Action(ABC):
+class Action(Declared, ABC):
     """An action of a step. A verb is a frozen dataclass of its fields."""
 
     __slots__ = ()
@@ -77,22 +77,12 @@ class Action(ABC):
     """When `undo` is called; None if there is nothing to undo."""
 
     @classmethod
-    @abstractmethod
-    def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
-
-    @classmethod
-    def definitions(cls) -> Mapping[str, Fragment]:
-        """Return the definitions of the JSON Schema that `schema` refers to and no other verb has."""
-        return {}
-
-    @classmethod
-    @abstractmethod
     def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
         """Return the action of a field, which the schema accepts; mistakes go to the parser.
 
         `rejected` is a text of the error with which it must fail, or "".
         """
+        return cls.read(parser, path, value, **({"rejected": rejected} if cls.may_be_rejected else {}))
 
     @abstractmethod
     def describe(self) -> str:

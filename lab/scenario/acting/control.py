@@ -11,7 +11,7 @@ from nominee.lab.scenario.acting.base import DONE, Action, Performed, Phase, Und
 from nominee.lab.scenario.acting.errors import StepFailedError
 from nominee.lab.scenario.acting.process_view import ProcessView
 from nominee.lab.scenario.fields import gate_checks
-from nominee.lab.scenario.fields.fragments import GATES, VERSION, Fragment
+from nominee.lab.scenario.fields.fragments import GATES, VERSION, Fragment, of_component
 from nominee.lab.scenario.fields.options import ComponentOptions
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.observing.base import ConditionParser
@@ -50,12 +50,15 @@ class Control(Action):
     component: str
 
     @classmethod
+    def schema(cls) -> Fragment:
+        return of_component("A component.", {})
+
+    @classmethod
     def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
         """Return the step for the process."""
         return cls(component=named(parser, path, value))
 
     def describe(self) -> str:
-        """Return the action as a sentence."""
         return f"{self.verb} {self.component}"
 
     @property
@@ -91,7 +94,6 @@ class Launch(Control):
     rejected: str = ""
 
     def describe(self) -> str:
-        """Return the action as a sentence."""
         options = self.options
         parts = [f"version {options.emulated_version}"] if options.emulated_version else []
         parts += [f"{gate}={str(value).lower()}" for gate, value in options.feature_gates.items()]

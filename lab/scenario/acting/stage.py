@@ -9,14 +9,13 @@ from google.protobuf.message import Message
 
 from nominee.lab.scenario.acting.errors import StepFailedError
 from nominee.lab.scenario.acting.waiting import Waiting
-from nominee.lab.scenario.cluster import ObjectClient, ScenarioCluster
+from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.observing.world import World
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.client.api_client import retry_unavailable
-from nominee.machinery.runtime.clock import Clock
 
 _LOOK_SECONDS: Final = 0.01
 _SEEN_SECONDS_MAX: Final = 10.0
@@ -28,18 +27,9 @@ class Stage:
 
     def __init__(self, cluster: ScenarioCluster, world: World, waiting: Waiting) -> None:
         self.cluster, self.world, self.waiting = cluster, world, waiting
+        self.client, self.clock = cluster.client, cluster.clock
         self.created: dict[tuple[AnyKind, str, str], None] = {}
         """Objects that steps created: kind, namespace, name."""
-
-    @property
-    def clock(self) -> Clock:
-        """Return the cluster's clock."""
-        return self.cluster.clock
-
-    @property
-    def client(self) -> ObjectClient:
-        """Return a client of the API server."""
-        return self.cluster.client
 
     async def call(self, call: Callable[[], Awaitable[T]], rejected: str = "") -> T | None:
         """Make a call, again while the API server is not reachable; None if it was rejected as stated.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,9 +14,8 @@ import anyio.to_thread
 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.revision import Revision
-from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
 from nominee.lab.history.verification.settings import settings_of
-from nominee.lab.scenario.clusters import cloud
+from nominee.lab.scenario.cluster import ScenarioCluster, damaged
 from nominee.lab.scenario.clusters.recording import Recording
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions, InvariantException
 from nominee.lab.scenario.format.up_options import arguments_of
@@ -30,7 +28,6 @@ from nominee.localcluster.cluster import (
     RunningCluster,
 )
 from nominee.localcluster.supervisor.model.states import ChildState
-from nominee.machinery.api import kinds
 from nominee.machinery.client import api_client as client_module
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.clock import Clock, SystemClock
@@ -41,7 +38,7 @@ _PROGRAM_SECONDS, _PROGRAM_POLL_SECONDS = 2.0, 0.1
 _LINES_SHOWN = 5
 
 
-class RealCluster:
+class RealCluster(ScenarioCluster):
     """A running cluster in a state directory."""
 
     def __init__(
@@ -52,14 +49,14 @@ class RealCluster:
         clock: Clock,
         tasks: anyio.abc.TaskGroup,
     ) -> None:
-        self._directory, self._client, self._options, self._clock = directory, client, options, clock
+        super().__init__(directory, client, clock)
+        self._options = options
         self._processes = RunningCluster(directory)
         self._tasks = tasks
         self._recording = Recording(directory, clock)
         self._recorder = anyio.CancelScope()
         self._recorded = anyio.Event()
         self._reconfigured: set[str] = set()
-        self._acknowledged = client.write_observer = AcknowledgedWrites()
 
     @classmethod
     @asynccontextmanager
@@ -100,13 +97,13 @@ class RealCluster:
         Raises:
             ClusterError: it has ended.
         """
-        deadline = self._clock.monotonic() + _PROGRAM_SECONDS
-        while self._clock.monotonic() < deadline:
+        deadline = self.clock.monotonic() + _PROGRAM_SECONDS
+        while self.clock.monotonic() < deadline:
             state = next(each for each in await self.processes() if each.name == program)
             if state.restarts or state.state != ChildState.READY:
-                log = self._directory / "logs" / f"{program}.log"
+                log = self.directory / "logs" / f"{program}.log"
                 raise ClusterError(f"{program} does not stay up: {await anyio.to_thread.run_sync(_end, log)}")
-            await self._clock.sleep(_PROGRAM_POLL_SECONDS)
+            await self.clock.sleep(_PROGRAM_POLL_SECONDS)
 
     def _record(self) -> None:
         """Start to record the history."""
@@ -118,20 +115,9 @@ class RealCluster:
             await self._recording.run()
         ended.set()
 
-    @property
-    def clock(self) -> Clock:
-        """Return the machine's clock."""
-        return self._clock
-
-    @property
-    def client(self) -> Client:
-        """Return a client that follows the API server to another port."""
-        return self._client
-
     # Processes
 
     async def processes(self) -> Sequence[ProcessState]:
-        """Return the supervisor's description of every process."""
         return await anyio.to_thread.run_sync(self._processes.processes)
 
     def _arguments(self, component: str, options: ComponentOptions) -> list[str]:
@@ -143,79 +129,50 @@ class RealCluster:
         return arguments
 
     async def start(self, component: str, options: ComponentOptions) -> None:
-        """Start a component that is down; return when it is ready."""
         arguments = self._arguments(component, options)
         await anyio.to_thread.run_sync(self._processes.start, component, arguments)
 
     async def stop(self, component: str, *, kill: bool) -> None:
-        """Stop a component; it stays down."""
         await anyio.to_thread.run_sync(partial(self._processes.stop, component, kill=kill))
 
     async def restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
-        """Restart a component; return when it is ready."""
         arguments = self._arguments(component, options)
         await anyio.to_thread.run_sync(partial(self._processes.restart, component, arguments, kill=kill))
 
     async def pause(self, component: str) -> None:
-        """Stop a process with SIGSTOP."""
         await anyio.to_thread.run_sync(self._processes.pause, component)
 
     async def resume(self, component: str) -> None:
-        """Continue a paused process."""
         await anyio.to_thread.run_sync(self._processes.resume, component)
 
     # Serving ports
 
     async def http_json(self, component: str, path: str) -> Json:
-        """Return the JSON at a path of a process."""
         return await anyio.to_thread.run_sync(self._processes.get_json, component, path)
 
     async def metrics(self, component: str) -> str:
-        """Return a process's metrics."""
         return (await anyio.to_thread.run_sync(self._processes.get, component, "/metrics")).text
 
     async def failpoints(self, component: str) -> Sequence[FailpointState]:
-        """Return a process's failpoints."""
         return await anyio.to_thread.run_sync(self._processes.failpoints, component)
 
     async def arm_failpoint(self, component: str, name: str, action: str) -> None:
-        """Arm a failpoint; of `kubelet` in every kubelet process."""
         await anyio.to_thread.run_sync(self._processes.arm_failpoint, component, name, action)
 
     async def inject_fault(
         self, component: str, action: str, *, to: str = "*", method: str = "*", kind: str = "*"
     ) -> None:
-        """Set a fault of the calls of a component, or of the links of an etcd member; or remove faults."""
         put = partial(self._processes.set_fault, component, action, to=to, method=method, kind=kind)
         await anyio.to_thread.run_sync(put)
 
     async def call_faults(self, component: str) -> FaultState:
-        """Return the faults of a process."""
         return await anyio.to_thread.run_sync(self._processes.call_faults, component)
 
     async def shift_clock(self, component: str, offset_seconds: float) -> None:
-        """Shift the wall clock of a component."""
         await anyio.to_thread.run_sync(self._processes.shift_clock, component, offset_seconds)
 
     async def damage_checkpoint(self, node: str, how: str) -> None:
-        """Damage the file D/kubelet/NODE.json."""
-        files = await anyio.to_thread.run_sync(
-            lambda: sorted(self._directory.glob(f"kubelet/**/{node}.json"))
-        )
-        if not files:
-            raise ClusterError(f"node {node} has no checkpoint file")
-        await anyio.to_thread.run_sync(_damage, files[0], how)
-
-    # Nodes of the cloud
-
-    async def increase_node_group(self, group: str, count: int) -> None:
-        """Create instances of a node group."""
-        await cloud.increase(self._directory, group, count)
-
-    async def delete_nodes(self, group: str, nodes: Sequence[str]) -> None:
-        """Delete instances of a node group."""
-        found = [await self._client.get(kinds.NODE, name) for name in nodes]
-        await cloud.delete(self._directory, group, found)
+        await anyio.to_thread.run_sync(_damage, self.directory, node, how)
 
     # The end
 
@@ -224,22 +181,20 @@ class RealCluster:
         return None
 
     async def history(self) -> Sequence[Revision]:
-        """Return every write that is recorded."""
         return await anyio.to_thread.run_sync(self._recording.revisions)
 
     async def violations(self, exceptions: Sequence[InvariantException]) -> Sequence[Violation]:
-        """Check the invariants on the history of all objects; return violations once."""
         self._recorder.cancel()
         await self._recorded.wait()
         without = {exception.name for exception in exceptions}
         try:
-            return await self._recording.violations(self._settings(), self._acknowledged.writes, without)
+            return await self._recording.violations(self._settings(), self.acknowledged.writes, without)
         finally:
             self._record()
 
     def _settings(self) -> ComponentSettings:
         """Return the settings of the processes; those that steps changed meanwhile are unknown."""
-        settings = settings_of(self._directory, records_acknowledged=True)
+        settings = settings_of(self.directory, records_acknowledged=True)
         if "apiserver" in self._reconfigured:
             settings = replace(settings, clears_nominations=None)
         if "scheduler" in self._reconfigured:
@@ -258,16 +213,13 @@ def _end(log: Path) -> str:
     return "\n".join([f"see {log}", *lines[-_LINES_SHOWN:]])
 
 
-def _damage(path: Path, how: str) -> None:
-    if how == "delete":
+def _damage(directory: Path, node: str, how: str) -> None:
+    """Damage the file D/kubelet/NODE.json. Raises: ClusterError."""
+    path = next(iter(sorted(directory.glob(f"kubelet/**/{node}.json"))), None)
+    if path is None:
+        raise ClusterError(f"node {node} has no checkpoint file")
+    data = damaged(path.read_bytes(), how)
+    if data is None:
         path.unlink()
-        return
-    size = path.stat().st_size
-    if how == "truncate":
-        os.truncate(path, size // 2)
-        return
-    with path.open("r+b") as file:
-        file.seek(size // 2)
-        byte = file.read(1)
-        file.seek(size // 2)
-        file.write(bytes([byte[0] ^ 0xFF]))
+    else:
+        path.write_bytes(data)

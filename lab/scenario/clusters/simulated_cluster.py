@@ -13,11 +13,10 @@ from nominee.lab.history.invariants.checking import checker
 from nominee.lab.history.invariants.checking.evidence import CheckpointedPod, Evidence
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.revision import Revision
-from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
 from nominee.lab.history.verification.evidence import checkpointed_pods, queued_pods
 from nominee.lab.history.verification.settings import settings_from
 from nominee.lab.history.verification.verification import settled
-from nominee.lab.scenario.clusters import cloud
+from nominee.lab.scenario.cluster import ScenarioCluster, damaged
 from nominee.lab.scenario.clusters.running_check import RunningCheck
 from nominee.lab.scenario.clusters.simulated_processes import SimulatedProcesses
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions, InvariantException
@@ -25,20 +24,18 @@ from nominee.lab.scenario.format.up_options import arguments_of
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError, FailpointState, FaultState, ProcessState
 from nominee.localcluster.supervisor.model.states import ChildState, Trigger
-from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.faults.action_chain import ActionError
 from nominee.machinery.wire.values.scalars import Json
 from nominee.simulation.asgi import Answer
-from nominee.simulation.clock import SimulatedClock
 from nominee.simulation.simulation import DIRECTORY, Simulation
 from nominee.simulation.started import NoAnswerError, Started
 
 _TRACEBACK: Final = "Traceback (most recent call last)"
 
 
-class SimulatedCluster:
+class SimulatedCluster(ScenarioCluster):
     """A running cluster of a simulation."""
 
     def __init__(
@@ -49,50 +46,33 @@ class SimulatedCluster:
         options: ClusterOptions,
         running_check: RunningCheck,
     ) -> None:
-        self._simulation, self._processes = simulation, processes
-        self._client, self._options = client, options
-        self._acknowledged = client.write_observer = AcknowledgedWrites()
+        super().__init__(DIRECTORY, client, simulation.clock)
+        self._simulation, self._processes, self._options = simulation, processes, options
         self._running_check = running_check
-
-    @property
-    def clock(self) -> SimulatedClock:
-        """Return the simulation's clock."""
-        return self._simulation.clock
-
-    @property
-    def client(self) -> Client:
-        """Return a client that follows the API server."""
-        return self._client
 
     # Processes.
 
     async def processes(self) -> Sequence[ProcessState]:
-        """Return the state of every process."""
         return self._processes.states()
 
     async def start(self, component: str, options: ComponentOptions) -> None:
-        """Start a component that is down; return when it is ready."""
         arguments = arguments_of(self._options, component, options)
         self._processes.ask(component, Trigger.START, arguments)
         await self._processes.until(component, ChildState.READY)
 
     async def stop(self, component: str, *, kill: bool) -> None:
-        """Stop a component; it stays down."""
         self._processes.ask(component, Trigger.KILL if kill else Trigger.STOP)
         await self._processes.until(component, ChildState.DOWN)
 
     async def restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
-        """Restart a component; return when it is ready."""
         arguments = arguments_of(self._options, component, options)
         self._processes.ask(component, Trigger.RESTART_KILL if kill else Trigger.RESTART, arguments)
         await self._processes.until(component, ChildState.READY)
 
     async def pause(self, component: str) -> None:
-        """Freeze a process."""
         self._processes.ask(component, Trigger.PAUSE)
 
     async def resume(self, component: str) -> None:
-        """Continue a frozen process."""
         self._processes.ask(component, Trigger.RESUME)
 
     def _started(self, component: str) -> list[Started]:
@@ -106,7 +86,6 @@ class SimulatedCluster:
     # Faults.
 
     async def arm_failpoint(self, component: str, name: str, action: str) -> None:
-        """Arm a failpoint; of `kubelet` in every kubelet process."""
         for started in self._started(component):
             try:
                 started.points.arm(name, action)
@@ -130,7 +109,6 @@ class SimulatedCluster:
     async def inject_fault(
         self, component: str, action: str, *, to: str = "*", method: str = "*", kind: str = "*"
     ) -> None:
-        """Set a fault of the calls of a component, or remove faults."""
         if component.startswith("etcd"):
             raise ClusterError("links between etcd members are not simulated")
         for started in self._started(component):
@@ -141,29 +119,21 @@ class SimulatedCluster:
         self._simulation.use_rules()
 
     async def call_faults(self, component: str) -> FaultState:
-        """Return the faults of a process."""
         faults = self._started(component)[0].faults
         return FaultState(rules=faults.states(), calls=faults.counts())
 
     async def shift_clock(self, component: str, offset_seconds: float) -> None:
-        """Shift the wall clock of a component."""
         for started in self._started(component):
             started.clock.offset = offset_seconds
 
     async def damage_checkpoint(self, node: str, how: str) -> None:
-        """Damage the checkpoint of a node."""
         files = self._simulation.files.content
         path = DIRECTORY / "kubelet" / f"{node}.json"
         if path not in files:
             raise ClusterError(f"node {node} has no checkpoint file")
-        data = files[path]
-        middle = len(data) // 2
-        if how == "delete":
-            del files[path]
-        elif how == "truncate":
-            files[path] = data[:middle]
-        else:
-            files[path] = data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :]
+        data = damaged(files.pop(path), how)
+        if data is not None:
+            files[path] = data
 
     # Observation.
 
@@ -179,28 +149,15 @@ class SimulatedCluster:
         return answer
 
     async def http_json(self, component: str, path: str) -> Json:
-        """Return the JSON at a path of a process."""
         return json.loads((await self._get(component, path)).body)
 
     async def metrics(self, component: str) -> str:
         """Return a process's metrics. Those of kubelets are of all kubelets, and of earlier simulations."""
         return (await self._get(component, "/metrics")).body.decode()
 
-    # Nodes of the cloud.
-
-    async def increase_node_group(self, group: str, count: int) -> None:
-        """Create instances of a node group."""
-        await cloud.increase(DIRECTORY, group, count)
-
-    async def delete_nodes(self, group: str, nodes: Sequence[str]) -> None:
-        """Delete instances of a node group."""
-        found = [await self._client.get(kinds.NODE, name) for name in nodes]
-        await cloud.delete(DIRECTORY, group, found)
-
     # The end.
 
     async def history(self) -> Sequence[Revision]:
-        """Return every write since the cluster was created."""
         return self._running_check.revisions
 
     def first_violation(self, exceptions: Sequence[InvariantException]) -> Violation | None:
@@ -210,7 +167,6 @@ class SimulatedCluster:
         return next(map(_violation, found), None)
 
     async def violations(self, exceptions: Sequence[InvariantException]) -> Sequence[Violation]:
-        """Check the invariants on the history so far."""
         excepted = {exception.name for exception in exceptions}
         names = [each.about.name for each in CHECKERS if each.about.name not in excepted]
         results = await settled(await self._check(names), self._check, self.clock)
@@ -219,7 +175,7 @@ class SimulatedCluster:
     async def _check(self, names: Collection[str]) -> Sequence[Result]:
         evidence = Evidence(
             now=self.clock.now(),
-            acknowledged=self._acknowledged.writes,
+            acknowledged=self.acknowledged.writes,
             queued_pods=await self._queued_pods(),
             checkpoints=self._checkpoints(),
             errors=self._errors(),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from nominee.lab.scenario.fields.comparison import Comparison, described, matches
-from nominee.lab.scenario.fields.fragments import COMPONENT, COUNT, Fragment, mapping, one_of
+from nominee.lab.scenario.fields.comparison import described, matches
+from nominee.lab.scenario.fields.declared import ComponentName, Count, Field
+from nominee.lab.scenario.fields.fragments import one_of
+from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.observing.base import Condition, ConditionParser, Observed
+from nominee.lab.scenario.observing.base import Condition, Observed
 from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
@@ -22,29 +24,15 @@ class ComponentCondition(Condition):
 
     key: ClassVar[str] = "component"
     row: ClassVar[str] = "`name`, `state` (ready, starting, paused, down, backoff, crashed), `restarts`"
+    about: ClassVar[str] = "The state of a process."
 
-    name: str
-    state: str = ""
-    restarts: Comparison | None = None
+    name: ComponentName
+    state: Annotated[str, Field(one_of("ready", "starting", "paused", "down", "backoff", "crashed"))] = ""
+    restarts: Count = None
 
-    @classmethod
-    def schema(cls) -> Fragment:
-        properties = {
-            "name": COMPONENT,
-            "state": one_of("ready", "starting", "paused", "down", "backoff", "crashed"),
-            "restarts": COUNT,
-        }
-        return mapping("The state of a process.", properties, required=["name"])
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
+    def check(self, parser: Parser, path: FieldPath, value: Mapping[str, Json]) -> None:
         if "state" not in value and "restarts" not in value:
             parser.fault(path, "give state or restarts")
-        return cls(
-            name=parser.component((*path, "name"), value["name"]),
-            state=value.get("state", ""),
-            restarts=parser.comparison_of(path, value, "restarts"),
-        )
 
     def describe(self) -> str:
         state = f" is {self.state}" if self.state else ""

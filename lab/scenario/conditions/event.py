@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.comparison import (
@@ -15,14 +15,23 @@ from nominee.lab.scenario.fields.comparison import (
     matches,
     shown,
 )
-from nominee.lab.scenario.fields.fragments import COMPARISON, COUNT, TEXT, Fragment, mapping, one_of, text
+from nominee.lab.scenario.fields.declared import Count, Field, Text
+from nominee.lab.scenario.fields.fragments import COMPARISON, one_of, text
+from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.observing.base import Condition, ConditionParser, JsonObject, Objects, Observed
+from nominee.lab.scenario.observing.base import Condition, JsonObject, Objects, Observed
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.wire.values.scalars import Json
 
 _SHOWN_MAX = 5
+
+
+def _kind(parser: Parser, path: FieldPath, value: Json) -> str:
+    """Return the kind as Events name it."""
+    with parser.checking(path):
+        return names.kind(value).kind if value else ""
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,47 +40,16 @@ class EventCondition(Condition):
 
     key: ClassVar[str] = "event"
     row: ClassVar[str] = "`reason`, `type`, `kind`, `name`, `namespace`, `component`, `message`, `count`"
+    about: ClassVar[str] = "Events (core/v1)."
 
-    reason: str = ""
-    type: str = ""
-    kind: str = ""
-    name: str = ""
-    namespace: str = ""
-    component: str = ""
-    message: Comparison | None = None
-    count: Comparison | None = None
-
-    @classmethod
-    def schema(cls) -> Fragment:
-        properties = {
-            "reason": TEXT,
-            "type": one_of("Normal", "Warning"),
-            "kind": text("Kind of the object that the event is about."),
-            "name": TEXT,
-            "namespace": TEXT,
-            "component": text("Reporting component."),
-            "message": COMPARISON,
-            "count": COUNT,
-        }
-        return mapping("Events (core/v1).", properties)
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
-        kind = value.get("kind", "")
-        if kind:
-            with parser.checking((*path, "kind")):
-                kind = names.kind(kind).kind
-        message = value.get("message")
-        return cls(
-            reason=value.get("reason", ""),
-            type=value.get("type", ""),
-            kind=kind,
-            name=value.get("name", ""),
-            namespace=value.get("namespace", ""),
-            component=value.get("component", ""),
-            message=parser.comparison((*path, "message"), message) if message is not None else None,
-            count=parser.comparison_of(path, value, "count"),
-        )
+    reason: Text = ""
+    type: Annotated[str, Field(one_of("Normal", "Warning"))] = ""
+    kind: Annotated[str, Field(text("Kind of the object that the event is about."), _kind)] = ""
+    name: Text = ""
+    namespace: Text = ""
+    component: Annotated[str, Field(text("Reporting component."))] = ""
+    message: Annotated[Comparison | None, Field(COMPARISON, Parser.comparison)] = None
+    count: Count = None
 
     def describe(self) -> str:
         about = f" about {self.kind or 'object'} {self.name}" if self.name else ""

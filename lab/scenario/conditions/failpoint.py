@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.fields.comparison import Comparison, described, matches
-from nominee.lab.scenario.fields.fragments import COMPONENT, COUNT, TEXT, Fragment, mapping
+from nominee.lab.scenario.fields.comparison import described, matches
+from nominee.lab.scenario.fields.declared import Count, ServingComponent, Text
+from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.observing.base import Condition, ConditionParser, Observed
+from nominee.lab.scenario.observing.base import Condition, Observed
 from nominee.lab.scenario.observing.leader import leading
 from nominee.localcluster.cluster import FailpointState
 from nominee.machinery.wire.values.scalars import Json
@@ -24,37 +25,18 @@ class FailpointCondition(Condition):
 
     key: ClassVar[str] = "failpoint"
     row: ClassVar[str] = "`component`, `name`, and `waiting`, `hits` or `fired`"
+    about: ClassVar[str] = "The state of a failpoint."
 
-    component: str
-    name: str
-    waiting: Comparison | None = None
-    hits: Comparison | None = None
-    fired: Comparison | None = None
+    component: ServingComponent
+    name: Text
+    waiting: Count = None
+    hits: Count = None
+    fired: Count = None
 
-    @classmethod
-    def schema(cls) -> Fragment:
-        properties = {
-            "component": COMPONENT,
-            "name": TEXT,
-            "waiting": COUNT,
-            "hits": COUNT,
-            "fired": COUNT,
-        }
-        return mapping("The state of a failpoint.", properties, required=["component", "name"])
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
-        component = parser.component((*path, "component"), value["component"], serves=True)
-        parser.failpoint_name((*path, "name"), component, value["name"])
+    def check(self, parser: Parser, path: FieldPath, value: Mapping[str, Json]) -> None:
+        parser.failpoint_name((*path, "name"), self.component, self.name)
         if not {"waiting", "hits", "fired"} & value.keys():
             parser.fault(path, "give waiting, hits or fired")
-        return cls(
-            component=component,
-            name=value["name"],
-            waiting=parser.comparison_of(path, value, "waiting"),
-            hits=parser.comparison_of(path, value, "hits"),
-            fired=parser.comparison_of(path, value, "fired"),
-        )
 
     def describe(self) -> str:
         counts = {"tasks waiting": self.waiting, "hits": self.hits, "actions": self.fired}

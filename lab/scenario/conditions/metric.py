@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
-from nominee.lab.scenario.fields.comparison import Comparison, described, matches
-from nominee.lab.scenario.fields.fragments import COMPARISON, COMPONENT, Fragment, mapping, text
-from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.observing.base import Condition, ConditionParser, Observed
+from nominee.lab.scenario.fields.comparison import described, matches
+from nominee.lab.scenario.fields.declared import Compared, Field, ServingComponent
+from nominee.lab.scenario.fields.fragments import Fragment, text
+from nominee.lab.scenario.observing.base import Condition, Observed
 from nominee.lab.scenario.observing.leader import leading
-from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.cluster import ScenarioCluster
+
+_LABELS: Final[Fragment] = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,34 +24,12 @@ class MetricCondition(Condition):
 
     key: ClassVar[str] = "metric"
     row: ClassVar[str] = "`component`, `name`, `labels`, `value`: the sum of the samples"
+    about: ClassVar[str] = "The sum of a metric's samples with these labels."
 
-    component: str
-    name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    value: Comparison
-
-    @classmethod
-    def schema(cls) -> Fragment:
-        properties: dict[str, Fragment] = {
-            "component": COMPONENT,
-            "name": text("As in the text format; a counter with _total."),
-            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
-            "value": COMPARISON,
-        }
-        return mapping(
-            "The sum of a metric's samples with these labels.",
-            properties,
-            required=["component", "name", "value"],
-        )
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
-        return cls(
-            component=parser.component((*path, "component"), value["component"], serves=True),
-            name=value["name"],
-            labels=dict(value.get("labels", {})),
-            value=parser.comparison((*path, "value"), value["value"]),
-        )
+    component: ServingComponent
+    name: Annotated[str, Field(text("As in the text format; a counter with _total."))]
+    labels: Annotated[Mapping[str, str], Field(_LABELS)] = field(default_factory=dict)
+    value: Compared
 
     def describe(self) -> str:
         labels = ",".join(f'{name}="{value}"' for name, value in self.labels.items())

@@ -95,7 +95,7 @@ class ObjectCondition(Condition):
                     (*path, "condition"),
                     f"{each!r} is not TYPE=STATUS, TYPE=STATUS/REASON or !TYPE, as PodScheduled=True",
                 )
-        count = parser.comparison_of(path, value, "count")
+        count = parser.comparison((*path, "count"), value["count"]) if "count" in value else None
         if "exists" in value:
             if count is not None:
                 parser.fault((*path, "exists"), "give exists or count, not both")

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from nominee.lab.scenario.conditions.object import DEFAULT_NAMESPACE
 from nominee.lab.scenario.fields.comparison import Comparison, counted, matches
-from nominee.lab.scenario.fields.fragments import COMPONENT, COUNT, TEXT, Fragment, mapping, one_of, text
+from nominee.lab.scenario.fields.declared import ComponentName, Count, Field, Text
+from nominee.lab.scenario.fields.fragments import one_of, text
+from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.observing.base import Condition, ConditionParser, Observed
+from nominee.lab.scenario.observing.base import Condition, Observed
 from nominee.lab.scenario.observing.leader import leading
 from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.cluster import ScenarioCluster
+
+_QUEUES = one_of("active", "backoff", "unschedulable", "gated", "waiting_on_permit", "binding", "none")
+
+
+def _queue(_parser: Parser, _path: FieldPath, value: Json) -> str:
+    return "" if value == "none" else str(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,42 +38,21 @@ class QueueCondition(Condition):
         "`queue` (active, backoff, unschedulable, gated, waiting_on_permit, binding, none) and `pod` or "
         "`count`; `component` (default `scheduler`)"
     )
+    about: ClassVar[str] = "The scheduler's queues."
 
-    queue: str = ""
-    pod: str = ""
-    namespace: str = DEFAULT_NAMESPACE
-    count: Comparison | None = None
-    component: str = "scheduler"
+    queue: Annotated[str, Field(_QUEUES, _queue)]
+    pod: Annotated[str, Field(text("A pod that must be in the queue (in no queue: none)."))] = ""
+    namespace: Text = DEFAULT_NAMESPACE
+    count: Count = None
+    component: ComponentName = "scheduler"
 
-    @classmethod
-    def schema(cls) -> Fragment:
-        properties = {
-            "queue": one_of(
-                "active", "backoff", "unschedulable", "gated", "waiting_on_permit", "binding", "none"
-            ),
-            "pod": text("A pod that must be in the queue (in no queue: none)."),
-            "namespace": TEXT,
-            "count": COUNT,
-            "component": COMPONENT,
-        }
-        return mapping("The scheduler's queues.", properties, required=["queue"])
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Condition:
-        queue = value["queue"]
-        if queue == "none" and "pod" not in value:
+    def check(self, parser: Parser, path: FieldPath, value: Mapping[str, Json]) -> None:
+        if value["queue"] == "none" and "pod" not in value:
             parser.fault(path, "queue none needs a pod")
         if "pod" in value and "count" in value:
             parser.fault((*path, "count"), "give a pod or a count, not both")
         if "pod" not in value and "count" not in value:
             parser.fault(path, "give a pod or a count")
-        return cls(
-            queue="" if queue == "none" else queue,
-            pod=value.get("pod", ""),
-            namespace=value.get("namespace", DEFAULT_NAMESPACE),
-            component=parser.component((*path, "component"), value.get("component", "scheduler")),
-            count=parser.comparison_of(path, value, "count"),
-        )
 
     def describe(self) -> str:
         if not self.pod:

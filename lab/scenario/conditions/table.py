@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nominee.lab.scenario.conditions.all_of import AllOf
-from nominee.lab.scenario.conditions.any_of import AnyOf
+from nominee.lab.scenario.conditions.combined import AllOf, AnyOf
 from nominee.lab.scenario.conditions.component import ComponentCondition
 from nominee.lab.scenario.conditions.debug import DebugCondition
 from nominee.lab.scenario.conditions.event import EventCondition

@@ -106,10 +106,6 @@ class Parser:
             present=value.get("present"),
         )
 
-    def comparison_of(self, path: FieldPath, value: Mapping[str, Json], key: str) -> Comparison | None:
-        """Return the comparison in a field of a mapping; None if it does not have the field."""
-        return self.comparison((*path, key), value[key]) if key in value else None
-
     # Options of components
 
     def gates(self, path: FieldPath, value: Mapping[str, bool]) -> Mapping[str, bool]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from nominee.lab.scenario.acting.base import Action
-from nominee.lab.scenario.conditions.all_of import AllOf
+from nominee.lab.scenario.conditions.combined import AllOf
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.conditions.table import CONDITIONS
 from nominee.lab.scenario.fields import gate_checks, names, paths, substitution

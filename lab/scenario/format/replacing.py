@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nominee.lab.scenario.acting.control import Launch
-from nominee.lab.scenario.conditions.any_of import AnyOf
+from nominee.lab.scenario.conditions.combined import AnyOf
 from nominee.lab.scenario.conditions.debug import DebugCondition
 from nominee.lab.scenario.conditions.failpoint import FailpointCondition
 from nominee.lab.scenario.conditions.metric import MetricCondition

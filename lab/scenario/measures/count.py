@@ -32,7 +32,6 @@ class Count(Measure):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         return {"$ref": "#/$defs/objectCondition"}
 
     @classmethod

@@ -39,7 +39,6 @@ class Duration(Measure):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         step = mapping("A step.", {"step": text("When the step of this name begins.")}, required=["step"])
         moment = {"description": "A condition, when it first holds, or a step.", "anyOf": [CONDITION, step]}
         return mapping("A duration.", {"from": moment, "until": moment}, required=["from", "until"])

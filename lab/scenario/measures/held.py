@@ -27,7 +27,6 @@ class Held(Measure):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         return CONDITION
 
     @classmethod

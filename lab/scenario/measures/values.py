@@ -33,7 +33,6 @@ class Values(Measure):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         properties = {"kind": TEXT, "name": TEXT, "namespace": TEXT, "jsonPath": TEXT}
         return mapping("The values of a field.", properties, required=["kind", "name", "jsonPath"])
 

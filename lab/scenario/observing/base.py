@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from google.protobuf.message import Message
 
+from nominee.lab.scenario.fields.declared import Declared
 from nominee.lab.scenario.fields.fragments import CONDITION, Fragment
 from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
@@ -56,7 +57,7 @@ class Objects(Protocol):
         ...
 
 
-class Condition(ABC):
+class Condition(Declared, ABC):
     """A statement about objects, events or processes that holds or does not hold.
 
     A kind of conditions is a frozen dataclass of its fields. It defines `is_about_objects`, `watched` and
@@ -70,19 +71,9 @@ class Condition(ABC):
     """Its row in docs/scenarios.md."""
 
     @classmethod
-    @abstractmethod
-    def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
-
-    @classmethod
-    def definitions(cls) -> Mapping[str, Fragment]:
-        """Return the definitions of the JSON Schema that `schema` refers to and no other kind has."""
-        return {}
-
-    @classmethod
-    @abstractmethod
     def parse(cls, parser: ConditionParser, path: FieldPath, value: Json) -> Condition:
         """Return the condition of a field, which the schema accepts; mistakes go to the parser."""
+        return cls.read(parser, path, value)
 
     @abstractmethod
     def describe(self) -> str:

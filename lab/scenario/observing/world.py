@@ -10,23 +10,19 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, cast
 
 import anyio
 import anyio.abc
 from google.protobuf.message import Message
 
-from nominee.lab.scenario.cluster import ObjectClient
 from nominee.lab.scenario.observing.base import Condition, JsonObject, Observed
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import ObjectKey, key_of, metadata_of
+from nominee.machinery.client.api_client import Client
 from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.wire.codec import to_json
-
-if TYPE_CHECKING:
-    from nominee.machinery.client.api_client import Client
 
 ALWAYS_WATCHED: tuple[AnyKind, ...] = (kinds.POD, kinds.NODE)
 Change = Callable[[AnyKind, Message | None, Message | None], None]
@@ -42,9 +38,7 @@ def watched_kinds(conditions: Iterable[Condition]) -> list[AnyKind]:
 class World:
     """Copies of the objects of some kinds."""
 
-    def __init__(self, client: ObjectClient, clock: Clock, watched: Sequence[AnyKind]) -> None:
-        # An informer calls list and watch_batches only, which the protocol has.
-        concrete = cast("Client", client)
+    def __init__(self, client: Client, clock: Clock, watched: Sequence[AnyKind]) -> None:
         self._clock = clock
         self._informers: dict[AnyKind, Informer[Message]] = {}
         self._json: dict[tuple[AnyKind, ObjectKey], tuple[Message, JsonObject]] = {}
@@ -59,7 +53,7 @@ class World:
         for kind in watched:
             # A generator with a fixed seed, so that a simulation is repeatable.
             rng = random.Random(kind.plural)
-            informer: Informer[Message] = Informer(concrete, kind, clock=clock, rng=rng)
+            informer: Informer[Message] = Informer(client, kind, clock=clock, rng=rng)
             self._informers[kind] = informer
             informer.add_handler(
                 on_add=partial(self._changed, kind, None),

@@ -21,53 +21,35 @@ _TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 
 
 class Narrator(Protocol):
-    """A reader of a scenario's progress."""
+    """A reader of a scenario's progress; a method that a subclass does not have ignores it."""
 
     def heading(self, text: str) -> None:
         """Begin a scenario."""
-        ...
+        return None
 
     def act(self, text: str) -> None:
         """Report a step that changes something."""
-        ...
+        return None
 
     def waits(self, text: str) -> None:
         """Report a condition that the next step needs."""
-        ...
+        return None
 
     def saw(self, text: str) -> None:
         """Report a change in the cluster."""
-        ...
+        return None
 
     def held(self, text: str) -> None:
         """Report a check that held."""
-        ...
+        return None
 
     def failed(self, text: str) -> None:
         """Report a step that failed."""
-        ...
+        return None
 
 
-class Silent:
+class Silent(Narrator):
     """A narrator that prints nothing."""
-
-    def heading(self, text: str) -> None:
-        return None
-
-    def act(self, text: str) -> None:
-        return None
-
-    def waits(self, text: str) -> None:
-        return None
-
-    def saw(self, text: str) -> None:
-        return None
-
-    def held(self, text: str) -> None:
-        return None
-
-    def failed(self, text: str) -> None:
-        return None
 
 
 class _Console(Console):
@@ -77,7 +59,7 @@ class _Console(Console):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
-class TextNarrator:
+class TextNarrator(Narrator):
     """Print lines with the time since the scenario began, in colours where the terminal has them."""
 
     def __init__(self, clock: Clock, *, to_stderr: bool = False) -> None:

@@ -58,7 +58,6 @@ class Expect(Action):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         limit = "The limit of eventually (default 30); how long always and never must hold."
         properties = {mode.value: CONDITION for mode in Mode} | {
             "seconds": seconds(limit),
@@ -90,7 +89,6 @@ class Expect(Action):
         )
 
     def describe(self) -> str:
-        """Return the action as a sentence."""
         condition = self.condition.describe()
         if self.mode is Mode.NOW:
             return condition

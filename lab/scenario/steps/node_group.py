@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 from nominee.lab.scenario.acting.base import DONE, WAIT_SECONDS, Action, Performed, Phase, Undoing
 from nominee.lab.scenario.acting.errors import StepFailedError
-from nominee.lab.scenario.fields.fragments import TEXT, Fragment, flag, mapping, seconds
+from nominee.lab.scenario.fields.declared import Field, Seconds
+from nominee.lab.scenario.fields.fragments import TEXT, flag
+from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.observing.base import ConditionParser
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is
 from nominee.machinery.api.pb import core
@@ -32,45 +33,24 @@ class ResizeGroup(Action):
         "`name`, and `increase: N` or `delete: true`; waits for the nodes (`seconds`) unless `wait: false`"
     )
     undone_in: ClassVar[Phase | None] = Phase.NODES
+    about: ClassVar[str] = "Create or delete instances of a node group."
 
-    group: str
-    increase: int = 0
-    delete: bool = False
-    wait: bool = True
-    seconds: float = WAIT_SECONDS
+    group: Annotated[str, Field(TEXT, key="name")]
+    increase: Annotated[int, Field({"type": "integer", "minimum": 1})] = 0
+    delete: Annotated[bool, Field(flag("Delete all instances."))] = False
+    wait: Annotated[bool, Field(flag("Wait until the nodes are ready, or gone (default true)."))] = True
+    seconds: Seconds = WAIT_SECONDS
 
-    @classmethod
-    def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
-        properties: dict[str, Fragment] = {
-            "name": TEXT,
-            "increase": {"type": "integer", "minimum": 1},
-            "delete": flag("Delete all instances."),
-            "wait": flag("Wait until the nodes are ready, or gone (default true)."),
-            "seconds": seconds("Seconds."),
-        }
-        return mapping("Create or delete instances of a node group.", properties, required=["name"])
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
-        """Return the step that changes a node group."""
-        if ("increase" in value) == value.get("delete", False):
+    def check(self, parser: Parser, path: FieldPath, value: Mapping[str, Json]) -> None:
+        if ("increase" in value) == self.delete:
             parser.fault(path, "give increase, or delete: true")
         groups = {group["name"] for group in parser.cluster.node_groups}
-        if value["name"] not in groups:
+        if self.group not in groups:
             known = ", ".join(sorted(groups)) or "none"
-            message = f"no node group {value['name']!r} in spec.cluster.nodeGroups: {known}"
+            message = f"no node group {self.group!r} in spec.cluster.nodeGroups: {known}"
             parser.fault((*path, "name"), message)
-        return cls(
-            group=value["name"],
-            increase=value.get("increase", 0),
-            delete=value.get("delete", False),
-            wait=value.get("wait", True),
-            seconds=float(value.get("seconds", WAIT_SECONDS)),
-        )
 
     def describe(self) -> str:
-        """Return the action as a sentence."""
         if self.delete:
             return f"the nodes of group {self.group} are deleted"
         return f"{self.increase} node(s) of group {self.group} are created"

@@ -10,17 +10,14 @@ from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.faults.fault import InjectFault
 from nominee.lab.scenario.steps.node_group import ResizeGroup
 from nominee.lab.scenario.steps.objects.apply import Apply
-from nominee.lab.scenario.steps.objects.cordon import Cordon
+from nominee.lab.scenario.steps.objects.cordon import Cordon, Uncordon
 from nominee.lab.scenario.steps.objects.delete import Delete
 from nominee.lab.scenario.steps.objects.drain import Drain
 from nominee.lab.scenario.steps.objects.patch import Patch
-from nominee.lab.scenario.steps.objects.uncordon import Uncordon
-from nominee.lab.scenario.steps.processes.kill import Kill
-from nominee.lab.scenario.steps.processes.pause import Pause
+from nominee.lab.scenario.steps.processes.pause import Pause, Resume
 from nominee.lab.scenario.steps.processes.restart import Restart
-from nominee.lab.scenario.steps.processes.resume import Resume
 from nominee.lab.scenario.steps.processes.start import Start
-from nominee.lab.scenario.steps.processes.stop import Stop
+from nominee.lab.scenario.steps.processes.stop import Kill, Stop
 from nominee.lab.scenario.steps.wait import Wait
 
 _VERBS: tuple[type[Action], ...] = (

@@ -36,7 +36,6 @@ class Wait(Action):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         conditions = {key: kind.schema() for key, kind in CONDITIONS.items()}
         required = flag("false: go on when the limit is over.")
         options = {"seconds": seconds("The limit (default 30)."), "required": required}
@@ -52,7 +51,6 @@ class Wait(Action):
         )
 
     def describe(self) -> str:
-        """Return the action as a sentence."""
         limit = "" if self.required else f", or for {self.seconds:g} s"
         return f"until {self.condition.describe()}{limit}"
 

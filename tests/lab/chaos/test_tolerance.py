@@ -17,7 +17,7 @@ from nominee.lab.chaos.cases.tolerance import (
     relaxed,
     states,
 )
-from nominee.lab.scenario.conditions.all_of import AllOf
+from nominee.lab.scenario.conditions.combined import AllOf
 from nominee.lab.scenario.conditions.failpoint import FailpointCondition
 from nominee.lab.scenario.conditions.metric import MetricCondition
 from nominee.lab.scenario.conditions.object import ObjectCondition

@@ -9,7 +9,7 @@ from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.fields import paths
 from nominee.lab.scenario.fields.comparison import Comparison, matches
 from nominee.lab.scenario.fields.substitution import substituted
-from nominee.lab.scenario.steps.processes.kill import Kill
+from nominee.lab.scenario.steps.processes.stop import Kill
 from nominee.machinery.wire.values.scalars import Json
 
 _POD = {

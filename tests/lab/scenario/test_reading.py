@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nominee import scenarios
-from nominee.lab.scenario.conditions.all_of import AllOf
+from nominee.lab.scenario.conditions.combined import AllOf
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.fields.comparison import Comparison
 from nominee.lab.scenario.format.documents import InvalidScenarioError

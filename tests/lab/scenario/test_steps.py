@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -15,13 +16,14 @@ from nominee.lab.scenario.acting.process_view import ProcessView
 from nominee.lab.scenario.acting.stage import Stage
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.conditions.table import CONDITIONS
-from nominee.lab.scenario.fields.fragments import TEXT, Fragment, mapping
+from nominee.lab.scenario.fields.declared import Text
+from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.format import page, schema
 from nominee.lab.scenario.format.documents import InvalidScenarioError
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.reading import read_text
-from nominee.lab.scenario.observing.base import Condition, ConditionParser, JsonObject, Observed
+from nominee.lab.scenario.observing.base import Condition, JsonObject, Observed
 from nominee.lab.scenario.play.narration import Silent
 from nominee.lab.scenario.play.runner import run
 from nominee.lab.scenario.play.simulate import with_cluster
@@ -53,18 +55,14 @@ class Label(Action):
     row: ClassVar[str] = "`node`, `value`"
     undone_in: ClassVar[Phase | None] = Phase.OBJECTS
 
-    node: str
-    value: str
+    about: ClassVar[str] = "Label a node."
 
-    @classmethod
-    def schema(cls) -> Fragment:
-        return mapping("Label a node.", {"node": TEXT, "value": TEXT}, required=["node", "value"])
+    node: Text
+    value: Text
 
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
-        if " " in value["value"]:
+    def check(self, parser: Parser, path: FieldPath, value: Mapping[str, Json]) -> None:
+        if " " in self.value:
             parser.fault((*path, "value"), "a label has no spaces")
-        return cls(node=value["node"], value=value["value"])
 
     def describe(self) -> str:
         return f"{self.node} is {self.value}"
@@ -94,16 +92,10 @@ class Labelled(Condition):
     key: ClassVar[str] = "labelled"
     row: ClassVar[str] = "`node`, `value`"
 
-    node: str
-    value: str
+    about: ClassVar[str] = "A label."
 
-    @classmethod
-    def schema(cls) -> Fragment:
-        return mapping("A label.", {"node": TEXT, "value": TEXT}, required=["node", "value"])
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json) -> Condition:
-        return cls(node=value["node"], value=value["value"])
+    node: Text
+    value: Text
 
     def describe(self) -> str:
         return f"the label of {self.node} is {self.value!r}"

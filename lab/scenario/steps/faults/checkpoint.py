@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from nominee.lab.scenario.acting.base import DONE, Action, Performed
-from nominee.lab.scenario.fields.fragments import TEXT, Fragment, mapping, one_of
-from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.observing.base import ConditionParser
-from nominee.machinery.wire.values.scalars import Json
+from nominee.lab.scenario.fields.declared import Field, Text
+from nominee.lab.scenario.fields.fragments import one_of
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.acting.stage import Stage
@@ -23,26 +21,12 @@ class DamageCheckpoint(Action):
     row: ClassVar[str] = (
         "`node`, `damage`: corrupt, truncate or delete its checkpoint file while its kubelet is down"
     )
+    about: ClassVar[str] = "Damage the checkpoint file of a node; its kubelet must be down."
 
-    node: str
-    how: str
-
-    @classmethod
-    def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
-        return mapping(
-            "Damage the checkpoint file of a node; its kubelet must be down.",
-            {"node": TEXT, "damage": one_of("corrupt", "truncate", "delete")},
-            required=["node", "damage"],
-        )
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
-        """Return the step that damages a checkpoint."""
-        return cls(node=value["node"], how=value["damage"])
+    node: Text
+    how: Annotated[str, Field(one_of("corrupt", "truncate", "delete"), key="damage")]
 
     def describe(self) -> str:
-        """Return the action as a sentence."""
         return f"{self.how} the checkpoint of {self.node}"
 
     async def perform(self, stage: Stage) -> Performed:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from nominee.lab.scenario.acting.base import DONE, Action, Performed, Phase, Undoing
-from nominee.lab.scenario.fields.fragments import COMPONENT, Fragment, mapping
-from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.observing.base import ConditionParser
-from nominee.machinery.wire.values.scalars import Json
+from nominee.lab.scenario.fields.declared import Field, ServingComponent, number
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.acting.stage import Stage
@@ -22,24 +19,12 @@ class ShiftClock(Action):
     verb: ClassVar[str] = "clock"
     row: ClassVar[str] = "`component`, `offsetSeconds`: shift its wall clock"
     undone_in: ClassVar[Phase | None] = Phase.FAULTS
+    about: ClassVar[str] = "Shift the wall clock of a component."
 
-    component: str
-    offset_seconds: float
-
-    @classmethod
-    def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
-        properties: dict[str, Fragment] = {"component": COMPONENT, "offsetSeconds": {"type": "number"}}
-        return mapping("Shift the wall clock of a component.", properties, required=list(properties))
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
-        """Return the step that shifts a clock."""
-        component = parser.component((*path, "component"), value["component"], serves=True)
-        return cls(component=component, offset_seconds=float(value["offsetSeconds"]))
+    component: ServingComponent
+    offset_seconds: Annotated[float, Field({"type": "number"}, number)]
 
     def describe(self) -> str:
-        """Return the action as a sentence."""
         return f"the clock of {self.component} is shifted by {self.offset_seconds:+g} s"
 
     async def perform(self, stage: Stage) -> Performed:

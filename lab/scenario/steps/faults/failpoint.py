@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from nominee.lab.scenario.acting.base import DONE, Action, Performed, Phase, Undoing
 from nominee.lab.scenario.acting.process_view import ProcessView
-from nominee.lab.scenario.fields.fragments import COMPONENT, TEXT, Fragment, mapping
+from nominee.lab.scenario.fields.declared import ServingComponent, Text
+from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.observing.base import ConditionParser, JsonObject
+from nominee.lab.scenario.observing.base import JsonObject
 from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
@@ -23,26 +25,16 @@ class ArmFailpoint(Action):
     verb: ClassVar[str] = "failpoint"
     row: ClassVar[str] = "`component`, `name`, `action` ([failpoints.md](failpoints.md))"
     undone_in: ClassVar[Phase | None] = Phase.FAILPOINTS
+    about: ClassVar[str] = "Arm a failpoint; action off disarms it."
 
-    component: str
-    name: str
-    action: str
+    component: ServingComponent
+    name: Text
+    action: Text
 
-    @classmethod
-    def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
-        properties = {"component": COMPONENT, "name": TEXT, "action": TEXT}
-        return mapping("Arm a failpoint; action off disarms it.", properties, required=list(properties))
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
-        """Return the step that arms a failpoint."""
-        component = parser.component((*path, "component"), value["component"], serves=True)
-        parser.failpoint_name((*path, "name"), component, value["name"], value["action"])
-        return cls(component=component, name=value["name"], action=value["action"])
+    def check(self, parser: Parser, path: FieldPath, value: Mapping[str, Json]) -> None:
+        parser.failpoint_name((*path, "name"), self.component, self.name, self.action)
 
     def describe(self) -> str:
-        """Return the action as a sentence."""
         return f"failpoint {self.name} is {self.action}"
 
     async def perform(self, stage: Stage) -> Performed:

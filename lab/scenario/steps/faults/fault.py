@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from nominee.lab.scenario.acting.base import DONE, Action, Performed, Phase, Undoing
 from nominee.lab.scenario.acting.process_view import ProcessView
 from nominee.lab.scenario.fields import names
-from nominee.lab.scenario.fields.fragments import COMPONENT, Fragment, mapping, text
+from nominee.lab.scenario.fields.declared import Field, serving
+from nominee.lab.scenario.fields.fragments import COMPONENT, text
+from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.observing.base import ConditionParser, JsonObject
+from nominee.lab.scenario.observing.base import JsonObject
 from nominee.localcluster.etcd import links as etcd_links
 from nominee.machinery.wire.values.scalars import Json
 
@@ -20,6 +22,25 @@ if TYPE_CHECKING:
 
 Link = frozenset[str]
 """Two etcd members."""
+
+_ACTIONS: Final = (
+    "cut, cut-response, delay(MS), drop-request, drop-response; for watches hold, merge, relist; "
+    "off; chains as for failpoints (docs/faults.md)."
+)
+
+
+def _is_etcd(component: str) -> bool:
+    return component.partition("-")[0] == "etcd"
+
+
+def _caller(parser: Parser, path: FieldPath, value: Json) -> str:
+    if value == etcd_links.LEADER:
+        return etcd_links.LEADER
+    return parser.component(path, value) if _is_etcd(value) else serving(parser, path, value)
+
+
+def _server(parser: Parser, path: FieldPath, value: Json) -> str:
+    return "*" if value == "*" else parser.component(path, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,68 +56,33 @@ class InjectFault(Action):
         "links between etcd members ([faults.md](faults.md))"
     )
     undone_in: ClassVar[Phase | None] = Phase.FAULTS
+    about: ClassVar[str] = (
+        "Cut, delay or drop calls of a component to another one; "
+        "or cut links of an etcd member (etcd-1, etcd-leader)."
+    )
 
-    component: str
-    action: str
-    to: str = "*"
-    method: str = "*"
-    kind: str = "*"
+    component: Annotated[str, Field(COMPONENT, _caller)]
+    to: Annotated[
+        str, Field(text("The server: apiserver, etcd or cloud; * is all (the default)."), _server)
+    ] = "*"
+    method: Annotated[str, Field(text("A gRPC method, Bind or Evict; * is all (the default)."))] = "*"
+    kind: Annotated[str, Field(text("The kind of the objects; * is all (the default)."))] = "*"
+    action: Annotated[str, Field(text(_ACTIONS))]
 
-    @classmethod
-    def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
-        properties = {
-            "component": COMPONENT,
-            "to": text("The server: apiserver, etcd or cloud; * is all (the default)."),
-            "method": text("A gRPC method, Bind or Evict; * is all (the default)."),
-            "kind": text("The kind of the objects; * is all (the default)."),
-            "action": text(
-                "cut, cut-response, delay(MS), drop-request, drop-response; for watches hold, merge, relist; "
-                "off; chains as for failpoints (docs/faults.md)."
-            ),
-        }
-        return mapping(
-            "Cut, delay or drop calls of a component to another one; "
-            "or cut links of an etcd member (etcd-1, etcd-leader).",
-            properties,
-            required=["component", "action"],
-        )
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
-        """Return the step that sets or removes faults."""
+    def check(self, parser: Parser, path: FieldPath, value: Mapping[str, Json]) -> None:
         with parser.checking((*path, "action")):
-            names.fault_action(value["action"])
-        if value["component"].partition("-")[0] == "etcd":
-            return cls._link(parser, path, value)
-        if value.get("kind", "*") != "*":
-            with parser.checking((*path, "kind")):
-                names.kind(value["kind"])
-        to = value.get("to", "*")
-        return cls(
-            component=parser.component((*path, "component"), value["component"], serves=True),
-            action=value["action"],
-            to=to if to == "*" else parser.component((*path, "to"), to),
-            method=value.get("method", "*"),
-            kind=value.get("kind", "*"),
-        )
-
-    @classmethod
-    def _link(cls, parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Action:
-        """Return the step that cuts or heals links between etcd members."""
-        if value["action"] not in (etcd_links.CUT, etcd_links.OFF):
+            names.fault_action(self.action)
+        if not _is_etcd(self.component):
+            if self.kind != "*":
+                with parser.checking((*path, "kind")):
+                    names.kind(self.kind)
+            return
+        if self.action not in (etcd_links.CUT, etcd_links.OFF):
             parser.fault((*path, "action"), "links between etcd members can be cut, or healed by off")
         if "method" in value or "kind" in value:
             parser.fault(path, "a link between etcd members is cut as a whole, without method and kind")
-        component, to = value["component"], value.get("to", "*")
-        if component != etcd_links.LEADER:
-            component = parser.component((*path, "component"), component)
-        if to != "*":
-            to = parser.component((*path, "to"), to)
-        return cls(component=component, action=value["action"], to=to)
 
     def describe(self) -> str:
-        """Return the action as a sentence."""
         fields = {"to": self.to, "method": self.method, "kind": self.kind}
         named = "".join(f" {name} {value}" for name, value in fields.items() if value != "*")
         return f"calls of {self.component}{named or ' to all'}: {self.action}"

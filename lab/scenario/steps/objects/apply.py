@@ -56,7 +56,6 @@ class Apply(Action):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         manifest = {
             "type": "object",
             "required": ["apiVersion", "kind", "metadata"],
@@ -87,7 +86,6 @@ class Apply(Action):
         return cls(manifests=tuple(manifests), rejected=rejected)
 
     def describe(self) -> str:
-        """Return the action as a sentence."""
         objects = ", ".join(
             f"{str(each['kind']).lower()}/{each['metadata'].get('name', '')}" for each in self.manifests
         )

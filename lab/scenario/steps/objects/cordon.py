@@ -1,4 +1,4 @@
-"""`cordon`: make a node unschedulable."""
+"""`cordon`: make a node unschedulable; `uncordon`: make it schedulable again."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from nominee.lab.scenario.acting.base import DONE, Action, Performed
-from nominee.lab.scenario.fields.fragments import TEXT, Fragment, mapping
-from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.observing.base import ConditionParser
+from nominee.lab.scenario.fields.declared import Text
 from nominee.machinery.api import kinds
-from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.acting.stage import Stage
@@ -22,26 +19,35 @@ class Cordon(Action):
 
     verb: ClassVar[str] = "cordon"
     row: ClassVar[str] = "`node`: make it unschedulable"
+    about: ClassVar[str] = "Make a node unschedulable."
 
-    node: str
-
-    @classmethod
-    def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
-        return mapping("Make a node unschedulable.", {"node": TEXT}, required=["node"])
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
-        """Return the step that makes a node unschedulable."""
-        return cls(node=value["node"])
+    node: Text
 
     def describe(self) -> str:
-        """Return the action as a sentence."""
         return f"cordon node {self.node}"
 
     async def perform(self, stage: Stage) -> Performed:
         """Patch the node."""
         await set_unschedulable(stage, self.node, is_unschedulable=True)
+        return DONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncordon(Action):
+    """Make a node schedulable again."""
+
+    verb: ClassVar[str] = "uncordon"
+    row: ClassVar[str] = "`node`: make it schedulable again"
+    about: ClassVar[str] = "Make a node schedulable."
+
+    node: Text
+
+    def describe(self) -> str:
+        return f"uncordon node {self.node}"
+
+    async def perform(self, stage: Stage) -> Performed:
+        """Patch the node."""
+        await set_unschedulable(stage, self.node, is_unschedulable=False)
         return DONE
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from nominee.lab.scenario.acting.base import DONE, Action, Performed
 from nominee.lab.scenario.acting.written_fields import target_of
+from nominee.lab.scenario.conditions.object import DEFAULT_NAMESPACE
 from nominee.lab.scenario.fields import names
-from nominee.lab.scenario.fields.fragments import SELECTOR, TEXT, Fragment, mapping
+from nominee.lab.scenario.fields.declared import Field, Kind, Selector, Text
+from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.observing.base import ConditionParser, JsonObject
+from nominee.lab.scenario.observing.base import JsonObject
 from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
@@ -23,41 +26,18 @@ class Delete(Action):
 
     verb: ClassVar[str] = "delete"
     row: ClassVar[str] = "`kind`, `name` or `selector`, `namespace`, `gracePeriodSeconds`"
+    about: ClassVar[str] = "Delete objects."
 
-    kind: str
-    name: str = ""
-    namespace: str = ""
-    selector: str = ""
-    grace_period_seconds: int | None = None
+    kind: Kind
+    name: Text = ""
+    namespace: Text = DEFAULT_NAMESPACE
+    selector: Selector = ""
+    grace_period_seconds: Annotated[int | None, Field({"type": "integer", "minimum": 0})] = None
 
-    @classmethod
-    def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
-        properties: dict[str, Fragment] = {
-            "kind": TEXT,
-            "name": TEXT,
-            "namespace": TEXT,
-            "selector": SELECTOR,
-            "gracePeriodSeconds": {"type": "integer", "minimum": 0},
-        }
-        return mapping("Delete objects.", properties, required=["kind"])
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
-        """Return the step that deletes objects."""
-        with parser.checking((*path, "kind")):
-            names.kind(value["kind"])
+    def check(self, parser: Parser, path: FieldPath, value: Mapping[str, Json]) -> None:
         parser.one_target(path, value)
-        return cls(
-            kind=value["kind"],
-            name=value.get("name", ""),
-            namespace=value.get("namespace", "default"),
-            selector=value.get("selector", ""),
-            grace_period_seconds=value.get("gracePeriodSeconds"),
-        )
 
     def describe(self) -> str:
-        """Return the action as a sentence."""
         return f"delete {self.kind.lower()}/{self.name or self.selector}"
 
     async def perform(self, stage: Stage) -> Performed:

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from nominee.lab.scenario.acting.base import WAIT_SECONDS, Action, Performed
 from nominee.lab.scenario.acting.errors import StepFailedError
-from nominee.lab.scenario.fields.fragments import TEXT, Fragment, mapping, seconds
-from nominee.lab.scenario.fields.paths import FieldPath
-from nominee.lab.scenario.observing.base import ConditionParser
+from nominee.lab.scenario.fields.declared import Seconds, Text
 from nominee.lab.scenario.steps.objects.cordon import set_unschedulable
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.pb import core
-from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.acting.stage import Stage
@@ -32,23 +29,12 @@ class Drain(Action):
         "`node`: make it unschedulable, and evict its pods, except those of DaemonSets, within `seconds` "
         "(default 30)"
     )
+    about: ClassVar[str] = "Cordon a node and evict its pods."
 
-    node: str
-    seconds: float = WAIT_SECONDS
-
-    @classmethod
-    def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
-        properties = {"node": TEXT, "seconds": seconds("Seconds.")}
-        return mapping("Cordon a node and evict its pods.", properties, required=["node"])
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
-        """Return the step that drains a node."""
-        return cls(node=value["node"], seconds=float(value.get("seconds", WAIT_SECONDS)))
+    node: Text
+    seconds: Seconds = WAIT_SECONDS
 
     def describe(self) -> str:
-        """Return the action as a sentence."""
         return f"drain node {self.node}"
 
     async def perform(self, stage: Stage) -> Performed:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from nominee.lab.scenario.acting.base import Action, Performed
 from nominee.lab.scenario.acting.errors import StepFailedError
@@ -16,11 +17,14 @@ from nominee.lab.scenario.acting.written_fields import (
     target_of,
     without_secrets,
 )
+from nominee.lab.scenario.conditions.object import DEFAULT_NAMESPACE
 from nominee.lab.scenario.fields import names
-from nominee.lab.scenario.fields.fragments import FLAG, SELECTOR, TEXT, Fragment, mapping, one_of
+from nominee.lab.scenario.fields.declared import Field, Flag, Kind, Selector, Text
+from nominee.lab.scenario.fields.fragments import one_of
+from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.fields.substitution import escaped
-from nominee.lab.scenario.observing.base import ConditionParser, JsonObject
+from nominee.lab.scenario.observing.base import JsonObject
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.wire.values.scalars import Json
 
@@ -38,65 +42,34 @@ class Patch(Action):
         "`fieldManager`); `subresource` status, resize or scale"
     )
     may_be_rejected: ClassVar[bool] = True
+    about: ClassVar[str] = "Patch objects."
 
-    kind: str
-    name: str = ""
-    namespace: str = ""
-    selector: str = ""
-    subresource: str = ""
-    type: str = "strategic"
-    patch: Json
-    field_manager: str = ""
-    force: bool = False
+    kind: Kind
+    name: Text = ""
+    namespace: Text = DEFAULT_NAMESPACE
+    selector: Selector = ""
+    subresource: Annotated[str, Field(one_of("status", "resize", "scale"))] = ""
+    type: Annotated[str, Field(one_of("strategic", "merge", "json", "apply"))] = "strategic"
+    patch: Annotated[Json, Field({"type": ["object", "array"]})]
+    field_manager: Text = ""
+    force: Flag = False
     rejected: str = ""
 
-    @classmethod
-    def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
-        properties: dict[str, Fragment] = {
-            "kind": TEXT,
-            "name": TEXT,
-            "namespace": TEXT,
-            "selector": SELECTOR,
-            "subresource": one_of("status", "resize", "scale"),
-            "type": one_of("strategic", "merge", "json", "apply"),
-            "patch": {"type": ["object", "array"]},
-            "fieldManager": TEXT,
-            "force": FLAG,
-        }
-        return mapping("Patch objects.", properties, required=["kind", "patch"])
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json, rejected: str) -> Action:
-        """Return the step that patches objects."""
+    def check(self, parser: Parser, path: FieldPath, value: Mapping[str, Json]) -> None:
         with parser.checking((*path, "kind")):
-            kind = names.kind(value["kind"])
-            subresource = value.get("subresource", "")
-            if subresource and subresource not in kind.subresources:
+            kind = names.kind(self.kind)
+            if self.subresource and self.subresource not in kind.subresources:
                 known = ", ".join(sorted(kind.subresources))
-                parser.fault((*path, "subresource"), f"{kind.kind} has no {subresource}; it has {known}")
+                message = f"{kind.kind} has no {self.subresource}; it has {known}"
+                parser.fault((*path, "subresource"), message)
         parser.one_target(path, value)
-        patch_type = value.get("type", "strategic")
-        if patch_type == "apply" and "fieldManager" not in value:
+        if self.type == "apply" and "fieldManager" not in value:
             parser.fault(path, "a patch of type apply needs a fieldManager")
-        if (patch_type == "json") != isinstance(value["patch"], list):
+        if (self.type == "json") != isinstance(self.patch, list):
             message = "a patch of type json is a list of operations, any other an object"
             parser.fault((*path, "patch"), message)
-        return cls(
-            kind=value["kind"],
-            name=value.get("name", ""),
-            namespace=value.get("namespace", "default"),
-            selector=value.get("selector", ""),
-            subresource=value.get("subresource", ""),
-            type=patch_type,
-            patch=value["patch"],
-            field_manager=value.get("fieldManager", ""),
-            force=value.get("force", False),
-            rejected=rejected,
-        )
 
     def describe(self) -> str:
-        """Return the action as a sentence."""
         subresource = f" ({self.subresource})" if self.subresource else ""
         return f"patch {self.kind.lower()}/{self.name or self.selector}{subresource}"
 

@@ -36,7 +36,6 @@ class Restart(Launch):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         outer, inner = "A component, or a component with options.", "A component with options."
         return of_component(outer, {"kill": flag("Send SIGKILL."), **OPTIONS}, inner=inner)
 

@@ -38,12 +38,10 @@ class Start(Launch):
 
     @classmethod
     def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
         return {"description": "Start a component that is down.", "$ref": "#/$defs/control"}
 
     @classmethod
     def definitions(cls) -> Mapping[str, Fragment]:
-        """Return the definition that `schema` refers to."""
         outer, inner = "A component, or a component with options.", "A component with options."
         return {"control": of_component(outer, OPTIONS, inner=inner)}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc.aio
@@ -23,15 +24,9 @@ async def increase(directory: Path, group: str, count: int) -> None:
     Raises:
         ClusterError: the cloud does not run, or refuses.
     """
-    address, credential = _find(directory)
     request = protocol.NodeGroupIncreaseSizeRequest(id=group, delta=count)
-    async with credentials.channel(address, credential) as channel:
-        try:
-            await protocol_grpc.CloudProviderStub(channel).NodeGroupIncreaseSize(
-                request, timeout=_CALL_SECONDS_MAX
-            )
-        except grpc.aio.AioRpcError as error:
-            raise ClusterError(f"the cloud does not increase {group}: {error.details()}") from None
+    async with _connected(directory, f"the cloud does not increase {group}") as cloud:
+        await cloud.NodeGroupIncreaseSize(request, timeout=_CALL_SECONDS_MAX)
 
 
 async def delete(directory: Path, group: str, nodes: Sequence[core.Node]) -> None:
@@ -40,25 +35,26 @@ async def delete(directory: Path, group: str, nodes: Sequence[core.Node]) -> Non
     Raises:
         ClusterError: the cloud does not run, or refuses.
     """
-    address, credential = _find(directory)
     listed = [
         protocol.ExternalGrpcNode(name=node.metadata.name, providerID=node.spec.providerID) for node in nodes
     ]
     request = protocol.NodeGroupDeleteNodesRequest(id=group, nodes=listed)
-    async with credentials.channel(address, credential) as channel:
-        try:
-            await protocol_grpc.CloudProviderStub(channel).NodeGroupDeleteNodes(
-                request, timeout=_CALL_SECONDS_MAX
-            )
-        except grpc.aio.AioRpcError as error:
-            raise ClusterError(f"the cloud does not delete nodes of {group}: {error.details()}") from None
+    async with _connected(directory, f"the cloud does not delete nodes of {group}") as cloud:
+        await cloud.NodeGroupDeleteNodes(request, timeout=_CALL_SECONDS_MAX)
 
 
-def _find(directory: Path) -> tuple[str, credentials.Credential | None]:
+@asynccontextmanager
+async def _connected(directory: Path, refusal: str) -> AsyncIterator[protocol_grpc.CloudProviderStub]:
+    """Yield a client of the cloud; `refusal` begins the message of an error. Raises: ClusterError."""
     cloud = RunFile.read(directory, "cloud")
     if cloud is None:
         raise ClusterError("the cloud does not run")
     try:
-        return cloud.grpc, credentials.find_certificate(cloud, directory, credentials.ADMIN)
+        credential = credentials.find_certificate(cloud, directory, credentials.ADMIN)
     except credentials.NoCredential as error:
         raise ClusterError(str(error)) from None
+    async with credentials.channel(cloud.grpc, credential) as channel:
+        try:
+            yield protocol_grpc.CloudProviderStub(channel)
+        except grpc.aio.AioRpcError as error:
+            raise ClusterError(f"{refusal}: {error.details()}") from None

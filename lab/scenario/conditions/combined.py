@@ -1,4 +1,4 @@
-"""`any`: conditions of which one holds."""
+"""`all` and `any`: conditions of which all hold at the same time, or one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from nominee.lab.scenario.observing.base import Combination
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllOf(Combination):
+    """Conditions that must all hold at the same time."""
+
+    key: ClassVar[str] = "all"
+    row: ClassVar[str] = "a list of conditions that hold at the same time"
+    how: ClassVar[Callable[[Iterable[bool]], bool]] = all
+    word: ClassVar[str] = "and"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
