@@ -162,10 +162,6 @@ class PreferredTerms:
         """
         return cls.read(pod.spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution)
 
-    def score(self, labels: Mapping[str, str], name: str) -> int:
-        """Return the sum of the weights of the terms that match."""
-        return sum(weight for weight, term in self.terms if term.matches(labels, name))
-
 
 def matches(pod: core.Pod, node: core.Node) -> bool:
     """Return whether the pod's nodeSelector and required affinity allow the node. Reads both each time."""

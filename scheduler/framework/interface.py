@@ -338,11 +338,11 @@ class PreScorePlugin(Plugin):
 
 
 class ScorePlugin(Plugin):
-    """Score works on one node, or on many at once; both must give the same numbers."""
+    """Score works on one node (`score`), or on many at once (`score_all`, as the in-tree plugins do)."""
 
-    @abstractmethod
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         """Return the score of the node before normalisation; raise on an error."""
+        raise NotImplementedError(f"{self.name} has neither score nor score_all")
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:
         """Bring the scores of all feasible nodes into 0..100; may change its argument."""

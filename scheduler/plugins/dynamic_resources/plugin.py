@@ -196,19 +196,13 @@ class DynamicResources(
 
     # Score
 
-    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        known = self._known(state)
-        if known is None or not known.claims or not self._settings.features.prioritized_list:
-            return 0
-        return score_of(known, known.on_nodes.get(node.name))
-
     def score_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
         known = self._known(state)
-        if known is None or not known.on_nodes:
+        if known is None or not known.on_nodes or not self._settings.features.prioritized_list:
             return np.zeros(len(rows), dtype=np.int64)
-        scores = [self.score(state, pod, node) for node in snapshot.nodes_at(rows)]
+        scores = [score_of(known, known.on_nodes.get(node.name)) for node in snapshot.nodes_at(rows)]
         return np.array(scores, dtype=np.int64)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:

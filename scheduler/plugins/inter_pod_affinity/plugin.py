@@ -278,11 +278,6 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             if effective:
                 yield term.topology_key, effective, counts
 
-    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        counts: TopologyCounts = state.read(_SCORE)
-        labels = node.labels
-        return sum(counts.get(key, labels[key]) for key in counts.keys if key in labels)
-
     def score_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:

@@ -48,7 +48,7 @@ from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.plugins.dynamic_resources.class_map import IMPLICIT_PREFIX
 from nominee.scheduler.plugins.dynamic_resources.tracker import manager_of
 from nominee.scheduler.plugins.node_resources.arguments import BalancedArgs, FitArgs
-from nominee.scheduler.plugins.node_resources.scoring import balance_of_many, balance_of_one
+from nominee.scheduler.plugins.node_resources.scoring import balance
 
 Int64s = NDArray[np.int64]
 
@@ -199,21 +199,6 @@ class NodeResourcesFit(PreFilterPlugin, RoomFilterPlugin, PreScorePlugin, ScoreP
         state.write(_FIT_SCORE, self._score_requests(pod))
         return None
 
-    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        requested, allocatable = [], []
-        for column, amount in state.get(_FIT_SCORE) or self._score_requests(pod):
-            have = node.allocatable_of(column)
-            if column == CPU:
-                used = node.nonzero_cpu
-            elif column == MEMORY:
-                used = node.nonzero_memory
-            else:
-                used = node.requested_of(column)
-                have = have if amount or column < FIRST_SCALAR else 0
-            requested.append(used + amount)
-            allocatable.append(have)
-        return self._args.strategy.one(requested, allocatable)
-
     def score_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
@@ -228,7 +213,7 @@ class NodeResourcesFit(PreFilterPlugin, RoomFilterPlugin, PreScorePlugin, ScoreP
                 used = (snapshot.nonzero_of(column) if nonzero else snapshot.requested_of(column))[rows]
             requested.append(used + amount)
             allocatable.append(have)
-        return self._args.strategy.many(requested, allocatable)
+        return self._args.strategy.scores(requested, allocatable)
 
     # Queueing
 
@@ -359,15 +344,6 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         state.write(_BALANCED_SCORE, requests)
         return None
 
-    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        requests = state.get(_BALANCED_SCORE) or self._requests(pod)
-        allocatable = [node.allocatable_of(column) for column, _ in requests]
-        before = [node.requested_of(column) for column, _ in requests]
-        with_pod = balance_of_one([b + a for b, (_, a) in zip(before, requests, strict=True)], allocatable)
-        if not self._relative:
-            return with_pod
-        return 50 + (50 + with_pod - balance_of_one(before, allocatable)) // 2
-
     def score_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
@@ -375,7 +351,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         allocatable = [snapshot.allocatable_of(column)[rows] for column, _ in requests]
         before = [snapshot.requested_of(column)[rows] for column, _ in requests]
         after = [used + amount for used, (_, amount) in zip(before, requests, strict=True)]
-        with_pod = balance_of_many(after, allocatable)
+        with_pod = balance(after, allocatable)
         if not self._relative:
             return with_pod
-        return 50 + (50 + with_pod - balance_of_many(before, allocatable)) // 2
+        return 50 + (50 + with_pod - balance(before, allocatable)) // 2

@@ -1,6 +1,5 @@
-"""Score how full a node would be with the pod: the strategies of NodeResourcesFit, and balance.
+"""Score how full nodes would be with the pod: the strategies of NodeResourcesFit, and balance.
 
-Each exists twice, for one node in plain integers and for many in numpy; both give the same numbers.
 Source: kube-scheduler 1.36, plugins noderesources.
 """
 
@@ -27,9 +26,7 @@ class Strategy(Protocol):
     A resource that a node has none of is left out for that node.
     """
 
-    def one(self, requested: Sequence[int], allocatable: Sequence[int]) -> int: ...
-
-    def many(self, requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s: ...
+    def scores(self, requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s: ...
 
 
 def _weighted_mean(scores: Sequence[Int64s], weights: Sequence[int], allocatable: Sequence[Int64s]) -> Int64s:
@@ -51,16 +48,7 @@ class LeastAllocated:
 
     weights: tuple[int, ...]
 
-    def one(self, requested: Sequence[int], allocatable: Sequence[int]) -> int:
-        """Return the score of one node."""
-        score = weights = 0
-        for wanted, have, weight in zip(requested, allocatable, self.weights, strict=True):
-            if have:
-                score += weight * (max(have - wanted, 0) * MAX_NODE_SCORE // have)
-                weights += weight
-        return score // weights if weights else 0
-
-    def many(self, requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
+    def scores(self, requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
         scores = [
             np.maximum(have - wanted, 0) * MAX_NODE_SCORE // np.maximum(have, 1)
             for wanted, have in zip(requested, allocatable, strict=True)
@@ -74,16 +62,7 @@ class MostAllocated:
 
     weights: tuple[int, ...]
 
-    def one(self, requested: Sequence[int], allocatable: Sequence[int]) -> int:
-        """Return the score of one node."""
-        score = weights = 0
-        for wanted, have, weight in zip(requested, allocatable, self.weights, strict=True):
-            if have:
-                score += weight * (min(wanted, have) * MAX_NODE_SCORE // have)
-                weights += weight
-        return score // weights if weights else 0
-
-    def many(self, requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
+    def scores(self, requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
         scores = [
             np.minimum(wanted, have) * MAX_NODE_SCORE // np.maximum(have, 1)
             for wanted, have in zip(requested, allocatable, strict=True)
@@ -98,37 +77,18 @@ class RequestedToCapacityRatio:
         """Take `shape`: (utilization 0..100, score 0..10) with increasing utilization."""
         self.weights = weights
         points = [(u, score * (MAX_NODE_SCORE // SHAPE_SCORE_MAX)) for u, score in shape]
-        self._table = [_on_line(points, u) for u in range(UTILIZATION_MAX + 1)]
-        self._array = np.array(self._table, dtype=np.int64)
+        self._table = np.array([_on_line(points, u) for u in range(UTILIZATION_MAX + 1)], dtype=np.int64)
 
-    def one(self, requested: Sequence[int], allocatable: Sequence[int]) -> int:
-        """Return the score of one node."""
-        score = weights = 0
-        for wanted, have, weight in zip(requested, allocatable, self.weights, strict=True):
-            if not have:
-                continue
-            used = UTILIZATION_MAX if wanted > have else wanted * UTILIZATION_MAX // have
-            own = self._table[used]
-            if own > 0:
-                score += weight * own
-                weights += weight
-        return _round_half_away(score, weights) if weights else 0
-
-    def many(self, requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
-        """Return the scores of many nodes."""
+    def scores(self, requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
         score = np.zeros_like(requested[0])
         weights = np.zeros_like(requested[0])
         for wanted, have, weight in zip(requested, allocatable, self.weights, strict=True):
             used = np.minimum(wanted * UTILIZATION_MAX // np.maximum(have, 1), UTILIZATION_MAX)
-            own = np.where(have != 0, self._array[used], 0)
+            own = np.where(have != 0, self._table[used], 0)
             score += weight * own
             weights += weight * (own > 0)
         weights = np.maximum(weights, 1)
         return (2 * score + weights) // (2 * weights)
-
-
-def _round_half_away(score: int, weights: int) -> int:
-    return (2 * score + weights) // (2 * weights)
 
 
 def _on_line(points: Sequence[tuple[int, int]], at: int) -> int:
@@ -148,35 +108,34 @@ def _on_line(points: Sequence[tuple[int, int]], at: int) -> int:
 _Floats = NDArray[np.float64]
 
 
-def balance_of_one(requested: Sequence[int], allocatable: Sequence[int]) -> int:
-    """Return 100 less the standard deviation of the fractions in use: 100 when all are equal."""
-    fractions = [min(wanted / have, 1.0) for wanted, have in zip(requested, allocatable, strict=True) if have]
-    deviation = 0.0
-    if len(fractions) == 2:
-        deviation = abs((fractions[0] - fractions[1]) / 2)
-    elif len(fractions) > 2:
-        total = 0.0
-        for fraction in fractions:
-            total += fraction
-        mean = total / len(fractions)
-        squares = 0.0
-        for fraction in fractions:
-            squares += (fraction - mean) * (fraction - mean)
-        deviation = math.sqrt(squares / len(fractions))
-    return int((1 - deviation) * MAX_NODE_SCORE)
+def balance(requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
+    """Return 100 less the standard deviation of the fractions in use: 100 when all are equal.
 
-
-def balance_of_many(requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
-    """Return the balance of many nodes, as `balance_of_one` does."""
+    A resource that a node has none of is left out for that node.
+    """
     if not requested:
         return np.zeros(0, dtype=np.int64)
-    whole = [bool(have.all()) for have in allocatable]
-    if not all(whole):
-        return _balance_with_gaps(requested, allocatable)
+    has = [have != 0 for have in allocatable]
+    if all(there.all() for there in has):
+        return _balance(requested, allocatable)
+    scores = np.full(len(requested[0]), MAX_NODE_SCORE, dtype=np.int64)
+    kinds, kind_of = np.unique(np.stack(has), axis=1, return_inverse=True)
+    for number, kind in enumerate(kinds.T):
+        present = np.flatnonzero(kind).tolist()
+        rows = kind_of.ravel() == number
+        if present:
+            scores[rows] = _balance(
+                [requested[i][rows] for i in present], [allocatable[i][rows] for i in present]
+            )
+    return scores
+
+
+def _balance(requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
+    """Return the balance of nodes that have all the resources."""
     fractions: list[_Floats] = [
         np.minimum(wanted / have, 1.0) for wanted, have in zip(requested, allocatable, strict=True)
     ]
-    return _truncate(_deviation(fractions))
+    return ((1 - _deviation(fractions)) * MAX_NODE_SCORE).astype(np.int64)
 
 
 def _deviation(fractions: list[_Floats]) -> _Floats:
@@ -194,18 +153,3 @@ def _deviation(fractions: list[_Floats]) -> _Floats:
         squares += (fraction - mean) * (fraction - mean)
     root: _Floats = np.sqrt(squares / len(fractions))
     return root
-
-
-def _truncate(deviation: _Floats) -> Int64s:
-    return ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
-
-
-def _balance_with_gaps(requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
-    """Return the balance where some nodes lack some resources: those one by one, which is rare."""
-    scores = np.empty(len(requested[0]), dtype=np.int64)
-    full = np.logical_and.reduce([have != 0 for have in allocatable])
-    if full.any():
-        scores[full] = balance_of_many([r[full] for r in requested], [a[full] for a in allocatable])
-    for i in np.flatnonzero(~full).tolist():
-        scores[i] = balance_of_one([int(r[i]) for r in requested], [int(a[i]) for a in allocatable])
-    return scores

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.cycle_state import CycleState
-from nominee.scheduler.framework.interface import MAX_NODE_SCORE, Handle, ScorePlugin
+from nominee.scheduler.framework.interface import MAX_NODE_SCORE, ScorePlugin
 from nominee.scheduler.framework.types import ImageState, NodeInfo, PodInfo
 
 _MEGABYTE = 1024 * 1024
@@ -28,27 +26,10 @@ def _image_of(name: str, info: NodeInfo) -> ImageState | None:
     return info.images.get(name)
 
 
-def _scale(total: int, images: int) -> int:
-    """Return the score 0..100 for the bytes that need not be pulled."""
-    highest = CONTAINER_THRESHOLD_MAX_BYTES * images
-    clamped = min(max(total, THRESHOLD_MIN_BYTES), highest)
-    return MAX_NODE_SCORE * (clamped - THRESHOLD_MIN_BYTES) // (highest - THRESHOLD_MIN_BYTES)
-
-
 class ImageLocality(ScorePlugin):
     """Prefers nodes that have the pod's images."""
 
     name = "ImageLocality"
-
-    def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
-        self._handle = handle
-
-    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        if not pod.images:
-            return 0
-        nodes = len(self._handle.snapshot)
-        total = sum(_spread_size(node.images[name], nodes) for name in pod.images if name in node.images)
-        return _scale(total, len(pod.images))
 
     def score_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]

@@ -170,10 +170,6 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
             return PreferredTerms(self._added_preferred.terms + terms.terms)
         return terms
 
-    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        terms = state.get(_PREFERRED) or self._preferred(pod)
-        return 0 if terms is None else terms.score(node.labels, node.name)
-
     def score_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:

@@ -95,9 +95,6 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
             if effect == PREFER_NO_SCHEDULE
         )
 
-    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        return self._intolerable(self._soft_tolerations(pod), node.taints) if node.taints else 0
-
     def score_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ Source: kube-scheduler 1.36, PodTopologySpread, preFilterState and preScoreState
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -225,14 +225,6 @@ class SoftDomains:
     column: Column
     counts: Counts  # by domain; by row for host names
 
-    def cost(self, row: int, labels: Mapping[str, str]) -> float:
-        """Return the cost of one node, 0 if it lacks the label."""
-        key = self.constraint.key
-        if key not in labels:
-            return 0.0
-        index = row if key == HOSTNAME else self.column.id_of(labels[key])
-        return int(self.counts[index]) * self.weight + (self.constraint.max_skew - 1)
-
     def costs(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the costs of rows, 0 where a node lacks the label."""
         ids = self.column.ids[rows]
@@ -250,7 +242,6 @@ class SoftState:
 
     domains: tuple[SoftDomains, ...]
     ignored: Mask | None
-    ignored_names: frozenset[str]
 
     @classmethod
     def count(
@@ -284,12 +275,7 @@ class SoftState:
                 ids, pods = ids[included], pods[included]
             counts = np.bincount(ids, weights=pods, minlength=len(column.values)).astype(np.int64)
             found.append(SoftDomains(constraint, _weight(size), column, counts))
-        names = frozenset() if ignored is None else frozenset(_names(snapshot, rows[ignored]))
-        return cls(tuple(found), ignored, names)
-
-
-def _names(snapshot: Snapshot, rows: NDArray[np.intp]) -> list[str]:
-    return [node.name for node in snapshot.nodes_at(rows)]
+        return cls(tuple(found), ignored)
 
 
 def _domains_of(column: Column, size: int) -> NDArray[np.int32]:

@@ -162,16 +162,6 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         )
         return None
 
-    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        counted: SoftState = state.read(_SOFT)
-        if node.name in counted.ignored_names:
-            return 0
-        row = self._handle.snapshot.row_of[node.name]
-        cost = 0.0
-        for domains in counted.domains:
-            cost += domains.cost(row, node.labels)
-        return int(_rounded(np.array([cost]))[0])
-
     def score_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from nominee.scheduler.framework.runtime.profile import ArgumentError
@@ -64,12 +65,5 @@ def test_rejected(plugin: str, args: dict[str, Any], path: str) -> None:
 
 def test_a_bent_line_rounds_towards_zero_as_go_does() -> None:
     falling = RequestedToCapacityRatio((1,), [(0, 10), (70, 3), (100, 0)])
-    assert [falling.one([used], [100]) for used in (0, 1, 35, 70, 85, 100, 150)] == [
-        100,
-        99,
-        65,
-        30,
-        15,
-        0,
-        0,
-    ]
+    used = np.array([0, 1, 35, 70, 85, 100, 150])
+    assert falling.scores([used], [np.full_like(used, 100)]).tolist() == [100, 99, 65, 30, 15, 0, 0]

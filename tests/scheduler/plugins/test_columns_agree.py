@@ -1,4 +1,4 @@
-"""A plugin gives the same verdicts, reasons and scores for many nodes at once as for one at a time."""
+"""A plugin gives the same verdicts and reasons for many nodes at once as for one, and the model's scores."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from nominee.scheduler.framework.runtime.profile import ExtensionPoint, Profile
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.registry import DEFAULT_PLUGINS, IN_TREE, default_profile
 from tests.scheduler.clusters import clusters
+from tests.scheduler.plugins.score_model import model
 
 _STRATEGIES: list[dict[str, Any]] = [
     {},
@@ -125,13 +126,14 @@ def test_filters_agree(
 @pytest.mark.parametrize("args", _STRATEGIES, ids=["default", "most", "ratio"])
 @settings(max_examples=40, deadline=None)
 @given(cluster=clusters(), version=st.sampled_from((Version(1, 35), Version(1, 36))))
-def test_scores_agree(
+def test_scores_are_as_the_model_says(
     cluster: tuple[list[core.Node], list[core.Pod], core.Pod], version: Version, args: dict[str, Any]
 ) -> None:
     nodes, pods, pending = cluster
     framework = framework_of(nodes, pods, args, version)
     snapshot, pod, state = framework.snapshot, PodInfo(pending), CycleState()
     rows = np.arange(len(snapshot), dtype=np.intp)[::-1]
+    scorers = model(args, snapshot, version)
     status = framework.run_pre_score_plugins(state, pod, snapshot, rows)
     if status is not None:
         assert "NodeAffinity" in status.message()  # a preference that cannot be understood is an error
@@ -139,9 +141,11 @@ def test_scores_agree(
     for plugin in framework.score_plugins:
         if plugin.name in state.skip_score_plugins:
             continue
-        one_by_one = [plugin.score(state, pod, snapshot.nodes[row]) for row in rows.tolist()]
-        assert plugin.score_all(state, pod, snapshot, rows).tolist() == one_by_one, plugin.name
-        normal = plugin.normalize(state, pod, np.array(one_by_one, dtype=np.int64))
+        scores = plugin.score_all(state, pod, snapshot, rows)
+        if plugin.name in scorers:
+            score = scorers[plugin.name]
+            assert scores.tolist() == [score(pod, snapshot.nodes[row]) for row in rows.tolist()], plugin.name
+        normal = plugin.normalize(state, pod, scores)
         assert all(0 <= score <= 100 for score in normal.tolist()), plugin.name
 
 

@@ -14,6 +14,7 @@ from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Code, FilterError
 from nominee.scheduler.framework.runtime.profile import ArgumentError
 from nominee.scheduler.framework.scheduling.algorithm import pre_filter
+from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.dynamic_resources import arguments
 from nominee.scheduler.plugins.dynamic_resources.tracker import manager_of
 from tests.scheduler.builders import VERSION, pod
@@ -123,6 +124,14 @@ async def test_an_allocated_claim_is_shared_where_it_is() -> None:
     assert [r.uid for r in stage.claim().status.reservedFor] == ["uid-other", "uid-p"]
 
 
+def scores_of(stage: Stage, who: PodInfo) -> dict[str, int]:
+    """The scores by node, before they are normalized."""
+    snapshot = stage.framework.snapshot
+    rows = np.arange(len(snapshot), dtype=np.intp)
+    scores = stage.plugin.score_all(stage.state, who, snapshot, rows)
+    return dict(zip([node.name for node in snapshot.nodes], scores.tolist(), strict=True))
+
+
 def test_earlier_alternatives_score_more() -> None:
     big = resource_slice("s1", device("gpu-0", attributes={"size": 2}), node="n1")
     small = resource_slice("s2", device("gpu-0", attributes={"size": 1}), node="n2")
@@ -130,8 +139,7 @@ def test_earlier_alternatives_score_more() -> None:
     stage = Stage(claim("claim", first_of("r", best, request("any"))), big, small)
     who = user()
     assert stage.feasible(who) == ["n1", "n2"]
-    nodes = {n.name: n for n in stage.framework.snapshot.nodes}
-    assert [stage.plugin.score(stage.state, who, nodes[name]) for name in ("n1", "n2")] == [8, 7]
+    assert scores_of(stage, who) == {"n1": 8, "n2": 7}
 
 
 def test_claims_allocated_earlier_count_for_every_node() -> None:
@@ -146,10 +154,9 @@ def test_claims_allocated_earlier_count_for_every_node() -> None:
     stage = Stage(claim("claim", first_of("r", best, request("any"))), shared, big, small)
     who = user("p", "shared", "claim")
     assert stage.feasible(who) == ["n1", "n2"]
-    nodes = {n.name: n for n in stage.framework.snapshot.nodes}
-    scores = [stage.plugin.score(stage.state, who, nodes[name]) for name in ("n1", "n2")]
-    assert scores == [7 + 8, 7 + 7]
-    assert list(stage.plugin.normalize(stage.state, who, np.array(scores))) == [100, 93]
+    scores = scores_of(stage, who)
+    assert scores == {"n1": 7 + 8, "n2": 7 + 7}
+    assert list(stage.plugin.normalize(stage.state, who, np.array(list(scores.values())))) == [100, 93]
 
 
 # Arguments
