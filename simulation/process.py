@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import anyio
 from prometheus_client import CollectorRegistry
@@ -11,7 +12,12 @@ from prometheus_client import CollectorRegistry
 from nominee.machinery.process import run_files
 from nominee.machinery.process.component import GRACE_SECONDS, Body, Process
 from nominee.machinery.runtime import host
-from nominee.simulation import runtime
+from nominee.simulation import memory, runtime
+
+if TYPE_CHECKING:
+    # Starlette is imported with the first page that is asked for.
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 
 class SimulatedProcess(Process):
@@ -32,7 +38,13 @@ class SimulatedProcess(Process):
         self._grace_seconds = GRACE_SECONDS
         self.serving.address = f"127.0.0.1:{own.owner.pid}"
         self.serving.serve_metrics(CollectorRegistry())
+        self.serving.add_route(memory.PATH, self._answer_memory)
         own.adopt(self)
+
+    async def _answer_memory(self, _request: Request) -> Response:
+        from starlette.responses import JSONResponse
+
+        return JSONResponse(memory.holdings(runtime.current()))
 
     def run(
         self,

@@ -19,6 +19,7 @@ from nominee.lab.chaos.cases.tolerance import states as states_of
 from nominee.lab.chaos.earlier import Earlier
 from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, calm, points
 from nominee.lab.chaos.rest.expectations import expectations_of
+from nominee.lab.chaos.rest.memory import MEMORY
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.shapes import shapes_of
 from nominee.lab.chaos.rest.state import Expectations
@@ -42,6 +43,8 @@ REST_SECONDS_MAX = 20.0
 LASTING_SECONDS = 5.0
 QUIET_SECONDS = 0.5
 """For so long a cluster must be at rest: a process that has just started acts in this time."""
+PERIODS_SECONDS = 35.0
+"""The longest period of a component's work that keeps something, with some slack."""
 _NO_ERROR = "exit code 0"
 _DISTURBING = (Phase.FAULTS, Phase.PROCESSES, Phase.FAILPOINTS)
 """When the steps after which a process may end with an error are undone: a leader loses its lease."""
@@ -129,7 +132,7 @@ async def run_case(
                 result = _joined(result, await again.play(tasks, (), ()))
             else:
                 lasting = await _lasting(scenario, run, cluster, world, tasks)
-                shapes = shapes_of(await observe(cluster, expectations))
+                shapes = await _shapes(cluster, expectations)
         later = await cluster.violations(scenario.except_invariants)
         violations = tuple(dict.fromkeys((*result.violations, *later)))
         result = replace(result, violations=violations)
@@ -153,6 +156,16 @@ async def run_case(
         lasting=tuple(lasting),
         shapes=shapes,
     )
+
+
+async def _shapes(cluster: ScenarioCluster, expectations: Expectations) -> dict[str, int]:
+    """Return the shapes at the end of the undisturbed run.
+
+    What processes hold is compared after their periodic work: a disturbed run may take longer.
+    """
+    if MEMORY in {path for _, path in (await observe(cluster, expectations)).debug}:
+        await cluster.clock.sleep(PERIODS_SECONDS)
+    return shapes_of(await observe(cluster, expectations))
 
 
 def _expectations(

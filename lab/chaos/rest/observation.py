@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.copies import STATE, WITH_STATE, scopes_of
+from nominee.lab.chaos.rest.memory import MEMORY
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, GROUPS, LOOP
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, explanation_path, is_pending
 from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX, LISTED, Expectations, Finding, Scope, State
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.observing.leader import leading
-from nominee.localcluster.cluster import ClusterError
+from nominee.localcluster.cluster import ClusterError, ProcessState
 from nominee.localcluster.supervisor.model.states import ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
@@ -22,6 +24,9 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.wire.values.scalars import Json
 
 POLL_SECONDS = 0.5
+SOON_SECONDS = 5.0
+LATER_POLL_SECONDS = 2.5
+"""Between observations of a finding that stays after SOON_SECONDS: each costs about as much as a step."""
 NAMED_MAX = 5
 EXPLAINED_MAX = 50
 """Pending pods that the scheduler explains; each costs it a scheduling cycle."""
@@ -47,7 +52,7 @@ async def outstanding(cluster: ScenarioCluster, expectations: Expectations) -> t
         if seconds >= FINDING_SECONDS_MAX and not twice:
             return "", True
         before = found
-        await cluster.clock.sleep(POLL_SECONDS)
+        await cluster.clock.sleep(POLL_SECONDS if seconds < SOON_SECONDS else LATER_POLL_SECONDS)
 
 
 async def _findings(cluster: ScenarioCluster, expectations: Expectations) -> list[Finding]:
@@ -81,6 +86,7 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
         debug[CLOUD, GROUPS] = await _document(cluster, CLOUD, GROUPS)
     if SCHEDULER in running:
         debug |= await _of_scheduler(cluster, objects[kinds.POD])
+    debug |= await _memory(cluster, ready)
     return State(
         objects=objects,
         now=cluster.clock.now(),
@@ -89,6 +95,16 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
         revisions=revisions,
         expectations=expectations,
     )
+
+
+async def _memory(cluster: ScenarioCluster, processes: Sequence[ProcessState]) -> dict[tuple[str, str], Json]:
+    """Return the holdings of the processes of each component together: another one may lead than before."""
+    found: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for each in processes:
+        document = await _document(cluster, each.name, MEMORY)
+        for part, counts in (document or {}).items():
+            found[each.component][part] += Counter(counts)
+    return {(component, MEMORY): parts for component, parts in found.items()}
 
 
 async def _document(cluster: ScenarioCluster, process: str, path: str) -> Json:

@@ -28,6 +28,7 @@ from nominee.lab.history.invariants.preemption.redundant_victims import Redundan
 from nominee.lab.history.invariants.preemption.victim_priority import VictimPriority
 from nominee.lab.history.invariants.replicas import Replicas
 from nominee.lab.history.invariants.resource_versions import ResourceVersions
+from nominee.lab.history.invariants.retries import Retries
 from nominee.lab.history.invariants.true_answers import TrueAnswers
 from nominee.lab.history.invariants.unexpected_errors import UnexpectedErrors
 from nominee.lab.history.invariants.unique_ordinals import UniqueOrdinals
@@ -62,6 +63,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     LeaderLeases,
     LeaderWrites,
     Namespaces,
+    Retries,
     UnexpectedErrors,
 )
 """Every invariant; names are unique."""

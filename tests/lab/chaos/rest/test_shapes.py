@@ -59,3 +59,37 @@ def test_names_and_numbers_are_no_part_of_a_shape() -> None:
 
 def test_nothing_is_compared_with_the_undisturbed_run_itself() -> None:
     assert list(other_shapes(state(changed(adds_a_pod)))) == []
+
+
+WORKER = "Queue.run.<locals>.worker"
+MEMORY = {
+    "tasks": {"Informer.run": 3, WORKER: 1},
+    "calls": {"Watch": 3},
+    "entries": {"Queue._keys": 2},
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "what", "count", "found"),
+    [
+        ("tasks", "Informer.run", 4, "a task Informer.run of scheduler is there 4 times"),
+        ("tasks", "Informer.run", 2, "a task Informer.run of scheduler is there 2 times"),
+        (
+            "tasks",
+            WORKER,
+            2,
+            f"a task {WORKER} of scheduler is there 2 times",
+        ),
+        ("tasks", WORKER, 0, ""),
+        ("calls", "Watch", 2, "an open call Watch of scheduler is there 2 times"),
+        ("entries", "Queue._keys", 3, "an entry of Queue._keys in scheduler is there 3 times"),
+        ("entries", "Queue._keys", 1, ""),
+    ],
+)
+def test_what_processes_hold_is_compared(part: str, what: str, count: int, found: str) -> None:
+    place = ("scheduler", "/debug/memory")
+    undisturbed = shapes_of(state(correct(), debug={place: MEMORY}))
+    changed_memory = {**MEMORY, part: {**MEMORY[part], what: count}}
+    expectations = Expectations(shapes=undisturbed)
+    findings = other_shapes(state(correct(), debug={place: changed_memory}, expectations=expectations))
+    assert [str(each).partition(",")[0] for each in findings] == ([found] if found else [])

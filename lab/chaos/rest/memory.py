@@ -1,0 +1,41 @@
+"""The memory of processes at rest: tasks, open calls, entries of containers. No I/O.
+
+A process whose calls were lost, or that was killed, holds in the end what it holds without that. More is a
+leak, and a task or call less is a loop or a watch that has ended. Only simulated processes can be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from nominee.lab.chaos.rest.state import State
+
+MEMORY: Final = "/debug/memory"
+_TEXTS: Final[Mapping[str, str]] = {
+    "tasks": "a task {} of {}",
+    "calls": "an open call {} of {}",
+    "entries": "an entry of {} in {}",
+}
+_ENTRY: Final = "an entry of "
+_WITHIN: Final = ".<locals>."
+"""In the name of a function within another one: its tasks come and go."""
+
+
+def holdings(state: State) -> dict[str, int]:
+    """Return the numbers of all tasks, calls and entries that the processes of each component hold."""
+    return {
+        _TEXTS[part].format(what, component): count
+        for (component, path), parts in state.debug.items()
+        if path == MEMORY
+        for part, counts in parts.items()
+        for what, count in counts.items()
+    }
+
+
+def may_be_fewer(shape: str) -> bool:
+    """Return whether there may be fewer than after the undisturbed run.
+
+    A restarted process has done less: it has fewer entries.
+    """
+    return shape.startswith(_ENTRY) or _WITHIN in shape

@@ -1,0 +1,75 @@
+"""A process that repeats a request in vain backs off."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
+from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+
+_LIMITS: Final = ((12, 1.0), (20, 10.0))
+"""Requests, and seconds. A rate limiter that begins with 5 ms and doubles it makes 9, and 12."""
+_KEPT: Final = max(count for count, _ in _LIMITS) + 1
+_ENDS: Final = frozenset({Outcome.DONE, Outcome.ALREADY_EXISTS})
+"""A creation that a process need not make is as good as one that it has made."""
+_NAMED: Final = frozenset({Method.UPDATE, Method.PATCH})
+
+
+class Retries(Checker):
+    """Counts the answers in a row that brought a process nothing: refusals, and writes without a change.
+
+    Requests are the same if method, object and process are; a creation with generateName has no name. One
+    that succeeds ends the row. Source: client-go 1.36, DefaultTypedControllerRateLimiter.
+    """
+
+    about = Invariant(
+        name="retries-back-off",
+        description="A process that repeats a request in vain waits longer each time: it makes no more than "
+        + ", and no more than ".join(f"{count} within {seconds:g} s" for count, seconds in _LIMITS)
+        + ".",
+        checks="requests that were refused or changed nothing",
+    )
+    takes_answers = True
+
+    def __init__(self, settings: ComponentSettings) -> None:
+        super().__init__(settings)
+        self._rows: dict[tuple[object, ...], deque[float]] = {}
+        self._versions: dict[tuple[object, ...], int] = {}
+
+    def observe_answer(self, answer: Answer) -> Iterator[Violation]:
+        """Count an answer, or end the row of its request."""
+        request = (answer.client_pid, answer.method, answer.kind, answer.namespace)
+        key = (*request, answer.name)
+        if answer.outcome in _ENDS and not self._is_idle(key, answer):
+            self._rows.pop(key, None)
+            self._rows.pop((*request, ""), None)
+            return
+        self.checked += 1
+        row = self._rows.setdefault(key, deque(maxlen=_KEPT))
+        row.append(answer.begin_time)
+        for count, seconds in _LIMITS:
+            if len(row) > count and row[-1] - row[-1 - count] <= seconds:
+                row.clear()
+                yield self._violation(answer, count + 1, seconds)
+                return
+
+    def _is_idle(self, key: tuple[object, ...], answer: Answer) -> bool:
+        """Return whether a write has changed nothing: its answer has the version of the one before."""
+        if answer.method not in _NAMED or not answer.resource_version:
+            return False
+        before = self._versions.get(key)
+        self._versions[key] = answer.resource_version
+        return before == answer.resource_version
+
+    def _violation(self, answer: Answer, count: int, seconds: float) -> Violation:
+        name = f"{answer.namespace}/{answer.name}" if answer.namespace else answer.name
+        subject = f"{answer.kind.kind} {name}"
+        ended = "changed nothing" if answer.outcome is Outcome.DONE else f"was {answer.outcome.value!r}"
+        return self.violation(
+            f"{answer.client or 'a client'} made {count} requests to {answer.method.value} {subject} within "
+            f"{seconds:g} s, each in vain; the last one {ended}",
+            objects=(subject,),
+        )

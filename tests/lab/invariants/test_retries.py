@@ -1,0 +1,88 @@
+"""A process that repeats a request in vain waits longer each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from nominee.lab.history.invariants.check import Check
+from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.retries import Retries
+from nominee.machinery.api import kinds
+
+REFUSED = Answer(
+    client="controllers",
+    method=Method.CREATE,
+    outcome=Outcome.REFUSED,
+    kind=kinds.POD,
+    namespace="default",
+    name="",
+    begin=1,
+    end=1,
+    client_pid=101,
+)
+IDLE = replace(REFUSED, method=Method.UPDATE, outcome=Outcome.DONE, name="p", resource_version=7)
+CREATED = replace(REFUSED, outcome=Outcome.DONE, name="web-x", resource_version=9)
+
+
+def _at(times: Iterable[float], answer: Answer = REFUSED) -> list[Answer]:
+    return [replace(answer, begin_time=time) for time in times]
+
+
+def _problems(answers: Iterable[Answer]) -> list[str]:
+    check = Check(ComponentSettings(observes_answers=True), [Retries.about.name])
+    for answer in answers:
+        check.observe_answer(answer)
+    (result,) = check.finish(Evidence(now=0.0))
+    return [violation.message for violation in result.violations]
+
+
+def _doubling(seconds: float, count: int) -> list[float]:
+    return [seconds * (2**number - 1) for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        _at(_doubling(0.005, 20)),
+        _at(range(40)),
+        _at([0.01 * number for number in range(12)]),
+        [*_at([0.0] * 12), CREATED, *_at([0.1] * 12)],
+        [replace(IDLE, begin_time=0.01 * number, resource_version=number) for number in range(40)],
+        [replace(REFUSED, outcome=Outcome.ALREADY_EXISTS)] * 40,
+        [replace(REFUSED, client_pid=number, begin_time=0.0) for number in range(40)],
+        [replace(REFUSED, name=f"p{number}") for number in range(40)],
+    ],
+    ids=[
+        "doubles",
+        "each second",
+        "twelve",
+        "one succeeds",
+        "changes",
+        "exists",
+        "other processes",
+        "other objects",
+    ],
+)
+def test_no_hurry(answers: list[Answer]) -> None:
+    assert _problems(answers) == []
+
+
+def test_a_back_off_that_does_not_grow() -> None:
+    assert _problems(_at([0.005 * number for number in range(14)])) == [
+        "controllers made 13 requests to create Pod default/ within 1 s, each in vain; "
+        "the last one was 'refused'"
+    ]
+
+
+def test_a_pause_that_is_too_short() -> None:
+    (found,) = _problems(_at([0.4 * number for number in range(22)]))
+    assert "made 21 requests to create Pod default/ within 10 s" in found
+
+
+def test_writes_that_change_nothing() -> None:
+    (found,) = _problems(_at([0.01 * number for number in range(15)], IDLE))
+    assert found.endswith("each in vain; the last one changed nothing")
