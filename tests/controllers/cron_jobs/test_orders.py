@@ -126,6 +126,8 @@ class World:
         """Check that no time has had two Jobs, and that the policy holds."""
         added = Counter(job.metadata.name for type_, job in self.api.log_of(kinds.JOB) if type_ == "ADDED")
         assert set(added.values()) <= {1}, added
+        if not any(self.api.rejections.values()):
+            assert sorted(each.name for each in self.cron_job.status.active) == self.unfinished()
         if self.policy != "Allow":
             assert len(self.unfinished()) <= 1, self.unfinished()
 
