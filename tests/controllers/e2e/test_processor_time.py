@@ -28,7 +28,7 @@ pytestmark = [
 ]
 NODES = int(os.environ.get("NOMINEE_NODES", "40"))
 JOBS = int(os.environ.get("NOMINEE_JOBS", "10"))
-DAEMON_SETS, PODS = 5, 20
+DAEMON_SETS, PODS, JOBS_AT_ONCE = 5, 20, 20
 SECONDS_MAX = PATIENCE_SECONDS + NODES + 5.0 * JOBS
 MILLISECONDS_MAX = 40.0
 """For each pod, on a loaded host."""
@@ -45,12 +45,12 @@ def _summed(kubectl: Session, kind: str, field: str) -> int:
     return sum(map(int, kubectl(*words).split()))
 
 
-def _report(what: str, pods: int, before: dict[str, float], after: dict[str, float]) -> float:
+def _report(part: str, pods: int, before: dict[str, float], after: dict[str, float]) -> float:
     """Print the processor time of a part; return that of the controllers for a pod, in milliseconds."""
     used = {name: after[name] - before.get(name, 0.0) for name in after}
     figures = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in sorted(used.items()))
     each = 1000 * used["controllers"] / pods
-    print(f"{what}: {pods} pods, controllers {each:.2f} ms a pod; {figures}")
+    print(f"{part}: {pods} pods, controllers {each:.2f} ms a pod; {figures}", flush=True)
     return each
 
 
@@ -72,10 +72,12 @@ def test_daemon_sets_and_jobs_on_many_nodes(tmp_path: Path) -> None:
             poll_seconds=1.0,
         )
         placed = _used(directory)
+        for_daemons = _report("DaemonSets", daemons, begun, placed)
         jobs: list[Any] = [
             body(f"job-{number}", runs="1s", completions=PODS, parallelism=PODS) for number in range(JOBS)
         ]
-        apply(kubectl, *jobs)
+        for start in range(0, JOBS, JOBS_AT_ONCE):
+            apply(kubectl, *jobs[start : start + JOBS_AT_ONCE])
         eventually_sync(
             lambda: _summed(kubectl, "jobs", "succeeded"),
             lambda found: found == JOBS * PODS,
@@ -86,5 +88,5 @@ def test_daemon_sets_and_jobs_on_many_nodes(tmp_path: Path) -> None:
     finally:
         nominee("down", "--dir", str(directory))
         shutil.rmtree(directory / "etcd", ignore_errors=True)
-    assert _report("DaemonSets", daemons, begun, placed) < MILLISECONDS_MAX
-    assert _report("Jobs", JOBS * PODS, placed, ended) < MILLISECONDS_MAX
+    for_jobs = _report("Jobs", JOBS * PODS, placed, ended)
+    assert max(for_daemons, for_jobs) < MILLISECONDS_MAX
