@@ -23,7 +23,7 @@ from nominee.controllers.planned_events import PlannedEvent
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.api.objects import copy_of, set_condition
+from nominee.machinery.api.objects import ObjectKey, copy_of, set_condition
 from nominee.machinery.api.pb import autoscaling, autoscaling_v1, core
 from nominee.machinery.resources.quantity import Quantity, milli
 from nominee.machinery.runtime.clock import to_time
@@ -65,6 +65,10 @@ class Sync:
     hpa: autoscaling.HorizontalPodAutoscaler
     now: float
     events: list[PlannedEvent] = field(default_factory=list)
+    proposals: list[tuple[str, int | None]] = field(default_factory=list)
+    """The type of each metric that was computed, and the replicas that it proposes, or None."""
+    growth: int = 0
+    """By how many replicas the target was scaled up or, below 0, down."""
 
     @classmethod
     def of(cls, hpa: autoscaling.HorizontalPodAutoscaler, now: float) -> Sync:
@@ -100,6 +104,7 @@ class Sync:
         note = f"New size: {rescale.replicas}; reason: {rescale.reason}"
         self.events.append(PlannedEvent("SuccessfulRescale", note))
         history.note_scale(current, rescale.replicas, self.now)
+        self.growth = rescale.replicas - current
         self.hpa.status.desiredReplicas = rescale.replicas
         self.hpa.status.lastScaleTime.CopyFrom(to_time(self.now))
 
@@ -115,10 +120,10 @@ def target_kind(hpa: autoscaling.HorizontalPodAutoscaler) -> AnyKind | str:
 
 
 def reads_metrics(hpa: autoscaling.HorizontalPodAutoscaler, scale: autoscaling_v1.Scale) -> bool:
-    """Report whether the decision depends on the usage of the pods."""
+    """Report whether the decision depends on metrics of the pods."""
     spec, replicas = hpa.spec, scale.spec.replicas
     within = spec.minReplicas <= replicas <= spec.maxReplicas and (replicas or not spec.minReplicas)
-    return bool(within and scale.status.selector and any(m.type in _RESOURCE_TYPES for m in spec.metrics))
+    return bool(within and scale.status.selector)
 
 
 def decide(
@@ -129,9 +134,13 @@ def decide(
     history: History,
     settings: Settings,
     *,
+    rivals: Sequence[ObjectKey] = (),
     configurable_tolerance: bool = True,
 ) -> Rescale | None:
-    """Return the change of the replicas that is due; conditions, status and events are those of `sync`."""
+    """Return the change of the replicas that is due; conditions, status and events are those of `sync`.
+
+    `rivals`: the autoscalers, this one among them, whose selectors match the pods, if there are several.
+    """
     spec, status, current = sync.hpa.spec, sync.hpa.status, scale.spec.replicas
     sync.condition(
         "AbleToScale",
@@ -156,6 +165,9 @@ def decide(
         del status.currentMetrics[:]
         return Rescale(desired, outside)
     tolerances = _tolerances(sync.hpa, settings, configurable=configurable_tolerance)
+    if not scale.status.selector or rivals:
+        _refuse_selector(sync, scale.status.selector, rivals)
+        return None
     found = _by_metrics(sync, scale, rows, pods, tolerances, settings)
     if found is None:
         return None
@@ -181,6 +193,19 @@ def _tolerances(
     return Tolerances(of(hpa.spec.behavior.scaleDown), of(hpa.spec.behavior.scaleUp))
 
 
+def _refuse_selector(sync: Sync, selector: str, rivals: Sequence[ObjectKey]) -> None:
+    """Note that the target has no selector, or one by which several autoscalers control its pods."""
+    text = f"pods by selector {selector} are controlled by multiple HPAs: [{' '.join(map(str, rivals))}]"
+    warning, reason, message = "AmbiguousSelector", "AmbiguousSelector", text
+    if not selector:
+        warning, text = "SelectorRequired", "selector is required"
+        reason, message = "InvalidSelector", "the HPA target's scale is missing a selector"
+    del sync.hpa.status.currentMetrics[:]
+    sync.warn(warning, text)
+    sync.condition("ScalingActive", reason, message, status=False)
+    sync.warn("FailedComputeMetricsReplicas", text)
+
+
 def _by_metrics(
     sync: Sync,
     scale: autoscaling_v1.Scale,
@@ -191,18 +216,12 @@ def _by_metrics(
 ) -> tuple[int, str] | None:
     """Return the largest proposal and its metric; None where a failed one might be larger."""
     spec, current = sync.hpa.spec, scale.spec.replicas
-    if not scale.status.selector:
-        text = "selector is required"
-        sync.warn("SelectorRequired", text)
-        message = "the HPA target's scale is missing a selector"
-        sync.condition("ScalingActive", "InvalidSelector", message, status=False)
-        sync.warn("FailedComputeMetricsReplicas", text)
-        return None
     replicas, name = 0, ""
     failures: list[_Failed] = []
     statuses: list[autoscaling.MetricStatus] = []
     for metric in spec.metrics:
         found = _of_metric(sync, metric, current, rows, pods, tolerances, settings)
+        sync.proposals.append((metric.type, None if isinstance(found, _Failed) else found.replicas))
         if isinstance(found, _Failed):
             sync.warn(found.reason, found.text)
             failures.append(found)

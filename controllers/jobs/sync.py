@@ -39,11 +39,15 @@ BURST_MAX: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Pods to create or to delete; `final`: the Job ends, and counts the deleted ones as failed."""
+    """Pods to create or to delete; `final`: the Job ends, and counts the deleted ones as failed.
+
+    `action` is for the metrics of reconciliations.
+    """
 
     create: Sequence[core.Pod] = ()
     delete: Sequence[core.Pod] = ()
     final: bool = False
+    action: str = "reconciling"
 
 
 class JobSync:
@@ -67,6 +71,8 @@ class JobSync:
         self.now = now
         self.again: float | None = None
         self.events: list[PlannedEvent] = []
+        self.policy_actions: list[str] = []
+        """The actions of the podFailurePolicy for pods that `count` found to have failed."""
         self._satisfied = satisfied
         self._clears_start_time = clears_start_time
         self._all_released = True
@@ -209,13 +215,14 @@ class JobSync:
         if not self._manages():
             return Work()
         if spec.suspend:
-            return Work(delete=surplus(job, self._active, self.active))
+            return Work(delete=surplus(job, self._active, self.active), action="pods_deleted")
         wanted = self._wanted()
         gone = surplus(job, self._active, max(self.active - wanted, 0))
         if gone:
-            return Work(delete=gone[:BURST_MAX])
+            return Work(delete=gone[:BURST_MAX], action="pods_deleted")
         missing = wanted - self.active - (self.terminating if replaces_failed_only(job) else 0)
-        return Work(create=self._new_pods(min(missing, BURST_MAX))) if missing > 0 else Work()
+        created = self._new_pods(min(missing, BURST_MAX)) if missing > 0 else []
+        return Work(create=created, action="pods_created" if created else "tracking")
 
     def _manages(self) -> bool:
         return self._satisfied and not is_terminating(self.job)
@@ -336,7 +343,10 @@ class JobSync:
             return False
         if is_indexed(self.job) and indexes.valid_index(self.job, pod) is None:
             return False
-        return failure_policy.match(self.job, pod).counts
+        found = failure_policy.match(self.job, pod)
+        if found.action:
+            self.policy_actions.append(found.action)
+        return found.counts
 
     def _note_finish(self) -> None:
         """Set the condition that announces the end; the one that follows it is set by `finish`."""

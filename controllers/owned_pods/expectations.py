@@ -36,10 +36,10 @@ class Expectations:
         if deleted:
             self._deletions.setdefault(key, set()).add(deleted)
 
-    def created(self, key: ObjectKey, uid: str) -> None:
+    def note_creation(self, key: ObjectKey, uid: str) -> None:
         self._creations.get(key, set()).discard(uid)
 
-    def deleted(self, key: ObjectKey, uid: str) -> None:
+    def note_deletion(self, key: ObjectKey, uid: str) -> None:
         self._deletions.get(key, set()).discard(uid)
 
     def note_version(self, key: ObjectKey, version: int) -> None:

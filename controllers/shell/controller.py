@@ -12,6 +12,7 @@ import anyio
 from google.protobuf.message import Message
 
 from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.shell.metrics import MeasuredQueue
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, ignoring, is_conflict, is_not_found
 from nominee.machinery.api.kinds import Kind, M, Object
@@ -27,7 +28,6 @@ from nominee.machinery.process.serving_port.debug_state import Copy
 from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.runtime.failpoints import FailpointError
 from nominee.machinery.runtime.logs import Logger
-from nominee.machinery.runtime.queues.work_queue import WorkQueue
 from nominee.machinery.scheduling.volume_matching import class_of
 from nominee.machinery.wire.codec import to_json
 
@@ -233,7 +233,7 @@ class Worker(Runner, Generic[K]):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.queue: WorkQueue[K] = WorkQueue(context.clock)
+        self.queue: MeasuredQueue[K] = MeasuredQueue(context.clock, self.name)
 
     @abstractmethod
     async def reconcile(self, key: K) -> float | None:

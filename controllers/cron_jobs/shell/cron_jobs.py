@@ -8,6 +8,7 @@ from nominee.controllers.cron_jobs import sync
 from nominee.controllers.cron_jobs.schedules import with_zone
 from nominee.controllers.planned_events import PlannedEvent
 from nominee.controllers.shell.controller import Context, Controller, controller_key, namespace_ends
+from nominee.controllers.shell.metrics import CREATION_SKEW
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_already_exists
 from nominee.machinery.api.objects import ObjectKey, copy_of, is_controlled_by, key_of
@@ -100,17 +101,18 @@ class CronJobController(Controller):
         if due.replaces:
             await self._delete_active(cron_job)
         await CREATE_BEFORE.hit(job=due.job.metadata.name)
-        created = await self._create(cron_job, due.job)
+        created = await self._create(cron_job, due.job, due.time)
         await CREATE_AFTER.hit(job=due.job.metadata.name)
         # Upstream does not come back before its resync where another client's Job has the name.
         if created is not None and not sync.is_active(cron_job, created.metadata.uid):
             sync.note_created(cron_job, created, due.time)
         return due.again
 
-    async def _create(self, cron_job: batch.CronJob, job: batch.Job) -> batch.Job | None:
-        """Create a Job; return it, or the one of this name, or None if that is not the CronJob's."""
+    async def _create(self, cron_job: batch.CronJob, job: batch.Job, time: float) -> batch.Job | None:
+        """Create the Job of a time; return it, or the one of its name, or None if that is another's."""
         try:
             created = await self.client.create(job)
+            CREATION_SKEW.observe(self.clock.now() - time)
         except StatusError as error:
             if is_already_exists(error):
                 # It was created before, and the status was not written.

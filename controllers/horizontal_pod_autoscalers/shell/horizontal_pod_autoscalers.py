@@ -15,6 +15,7 @@ from nominee.controllers.horizontal_pod_autoscalers.autoscaling import (
 )
 from nominee.controllers.horizontal_pod_autoscalers.normalization import History
 from nominee.controllers.horizontal_pod_autoscalers.replica_calculator import Settings
+from nominee.controllers.shell import metrics
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
@@ -49,6 +50,8 @@ class HorizontalPodAutoscalerController(Controller):
         self._period = period_seconds
         self._tolerance = context.gates.version >= _TOLERANCE_SINCE
         self._histories: dict[ObjectKey, History] = {}
+        self._selectors: dict[ObjectKey, str] = {}
+        """The selectors of the targets, as of the last look at each."""
         self.autoscalers = self.watch(kinds.HORIZONTAL_POD_AUTOSCALER)
         self.pods = context.informers.of(kinds.POD)
 
@@ -61,20 +64,35 @@ class HorizontalPodAutoscalerController(Controller):
         hpa = self.autoscalers.get(key.name, key.namespace)
         if hpa is None:
             self._histories.pop(key, None)
+            self._selectors.pop(key, None)
             return None
+        begun = self.clock.monotonic()
         sync = Sync.of(hpa, self.clock.now())
         try:
             await self._scale(sync, key)
         except StatusError as error:
             sync.scale_unknown(str(error))
+        failed = any(event.type == "Warning" for event in sync.events)
         for event in sync.events:
             self.record(hpa, event)
         if to_json(sync.hpa.status) != to_json(hpa.status):
             try:
                 await self.client.update(sync.hpa, subresource="status")
             except StatusError as error:
+                failed = True
                 self.log.warning("the status was not written", key=str(key), error=str(error))
+        self._measure(sync, self.clock.monotonic() - begun, failed=failed)
         return self._period
+
+    def _measure(self, sync: Sync, seconds: float, *, failed: bool) -> None:
+        labels = metrics.action_label(0, sync.growth), "internal" if failed else "none"
+        metrics.RECONCILIATIONS.labels(*labels).inc()
+        metrics.RECONCILIATION_SECONDS.labels(*labels).observe(seconds)
+        current = sync.hpa.status.currentReplicas
+        for type_, replicas in sync.proposals:
+            action = metrics.action_label(current, current if replicas is None else replicas)
+            error = "internal" if replicas is None else "none"
+            metrics.COMPUTATIONS.labels(action, error, type_).inc()
 
     async def _scale(self, sync: Sync, key: ObjectKey) -> None:
         """Decide about the target's replicas and change them. Raises: StatusError where it has no scale."""
@@ -85,11 +103,20 @@ class HorizontalPodAutoscalerController(Controller):
         scale = await self.client.get_scale(kind, name, key.namespace)
         history = self._histories.setdefault(key, History())
         rows: Usages = []
-        if reads_metrics(sync.hpa, scale):
-            rows = await self._usages(key.namespace, scale.status.selector)
         pods = self._pods_of(key.namespace, scale.status.selector)
+        rivals: Sequence[ObjectKey] = ()
+        if reads_metrics(sync.hpa, scale):
+            rivals = self._rivals(key, scale.status.selector, pods)
+            rows = [] if rivals else await self._usages(key.namespace, scale.status.selector)
         rescale = decide(
-            sync, scale, rows, pods, history, self._settings, configurable_tolerance=self._tolerance
+            sync,
+            scale,
+            rows,
+            pods,
+            history,
+            self._settings,
+            rivals=rivals,
+            configurable_tolerance=self._tolerance,
         )
         if rescale is not None:
             await self._rescale(sync, kind, scale, rescale, history)
@@ -104,6 +131,20 @@ class HorizontalPodAutoscalerController(Controller):
         matcher = LabelSelector.parse(selector)
         pods = self.pods.by_index("namespace", namespace) if selector else ()
         return [pod for pod in pods if matcher.matches(pod.metadata.labels)]
+
+    def _rivals(self, key: ObjectKey, selector: str, pods: Sequence[core.Pod]) -> Sequence[ObjectKey]:
+        """Return the autoscalers whose selectors match one of the pods, if there are several."""
+        self._selectors[key] = selector
+        near = {each: text for each, text in self._selectors.items() if each.namespace == key.namespace}
+        if len(near) == 1:
+            return ()
+        labels = {tuple(sorted(pod.metadata.labels.items())) for pod in pods}
+        found = []
+        for each, text in sorted(near.items()):
+            matcher = LabelSelector.parse(text)
+            if any(matcher.matches(dict(every)) for every in labels):
+                found.append(each)
+        return found if len(found) > 1 else ()
 
     async def _rescale(
         self, sync: Sync, kind: AnyKind, scale: autoscaling_v1.Scale, rescale: Rescale, history: History

@@ -10,6 +10,7 @@ from nominee.controllers.jobs.conditions import terminal_condition
 from nominee.controllers.jobs.pods import TRACKING, is_tracked
 from nominee.controllers.jobs.sync import BATCH_SECONDS, JobSync, Work
 from nominee.controllers.owned_pods.shell.pod_owner import PodOwner
+from nominee.controllers.shell import metrics
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.controllers.shell.owner_references import adopt_and_release
 from nominee.machinery.api import kinds
@@ -18,6 +19,7 @@ from nominee.machinery.api.kinds import Object
 from nominee.machinery.api.objects import (
     ObjectKey,
     controller_of,
+    has_ended,
     is_terminating,
     key_of,
     resource_version_number,
@@ -71,6 +73,12 @@ class JobController(PodOwner[batch.Job]):
         self._failures: dict[ObjectKey, Failures] = {}
         self._written: dict[ObjectKey, tuple[int, int]] = {}
         """The resourceVersions of the last writes of a Job's status, and of its pods' finalizers."""
+        self.owners.add_handler(on_add=self._job_added)
+        self.pods.add_handler(
+            on_add=lambda pod: self._pod_seen(None, pod),
+            on_update=self._pod_seen,
+            on_delete=lambda pod, _: self._pod_seen(pod, None),
+        )
         gate = "MutableSchedulingDirectivesForSuspendedJobs"
         self._clears_start_time = context.gates.enabled(gate)
 
@@ -101,18 +109,7 @@ class JobController(PodOwner[batch.Job]):
         pods = await adopt_and_release(self.client, job, job.spec.selector, self.pods, finalizer=TRACKING)
         if any(controller_of(pod) is None for pod in pods):
             return BATCH_SECONDS  # until the watch shows their finalizers
-        return await self._sync(key, job, pods, satisfied=satisfied)
-
-    def _is_behind(self, key: ObjectKey, job: batch.Job) -> bool:
-        """Report whether the watches have yet to show earlier writes: an old status counts too few pods."""
-        of_job, of_pods = self._written.get(key, (0, 0))
-        return (
-            resource_version_of(job) < of_job or resource_version_number(self.pods.resource_version) < of_pods
-        )
-
-    async def _sync(
-        self, key: ObjectKey, job: batch.Job, pods: Sequence[core.Pod], *, satisfied: bool
-    ) -> float | None:
+        begun, action, result = self.clock.monotonic(), "reconciling", "error"
         sync = JobSync(
             job,
             pods,
@@ -121,7 +118,26 @@ class JobController(PodOwner[batch.Job]):
             satisfied=satisfied,
             clears_start_time=self._clears_start_time,
         )
-        failure = await self._do(job, sync)
+        try:
+            work = sync.work()
+            action = work.action
+            again = await self._sync(key, job, sync, work)
+            result = "success"
+        finally:
+            labels = job.spec.completionMode, result, action
+            metrics.JOB_SYNCS.labels(*labels).inc()
+            metrics.JOB_SYNC_SECONDS.labels(*labels).observe(self.clock.monotonic() - begun)
+        return again
+
+    def _is_behind(self, key: ObjectKey, job: batch.Job) -> bool:
+        """Report whether the watches have yet to show earlier writes: an old status counts too few pods."""
+        of_job, of_pods = self._written.get(key, (0, 0))
+        return (
+            resource_version_of(job) < of_job or resource_version_number(self.pods.resource_version) < of_pods
+        )
+
+    async def _sync(self, key: ObjectKey, job: batch.Job, sync: JobSync, work: Work) -> float | None:
+        failure = await self._do(job, sync, work)
         release = sync.count()
         written = await self._write(key, job, sync)
         if written is not job:
@@ -129,6 +145,8 @@ class JobController(PodOwner[batch.Job]):
         if release:
             await RELEASE_BEFORE.hit(job=str(key))
         removed, refusal = await self._each(release, lambda pod: self._release(key, pod))
+        for policy_action in sync.policy_actions:
+            metrics.POLICY_FAILURES.labels(policy_action).inc()
         if removed:
             await RELEASE_AFTER.hit(job=str(key))
         sync.note_release(written, {pod.metadata.uid for pod in removed})
@@ -139,9 +157,8 @@ class JobController(PodOwner[batch.Job]):
             raise refusal or failure  # type: ignore[misc]  # one of them is an error
         return sync.again
 
-    async def _do(self, job: batch.Job, sync: JobSync) -> StatusError | None:
+    async def _do(self, job: batch.Job, sync: JobSync, work: Work) -> StatusError | None:
         """Create or delete pods; report to the sync which, and return why others could not be."""
-        work: Work = sync.work()
         created, failure = await self._each(work.create, lambda pod: self.create_pod(job, pod))
         if work.delete:
             deleted, failure = await self._each(
@@ -187,7 +204,29 @@ class JobController(PodOwner[batch.Job]):
         self._written[key] = resource_version_of(written), self._written.get(key, (0, 0))[1]
         for event in events:
             self.record(written, event)
+        self._count(before, written)
         return written
+
+    def _count(self, before: batch.Job, after: batch.Job) -> None:
+        """Count the pods that ended, and the end of the Job, when a status is written."""
+        mode = after.spec.completionMode
+        for result in ("succeeded", "failed"):
+            more = getattr(after.status, result) - getattr(before.status, result)
+            metrics.FINISHED_PODS.labels(mode, result).inc(max(more, 0))
+        end = terminal_condition(after)
+        if end is not None:
+            result = "succeeded" if end.type == "Complete" else "failed"
+            metrics.FINISHED_JOBS.labels(mode, result, end.reason).inc()
+
+    def _job_added(self, job: batch.Job) -> None:
+        if not manages(job):
+            metrics.OTHERS_JOBS.labels(job.spec.managedBy).inc()
+
+    def _pod_seen(self, old: core.Pod | None, new: core.Pod | None) -> None:
+        """Count pods that ended and have the finalizer."""
+        was, now = ((each is not None and has_ended(each) and is_tracked(each)) for each in (old, new))
+        if was is not now:
+            metrics.TRACKED_PODS.labels("add" if now else "delete").inc()
 
 
 class OrphanedPods(Controller):

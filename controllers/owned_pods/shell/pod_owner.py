@@ -73,7 +73,7 @@ class PodOwner(Controller, Generic[O]):
     def _pod_added(self, pod: core.Pod) -> None:
         key = controller_key(pod, self.kind)
         if key is not None:
-            self.expectations.created(key, pod.metadata.uid)
+            self.expectations.note_creation(key, pod.metadata.uid)
             self.pod_changed(key)
         else:
             self.enqueue_owner(pod, self.owners, self.selector_of)
@@ -96,13 +96,13 @@ class PodOwner(Controller, Generic[O]):
         self._note_deletion(pod)
         key = controller_key(pod, self.kind)
         if key is not None:
-            self.expectations.created(key, pod.metadata.uid)
+            self.expectations.note_creation(key, pod.metadata.uid)
             self.pod_changed(key)
 
     def _note_deletion(self, pod: core.Pod) -> None:
         key = controller_key(pod, self.kind)
         if key is not None:
-            self.expectations.deleted(key, pod.metadata.uid)
+            self.expectations.note_deletion(key, pod.metadata.uid)
 
     # --- writes of pods ---
 
@@ -165,7 +165,7 @@ class PodOwner(Controller, Generic[O]):
                 kinds.POD, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid
             )
         except StatusError as error:
-            self.expectations.deleted(key, pod.metadata.uid)
+            self.expectations.note_deletion(key, pod.metadata.uid)
             if is_not_found(error):
                 return
             self.record_pod(owner, "Delete", pod, error)

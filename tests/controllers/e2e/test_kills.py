@@ -50,7 +50,7 @@ STORAGE_CLASS: dict[str, Any] = {
 }
 
 
-def _nominee(*words: str) -> str:
+def nominee(*words: str) -> str:
     command = [str(Path(sys.executable).with_name("nominee")), *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -60,12 +60,12 @@ def _nominee(*words: str) -> str:
 @pytest.fixture
 def kubectl(tmp_path: Path) -> Iterator[Session]:
     directory = tmp_path / "cluster"
-    _nominee(
+    nominee(
         "up", "--dir", str(directory), "--nodes", str(NODES), "--detach", "--timeout",
         f"{PATIENCE_SECONDS:g}", "--components", "etcd,apiserver,scheduler,kubelet,controllers", "--history",
     )  # fmt: skip
     yield Session(directory)
-    _nominee("down", "--dir", str(directory))
+    nominee("down", "--dir", str(directory))
     shutil.rmtree(directory / "etcd", ignore_errors=True)
 
 
@@ -107,14 +107,14 @@ def _stateful_set(number: int) -> Any:
     return _set("StatefulSet", f"stateful-{number}", **spec)
 
 
-def _daemon_set(number: int) -> Any:
+def daemon_set(number: int) -> Any:
     """Return a DaemonSet: every second one creates new pods before it deletes old ones."""
     surge = number % 2
     rolling = {"maxSurge": surge, "maxUnavailable": 1 - surge}
     return _set("DaemonSet", f"daemon-{number}", updateStrategy={"rollingUpdate": rolling})
 
 
-def _apply(kubectl: Session, *objects: Any) -> None:
+def apply(kubectl: Session, *objects: Any) -> None:
     if objects:
         listed = {"apiVersion": "v1", "kind": "List", "items": objects}
         kubectl("apply", "-f", "-", stdin=json.dumps(listed))
@@ -140,9 +140,7 @@ def _change_sets(kubectl: Session, rng: random.Random, step: int) -> None:
 def _kill(directory: Path, rng: random.Random) -> None:
     """Kill the controllers at a random moment; others run when this returns."""
     time.sleep(rng.uniform(0.0, 2.0))  # noqa: TID251  # the moment is the test
-    _nominee(
-        "restart", "controllers", "--kill", "--dir", str(directory), "--timeout", f"{PATIENCE_SECONDS:g}"
-    )
+    nominee("restart", "controllers", "--kill", "--dir", str(directory), "--timeout", f"{PATIENCE_SECONDS:g}")
 
 
 def _has_ended(job: Any) -> bool:
@@ -222,17 +220,17 @@ def _rolled_out_sets(kubectl: Session) -> None:
 
 def test_killed_controllers_lose_and_double_nothing(kubectl: Session) -> None:
     rng = random.Random(21)
-    _apply(kubectl, STORAGE_CLASS, *map(_stateful_set, range(SETS)), *map(_daemon_set, range(SETS // 2)))
+    apply(kubectl, STORAGE_CLASS, *map(_stateful_set, range(SETS)), *map(daemon_set, range(SETS // 2)))
     left, at_a_time = _jobs(), -(-JOBS // KILLS)
     for step in range(KILLS):
         # New Jobs and changes of sets come all the time, so that there is work at each kill.
         share, left = left[:at_a_time], left[at_a_time:]
-        _apply(kubectl, *share)
+        apply(kubectl, *share)
         _change_sets(kubectl, rng, step)
         _kill(kubectl.directory, rng)
     _ended_jobs(kubectl)
     _rolled_out_sets(kubectl)
-    report = json.loads(_nominee("verify", "--dir", str(kubectl.directory), "-o", "json"))
+    report = json.loads(nominee("verify", "--dir", str(kubectl.directory), "-o", "json"))
     checked = {each["invariant"]: each["checked"] for each in report["invariants"]}
     assert checked["jobs-count-pods-once"] >= JOBS * PODS
     assert checked["daemon-pods-are-created-once"] >= NODES * (SETS // 2)

@@ -150,9 +150,9 @@ def test_expectations_hold_until_the_watch_has_shown_them() -> None:
     expected.expect(KEY, 0.0, created="a")
     expected.expect(KEY, 0.0, deleted="b")
     assert not expected.satisfied(KEY, 1.0)
-    expected.created(KEY, "a")
+    expected.note_creation(KEY, "a")
     assert not expected.satisfied(KEY, 1.0)
-    expected.deleted(KEY, "b")
+    expected.note_deletion(KEY, "b")
     assert expected.satisfied(KEY, 1.0)
     assert expected.outstanding() == []
     expected.expect(KEY, 0.0, created="lost")

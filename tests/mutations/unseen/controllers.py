@@ -20,8 +20,9 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
             edits=(
                 Edit(
                     f"{_SETS}.delete_pod",
-                    "self.expectations.deleted(key, pod.metadata.uid)",
-                    "if is_not_found(error):\n            self.expectations.deleted(key, pod.metadata.uid)",
+                    "self.expectations.note_deletion(key, pod.metadata.uid)",
+                    "if is_not_found(error):\n"
+                    "            self.expectations.note_deletion(key, pod.metadata.uid)",
                 ),
             ),
         ),
