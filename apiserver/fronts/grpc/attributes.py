@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nominee.apiserver.access.access import selected_name
 from nominee.apiserver.flow_control.controller import FlowControl
-from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.attributes import Attributes, selected
 from nominee.apiserver.objects.list_options import EXACT
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
@@ -27,7 +26,7 @@ def attributes(verb: str, request: Any, kind: AnyKind | None) -> Attributes:
     if verb in COLLECTION_VERBS:
         # The response has what the selector selects: a name in the target must not allow access to the rest.
         fields = getattr(request, "list", request).field_selector
-        name, subresource = selected_name(fields), ""
+        name, subresource = selected(fields), ""
     else:
         if kind is kinds.NAMESPACE:
             namespace = name
