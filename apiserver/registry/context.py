@@ -11,6 +11,7 @@ from typing import Any
 from nominee.apiserver.access.service_accounts import ServiceAccountTokens
 from nominee.apiserver.admission.chain import Chain
 from nominee.apiserver.admission.interface import AdmissionRequest, Operation
+from nominee.apiserver.cache.reads import Reads
 from nominee.apiserver.kinds.core.pods.resize import RESIZE_SINCE
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.kinds.table import rules_of, strategy_of
@@ -20,9 +21,8 @@ from nominee.apiserver.objects.requests import Patch, Update, WriteOptions
 from nominee.apiserver.objects.user import User
 from nominee.apiserver.registry import rules
 from nominee.apiserver.registry.lookups import Lookups
-from nominee.apiserver.registry.reading import Cache, Reader
 from nominee.apiserver.registry.services.allocation import Allocator, Claims
-from nominee.apiserver.registry.store import Store
+from nominee.apiserver.registry.store import Cache, Store
 from nominee.apiserver.schema import version_fields
 from nominee.machinery import defaults
 from nominee.machinery.api import errors
@@ -59,7 +59,7 @@ class RegistryContext:
 
     store: Store
     cache: Cache | None
-    reads: Reader | None
+    reads: Reads | None
     lookups: Lookups
     admission: Chain
     services: Allocator
