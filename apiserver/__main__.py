@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from nominee.apiserver.access.options import AccessOptions, access_options
+from nominee.apiserver.access.options import access_options
 from nominee.machinery.process.component import Process, component_command
 from nominee.machinery.process.option_types import Duration, EtcdServers
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def _names(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 @component_command("apiserver", one_per_directory=True)
@@ -23,12 +28,15 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option(
     "--etcd-cafile",
+    "etcd_ca",
     type=_FILE,
     default=None,
     help="Connect to etcd with TLS; it must have a certificate of this authority.",
 )
-@click.option("--etcd-certfile", type=_FILE, default=None, help="Client certificate for etcd.")
-@click.option("--etcd-keyfile", type=_FILE, default=None, help="Key of that certificate.")
+@click.option(
+    "--etcd-certfile", "etcd_certificate", type=_FILE, default=None, help="Client certificate for etcd."
+)
+@click.option("--etcd-keyfile", "etcd_key", type=_FILE, default=None, help="Key of that certificate.")
 @click.option("--grpc-address", default="127.0.0.1:0", metavar="HOST:PORT", help="Address of the gRPC port.")
 @click.option(
     "--rest-address",
@@ -39,25 +47,33 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option(
     "--enable-admission-plugins",
+    "enabled_admission",
     multiple=True,
+    callback=_names,
     metavar="NAME,...",
     help="Admission plugins to enable in addition to the default ones. Repeatable.",
 )
 @click.option(
     "--disable-admission-plugins",
+    "disabled_admission",
     multiple=True,
+    callback=_names,
     metavar="NAME,...",
     help="Admission plugins to disable. Repeatable.",
 )
-@click.option("--event-ttl", default="1h", type=Duration(), help="How long events are kept.")
+@click.option(
+    "--event-ttl", "event_ttl_seconds", default="1h", type=Duration(), help="How long events are kept."
+)
 @click.option(
     "--etcd-compaction-interval",
+    "compaction_seconds",
     default="5m",
     type=Duration(),
     help="How often etcd's history is dropped; 0 keeps it.",
 )
 @click.option(
     "--max-requests-inflight",
+    "requests_in_flight",
     type=click.IntRange(min=0),
     default=400,
     show_default=True,
@@ -65,6 +81,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option(
     "--max-mutating-requests-inflight",
+    "mutating_requests_in_flight",
     type=click.IntRange(min=0),
     default=200,
     show_default=True,
@@ -72,6 +89,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option(
     "--enable-priority-and-fairness",
+    "priority_and_fairness",
     type=bool,
     default=True,
     show_default=True,
@@ -79,6 +97,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option(
     "--allow-nominated-node-name-of-deferred-resizes",
+    "nominates_deferred_resizes",
     is_flag=True,
     help="An option of Nominee only: status.nominatedNodeName may be set on a bound pod whose resize is"
     " deferred. The scheduler's --resize-preemption-tracking=nominated-node-name needs it.",
@@ -91,52 +110,14 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="How many API servers share this directory and etcd, each with a --name of its own.",
 )
 @access_options
-def main(
-    process: Process,
-    etcd_servers: str,
-    etcd_cafile: Path | None,
-    etcd_certfile: Path | None,
-    etcd_keyfile: Path | None,
-    grpc_address: str,
-    rest_address: str,
-    enable_admission_plugins: tuple[str, ...],
-    disable_admission_plugins: tuple[str, ...],
-    event_ttl: float,
-    etcd_compaction_interval: float,
-    max_requests_inflight: int,
-    max_mutating_requests_inflight: int,
-    enable_priority_and_fairness: bool,
-    allow_nominated_node_name_of_deferred_resizes: bool,
-    apiserver_count: int,
-    access: AccessOptions,
-) -> None:
+def main(process: Process, apiserver_count: int, **given: Any) -> None:
     """Run the API server: Kubernetes objects on etcd, over gRPC and REST."""
     from nominee.apiserver.process.options import Options
     from nominee.apiserver.process.run import check_options, run_apiserver
 
-    options = Options(
-        etcd_servers=etcd_servers,
-        etcd_ca=etcd_cafile,
-        etcd_certificate=etcd_certfile,
-        etcd_key=etcd_keyfile,
-        grpc_address=grpc_address,
-        rest_address=rest_address,
-        enabled_admission=_names(enable_admission_plugins),
-        disabled_admission=_names(disable_admission_plugins),
-        event_ttl_seconds=int(event_ttl),
-        compaction_seconds=etcd_compaction_interval,
-        requests_in_flight=max_requests_inflight,
-        mutating_requests_in_flight=max_mutating_requests_inflight,
-        priority_and_fairness=enable_priority_and_fairness,
-        access=access,
-        nominates_deferred_resizes=allow_nominated_node_name_of_deferred_resizes,
-    )
+    options = Options(**given)
     process.one_per_directory = apiserver_count == 1
     process.run(lambda: run_apiserver(process, options), check=lambda: check_options(options))
-
-
-def _names(texts: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nominee.apiserver.access.authentication import Authenticator, Credentials
-from nominee.apiserver.access.authorizer import AlwaysAllow, Authorizer, RulesFor, Union, forbidden
+from nominee.apiserver.access.authorizer import AlwaysAllow, Authorizer, Union, forbidden
 from nominee.apiserver.access.impersonation import Headers, impersonate
 from nominee.apiserver.objects.attributes import Attributes
 from nominee.apiserver.objects.user import ADMIN, User
@@ -49,9 +49,6 @@ class Access:
         if not decision.allowed:
             raise forbidden(user, attributes, decision.reason)
 
-    def rules_for(self, user: User, namespace: str) -> RulesFor:
-        return self.authorizer.rules_for(user, namespace)
-
     def of_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
         """Return the user of a token, for TokenReviews; None for an invalid one."""
         return self.authenticator.of_token(token, audiences) if self.authenticator is not None else None
@@ -59,15 +56,3 @@ class Access:
 
 OPEN = Access()
 """Every client is admin, and every request is allowed."""
-
-
-def selected_name(field_selector: str) -> str:
-    """Return the name that a field selector `metadata.name=NAME` selects, "" when it selects others too."""
-    for term in field_selector.split(","):
-        key, equals, value = term.partition("=")
-        if key == "metadata.name" and equals:
-            return value.removeprefix("=")
-    return ""
-
-
-__all__ = ["OPEN", "Access", "selected_name"]

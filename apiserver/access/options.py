@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -60,27 +60,36 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OPTIONS = (
     click.option(
         "--tls-cert-file",
+        "certificate",
         type=_FILE,
         help="The server's certificate (PEM); without it the ports have no TLS.",
     ),
-    click.option("--tls-private-key-file", type=_FILE, help="Key of that certificate."),
+    click.option("--tls-private-key-file", "key", type=_FILE, help="Key of that certificate."),
     click.option(
-        "--client-ca-file", type=_FILE, help="Authenticate clients with a certificate of this authority."
+        "--client-ca-file",
+        "client_ca",
+        type=_FILE,
+        help="Authenticate clients with a certificate of this authority.",
     ),
-    click.option("--token-auth-file", type=_FILE, help='Bearer tokens: token,user,uid,"group1,group2".'),
+    click.option(
+        "--token-auth-file", "tokens", type=_FILE, help='Bearer tokens: token,user,uid,"group1,group2".'
+    ),
     click.option(
         "--service-account-signing-key-file",
+        "accounts_key",
         type=_FILE,
         help="Key that signs service accounts' tokens (ECDSA).",
     ),
     click.option(
         "--anonymous-auth",
+        "anonymous",
         type=bool,
         default=True,
         help="Accept requests without credentials, as system:anonymous.",
     ),
     click.option(
         "--authorization-mode",
+        "modes",
         default="AlwaysAllow",
         callback=_modes,
         metavar="MODE,...",
@@ -88,6 +97,7 @@ _OPTIONS = (
     ),
     click.option(
         "--client-certificates",
+        "clients",
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         help="Write a kubeconfig for each NAME.crt and NAME.key in this folder.",
     ),
@@ -101,33 +111,13 @@ def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(command)
-    def wrapped(
-        *arguments: Any,
-        tls_cert_file: Path | None,
-        tls_private_key_file: Path | None,
-        client_ca_file: Path | None,
-        token_auth_file: Path | None,
-        service_account_signing_key_file: Path | None,
-        anonymous_auth: bool,
-        authorization_mode: tuple[str, ...],
-        client_certificates: Path | None,
-        **others: Any,
-    ) -> Any:
-        if (tls_cert_file is None) != (tls_private_key_file is None):
+    def wrapped(*arguments: Any, **given: Any) -> Any:
+        access = AccessOptions(**{each.name: given.pop(each.name) for each in fields(AccessOptions)})
+        if (access.certificate is None) != (access.key is None):
             raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
-        if client_ca_file is not None and tls_cert_file is None:
+        if access.client_ca is not None and access.certificate is None:
             raise click.UsageError("--client-ca-file needs --tls-cert-file: certificates come with TLS")
-        access = AccessOptions(
-            tls_cert_file,
-            tls_private_key_file,
-            client_ca_file,
-            token_auth_file,
-            service_account_signing_key_file,
-            anonymous_auth,
-            authorization_mode,
-            client_certificates,
-        )
-        return command(*arguments, access=access, **others)
+        return command(*arguments, access=access, **given)
 
     for option in reversed(_OPTIONS):
         wrapped = option(wrapped)

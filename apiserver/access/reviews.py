@@ -130,7 +130,7 @@ def _terms(requirements: Iterable[Any]) -> str:
 def _rules(access: Access, review: Any, user: User) -> None:
     if not review.spec.namespace:
         raise errors.bad_request("no namespace on request")
-    found = access.rules_for(user, review.spec.namespace)
+    found = access.authorizer.rules_for(user, review.spec.namespace)
     status = review.status
     status.SetInParent()
     for rule in found.rules:

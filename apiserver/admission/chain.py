@@ -115,10 +115,12 @@ class Chain:
             )
         return handling
 
-    async def admit(self, request: AdmissionRequest) -> None:
-        for plugin in self._of((request.kind, request.operation, request.subresource))[1]:
-            await plugin.admit(request, self._lookup)
+    async def admit(self, request: AdmissionRequest | None) -> None:
+        if request is not None:
+            for plugin in self._of((request.kind, request.operation, request.subresource))[1]:
+                await plugin.admit(request, self._lookup)
 
-    async def validate(self, request: AdmissionRequest) -> None:
-        for plugin in self._of((request.kind, request.operation, request.subresource))[2]:
-            await plugin.validate(request, self._lookup)
+    async def validate(self, request: AdmissionRequest | None) -> None:
+        if request is not None:
+            for plugin in self._of((request.kind, request.operation, request.subresource))[2]:
+                await plugin.validate(request, self._lookup)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, no_change
 from nominee.apiserver.validation import names
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.kinds import Kind
 
 M = TypeVar("M", bound=Message)
-
-
-def _no_change(_new: Message, _old: Message) -> Iterable[Cause]:
-    return ()
 
 
 def _no_warnings(_new: Message, _old: Message | None) -> Iterable[str]:
@@ -38,29 +34,27 @@ class SimpleStrategy(Strategy[M]):
     """Validation by functions: `check` of the object, `change` and `status` of (new, old).
 
     `updates` says how much of `check` an update repeats; `warnings` are of (new, old), None on create.
+    `subresources` replace that of `status`.
     """
 
     def __init__(
         self,
         kind: Kind[M],
         check: Callable[[M], Iterable[Cause]],
-        change: Callable[[M, M], Iterable[Cause]] = _no_change,
+        change: Callable[[M, M], Iterable[Cause]] = no_change,
         *,
-        status: Callable[[M, M], Iterable[Cause]] = _no_change,
+        status: Callable[[M, M], Iterable[Cause]] = no_change,
         status_resets_metadata: bool = False,
         name_rule: Callable[[str], names.Problems] = names.dns_subdomain,
         counts_generation: bool = False,
         updates: UpdateCheck = UpdateCheck.SPEC,
         warnings: Callable[[M, M | None], Iterable[str]] = _no_warnings,
-        orphans_dependents: bool = False,
+        subresources: Mapping[str, Strategy[M]] | None = None,
     ) -> None:
-        subresources = {}
-        if "status" in kind.subresources:
-            resets = status_resets_metadata
-            subresources["status"] = SimpleStatusStrategy(kind, status, reset_metadata=resets)
+        if subresources is None and "status" in kind.subresources:
+            subresources = {"status": StatusStrategy(kind, status, reset_metadata=status_resets_metadata)}
         super().__init__(kind, subresources)
         self.counts_generation = counts_generation
-        self.orphans_dependents = orphans_dependents
         self._check = check
         self._change = change
         self._name_rule = name_rule
@@ -91,22 +85,3 @@ class SimpleStrategy(Strategy[M]):
     def warnings(self, new: M, old: M | None) -> Sequence[str]:
         """Return the given warnings."""
         return tuple(self._warnings(new, old))
-
-
-class SimpleStatusStrategy(StatusStrategy[M]):
-    """PUT of `status`, validated by a function of (new, old).
-
-    `reset_metadata`: its writers do not own the metadata.
-    """
-
-    def __init__(
-        self, kind: Kind[M], change: Callable[[M, M], Iterable[Cause]], *, reset_metadata: bool = False
-    ) -> None:
-        super().__init__(kind)
-        self._change = change
-        if reset_metadata:
-            self.reset_fields = ("spec", "metadata")
-
-    def validate_update(self, new: M, old: M, env: Environment) -> list[Cause]:
-        """Check metadata and the change."""
-        return [*super().validate_update(new, old, env), *self._change(new, old)]

@@ -6,7 +6,7 @@ A strategy has no I/O: time, gates, version and user come in with the `Environme
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
@@ -52,7 +52,7 @@ class Strategy(Generic[M]):
     """DELETE first marks the object and later removes it (pods)."""
     collects_garbage: ClassVar[bool] = True
     """Dependents of a deleted owner are orphaned or waited for by finalizers."""
-    orphans_dependents: bool = False
+    orphans_dependents: ClassVar[bool] = False
     """DELETE without a propagation policy orphans the dependents (DefaultGarbageCollectionPolicy)."""
     orphaning_warning: ClassVar[str] = ""
     """The warning about a DELETE without a propagation policy."""
@@ -163,11 +163,35 @@ def read_only(kind: AnyKind) -> StatusError:
     return StatusError(405, "MethodNotAllowed", problem)
 
 
+def no_change(_new: Message, _old: Message) -> Iterable[Cause]:
+    """Find nothing wrong with a change."""
+    return ()
+
+
 class StatusStrategy(Strategy[M]):
-    """PUT of `status`: everything but status and metadata stays."""
+    """PUT of `status`: everything but status and metadata stays; `change` checks (new, old).
+
+    `reset_metadata`: its writers do not own the metadata.
+    """
 
     reset_fields: tuple[str, ...] = ("spec",)
     """Of kinds whose status keeps more of the metadata, this too."""
+
+    def __init__(
+        self,
+        kind: Kind[M],
+        change: Callable[[M, M], Iterable[Cause]] = no_change,
+        *,
+        reset_metadata: bool = False,
+    ) -> None:
+        super().__init__(kind)
+        self._change = change
+        if reset_metadata:
+            self.reset_fields = ("spec", "metadata")
+
+    def validate_update(self, new: M, old: M, env: Environment) -> list[Cause]:
+        """Check metadata and the change."""
+        return [*super().validate_update(new, old, env), *self._change(new, old)]
 
     def prepare_for_update(self, new: M, old: M, env: Environment) -> None:
         """Put back the spec, in place."""

@@ -45,3 +45,12 @@ class Origin:
 
 SERVER = Origin()
 """The origin of what the server itself writes."""
+
+
+def selected(field_selector: str, field: str = "metadata.name") -> str:
+    """Return the value that a field selector wants of a field, "" where it wants none."""
+    for term in field_selector.split(","):
+        key, equals, value = term.partition("=")
+        if key == field and equals:
+            return value.removeprefix("=")
+    return ""

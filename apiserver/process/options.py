@@ -20,7 +20,7 @@ class Options:
     rest_address: str = "127.0.0.1:0"
     enabled_admission: frozenset[str] = frozenset()
     disabled_admission: frozenset[str] = frozenset()
-    event_ttl_seconds: int = 3600
+    event_ttl_seconds: float = 3600.0
     # 0 turns compaction off.
     compaction_seconds: float = 300.0
     requests_in_flight: int = 400

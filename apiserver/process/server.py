@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
@@ -32,6 +32,9 @@ from nominee.machinery.client.grpc_options import SERVER_OPTIONS
 from nominee.machinery.features.gates import Version
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import Clock
+
+if TYPE_CHECKING:
+    from nominee.apiserver.fronts.rest.server import RestServer
 
 _log = logs.get()
 # The time for calls in progress when the server stops.
@@ -77,20 +80,11 @@ MakeParts = Callable[[EtcdStorage, WatchCache], Awaitable[Parts]]
 """Builds the parts and writes the objects that every cluster begins with, once the cache is loaded."""
 
 
-class OtherFront(Protocol):
-    """Another front of the same registry: the REST front."""
-
-    @property
-    def address(self) -> str: ...
-
-    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class RestPart:
     """A REST front that listens, and its tasks."""
 
-    front: OtherFront
+    front: RestServer
     background: Sequence[Task] = ()
 
 

@@ -77,7 +77,7 @@ class Wiring:
             gates=process.gates,
             clock=process.clock,
             rng=process.rng,
-            event_ttl_seconds=options.event_ttl_seconds,
+            event_ttl_seconds=int(options.event_ttl_seconds),
             disabled_admission=self._disabled_admission,
             accounts=setup.accounts,
             authorize=None if setup.access.open else setup.access.authorize,

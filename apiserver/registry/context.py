@@ -11,6 +11,7 @@ from typing import Any
 from nominee.apiserver.access.service_accounts import ServiceAccountTokens
 from nominee.apiserver.admission.chain import Chain
 from nominee.apiserver.admission.interface import AdmissionRequest, Operation
+from nominee.apiserver.cache.reads import Reads
 from nominee.apiserver.kinds.core.pods.resize import RESIZE_SINCE
 from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.kinds.table import rules_of, strategy_of
@@ -20,9 +21,8 @@ from nominee.apiserver.objects.requests import Patch, Update, WriteOptions
 from nominee.apiserver.objects.user import User
 from nominee.apiserver.registry import rules
 from nominee.apiserver.registry.lookups import Lookups
-from nominee.apiserver.registry.reading import Cache, Reader
 from nominee.apiserver.registry.services.allocation import Allocator, Claims
-from nominee.apiserver.registry.store import Store
+from nominee.apiserver.registry.store import Cache, Store
 from nominee.apiserver.schema import version_fields
 from nominee.machinery import defaults
 from nominee.machinery.api import errors
@@ -59,7 +59,7 @@ class RegistryContext:
 
     store: Store
     cache: Cache | None
-    reads: Reader | None
+    reads: Reads | None
     lookups: Lookups
     admission: Chain
     services: Allocator
@@ -119,49 +119,16 @@ class RegistryContext:
         """Return the time to live of the strategy's objects; 0 for no limit."""
         return self.event_ttl_seconds if strategy.expires else 0
 
-    async def admit(
-        self,
-        operation: Operation,
-        kind: AnyKind,
-        obj: Any,
-        old: Any,
-        options: WriteOptions,
-        subresource: str = "",
-    ) -> None:
-        """Run the mutating admission plugins of a write."""
-        if self.admission.handling(kind, operation, subresource):
-            namespace, name, origin = obj.metadata.namespace, obj.metadata.name, options.origin
-            await self.admission.admit(
-                AdmissionRequest(
-                    operation,
-                    kind,
-                    namespace,
-                    name,
-                    subresource,
-                    obj,
-                    old,
-                    origin=origin,
-                    imported=options.imported,
-                )
-            )
-
-    async def validate(
-        self,
-        operation: Operation,
-        kind: AnyKind,
-        obj: Any,
-        old: Any,
-        options: WriteOptions,
-        subresource: str = "",
-    ) -> None:
-        """Run the validating admission plugins of a write."""
-        if self.admission.handling(kind, operation, subresource):
-            namespace, name, origin = obj.metadata.namespace, obj.metadata.name, options.origin
-            await self.admission.validate(
-                AdmissionRequest(
-                    operation, kind, namespace, name, subresource, obj, old, options.dry_run, origin
-                )
-            )
+    def admission_request(
+        self, operation: Operation, kind: AnyKind, obj: Any, old: Any, options: WriteOptions, sub: str = ""
+    ) -> AdmissionRequest | None:
+        """Return a write, of the subresource `sub`, for admission; None where no plugin handles it."""
+        if not self.admission.handling(kind, operation, sub):
+            return None
+        namespace, name, dry_run = obj.metadata.namespace, obj.metadata.name, options.dry_run
+        return AdmissionRequest(
+            operation, kind, namespace, name, sub, obj, old, dry_run, options.origin, options.imported
+        )
 
     async def settle(self, kind: AnyKind, written: CachedObject) -> None:
         """Wait until the cache has a write that the rules of the next request read from there."""

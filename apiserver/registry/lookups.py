@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from nominee.apiserver.objects.cached_object import CachedObject
-from nominee.apiserver.registry.reading import Cache
-from nominee.apiserver.registry.store import Store
+from nominee.apiserver.registry.store import Cache, Store
 from nominee.machinery.api.kinds import AnyKind
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from nominee.apiserver.cache.reads import Reads
 from nominee.apiserver.kinds import conversion
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.objects.requests import Get, List, ListPage, Watch
 from nominee.apiserver.objects.watcher import Watcher
 from nominee.apiserver.registry.body_checks import check_scope, check_segment
 from nominee.apiserver.registry.context import RegistryContext
-from nominee.apiserver.registry.reading import Reader
 from nominee.machinery.api import errors
 
 
@@ -42,7 +42,7 @@ async def watch(context: RegistryContext, request: Watch) -> Watcher:
     return await _reads(context).watch(kind, namespace, request.options, convert=conversion.conversion(kind))
 
 
-def _reads(context: RegistryContext) -> Reader:
+def _reads(context: RegistryContext) -> Reads:
     if context.reads is None:
         raise errors.service_unavailable("this server cannot list or watch: it has no cache")
     return context.reads

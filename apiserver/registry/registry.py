@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 from nominee.apiserver.access.service_accounts import ServiceAccountTokens
 from nominee.apiserver.admission.chain import Chain, plugins
 from nominee.apiserver.admission.interface import Plugin
+from nominee.apiserver.cache.reads import Reads
 from nominee.apiserver.cache.stored_objects import StoredObjects
 from nominee.apiserver.kinds.table import strategy_of
 from nominee.apiserver.objects.attributes import Attributes
@@ -45,13 +46,12 @@ from nominee.apiserver.registry.deletions import deletion
 from nominee.apiserver.registry.deletions.collection import delete_collection
 from nominee.apiserver.registry.deletions.delete import delete
 from nominee.apiserver.registry.lookups import Lookups
-from nominee.apiserver.registry.reading import Cache, Reader
 from nominee.apiserver.registry.services import default_range
 from nominee.apiserver.registry.services.allocation import DEFAULT_PORTS, Allocator
 from nominee.apiserver.registry.services.objects import ServerObjects
 from nominee.apiserver.registry.services.port_store import PortStore
 from nominee.apiserver.registry.services.repair import Repair
-from nominee.apiserver.registry.store import Store
+from nominee.apiserver.registry.store import Cache, Store
 from nominee.apiserver.registry.writes.apply import apply
 from nominee.apiserver.registry.writes.create import create
 from nominee.apiserver.registry.writes.patch import patch
@@ -96,7 +96,7 @@ class Registry:
         self,
         storage: Storage,
         cache: Cache | None,
-        reads: Reader | None,
+        reads: Reads | None,
         *,
         gates: Gates,
         clock: Clock,

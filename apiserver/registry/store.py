@@ -8,7 +8,7 @@ Source: kube-apiserver 1.36, storage/etcd3/store.go and the dry-run wrapper.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -31,6 +31,14 @@ class Snapshot(Protocol):
     """The watch cache, from which an update may start without a read of etcd."""
 
     def get(self, kind: AnyKind, namespace: str, name: str) -> CachedObject | None: ...
+
+
+class Cache(Snapshot, Protocol):
+    """The part of the watch cache that writes use."""
+
+    def list(self, kind: AnyKind, namespace: str = "") -> Sequence[CachedObject]: ...
+
+    async def wait_until(self, revision: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ cached: the same names come again and again. Source: k8s.io/apimachinery/pkg/uti
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from nominee.machinery.api import names
@@ -41,33 +42,25 @@ PERCENT_PROBLEM = regex_problem(
 )
 
 
-@lru_cache(maxsize=65536)
-def dns_label(text: str) -> Problems:
-    """Return the problems of an RFC 1123 label: namespaces, containers."""
-    return tuple(names.dns_label_problems(text))
+def _cached(rule: Callable[[str], list[str]], texts_max: int = 65_536) -> Callable[[str], Problems]:
+    """Return a rule of `machinery.api.names` that remembers its verdicts."""
+
+    @lru_cache(texts_max)
+    def problems(text: str) -> Problems:
+        return tuple(rule(text))
+
+    return problems
 
 
-@lru_cache(maxsize=4096)
-def dns_1035_label(text: str) -> Problems:
-    """Return the problems of an RFC 1035 label, which begins with a letter: services."""
-    return tuple(names.dns_1035_label_problems(text))
-
-
-@lru_cache(maxsize=65536)
-def dns_subdomain(text: str) -> Problems:
-    """Return the problems of an RFC 1123 subdomain: most object names."""
-    return tuple(names.dns_subdomain_problems(text))
-
-
-@lru_cache(maxsize=65536)
-def qualified_name(text: str) -> Problems:
-    """Return the problems of a label key, extended resource or taint key: `name` or `prefix/name`."""
-    return tuple(names.qualified_name_problems(text))
-
-
-@lru_cache(maxsize=65536)
-def label_value(text: str) -> Problems:
-    return tuple(names.label_value_problems(text))
+dns_label = _cached(names.dns_label_problems)
+"""The problems of an RFC 1123 label: namespaces, containers."""
+dns_1035_label = _cached(names.dns_1035_label_problems, 4096)
+"""Of an RFC 1035 label, which begins with a letter: services."""
+dns_subdomain = _cached(names.dns_subdomain_problems)
+"""Of an RFC 1123 subdomain: most object names."""
+qualified_name = _cached(names.qualified_name_problems)
+"""Of a label key, extended resource or taint key: `name` or `prefix/name`."""
+label_value = _cached(names.label_value_problems)
 
 
 @lru_cache(maxsize=4096)

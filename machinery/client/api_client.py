@@ -404,7 +404,8 @@ class Client:
         if uid:
             binding.metadata.uid = uid
         binding.target.kind, binding.target.name = "Node", node
-        await self._create(messages.BINDING, binding, kinds.POD, namespace, name, "binding")
+        target = messages.target_of(kinds.POD, namespace, name, "binding")
+        await self._create(messages.BINDING, binding, target)
 
     async def evict(
         self, namespace: str, name: str, *, grace_period_seconds: int | None = None, uid: str = ""
@@ -416,19 +417,11 @@ class Client:
             eviction.deleteOptions.gracePeriodSeconds = grace_period_seconds
         if uid:
             eviction.deleteOptions.preconditions.uid = uid
-        await self._create(messages.EVICTION, eviction, kinds.POD, namespace, name, "eviction")
+        target = messages.target_of(kinds.POD, namespace, name, "eviction")
+        await self._create(messages.EVICTION, eviction, target)
 
-    async def _create(
-        self,
-        body: AnyKind,
-        obj: Message,
-        of: AnyKind,
-        namespace: str = "",
-        name: str = "",
-        subresource: str = "",
-    ) -> bytes:
+    async def _create(self, body: AnyKind, obj: Message, target: api.Target) -> bytes:
         """Send an object that is not stored, of the kind `body`; return the response's."""
-        target = messages.target_of(of, namespace, name, subresource)
         request = api.CreateRequest(target=target, body=envelope.encode(obj, body))
         data: bytes = (await self._call("Create", request)).body
         return data
@@ -438,7 +431,9 @@ class Client:
         from nominee.machinery.wire import access_review
 
         kind, review = access_review.KIND, access_review.SubjectAccessReview(spec=spec)
-        return envelope.decode(kind, await self._create(kind, review, kind)).status.allowed
+        return envelope.decode(
+            kind, await self._create(kind, review, messages.target_of(kind))
+        ).status.allowed
 
     async def server_info(self) -> ServerInfo:
         """Return the server's version, its gates, and the newest revision by a linearizable read."""

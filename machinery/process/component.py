@@ -391,45 +391,21 @@ def component_command(
 
     def decorate(main: Callable[..., None]) -> click.Command:
         @functools.wraps(main)
-        def command(
-            *,
-            directory: Path,
-            name: str,
-            apiserver: str,
-            emulated_version: versions.Version,
-            feature_gates: dict[str, bool],
-            bind_address: str,
-            port: int,
-            failpoints: dict[str, str],
-            log_level: logs.Level,
-            log_format: logs.Format,
-            seed: int | None,
-            check_options: bool,
-            **own: Any,
-        ) -> None:
+        def command(*, feature_gates: dict[str, bool], seed: int | None, **given: Any) -> None:
             process_type = _process_type()
             process_type.prepare()
             try:
-                gates = versions.Gates(component, emulated_version, feature_gates)
+                gates = versions.Gates(component, given["version"], feature_gates)
             except versions.GateError as error:
                 raise click.BadParameter(str(error), param_hint="--feature-gates") from None
             process = process_type(
                 component,
-                name=name,
-                directory=directory,
-                apiserver=apiserver,
-                version=emulated_version,
                 gates=gates,
                 rng=random.Random(seed),
-                bind_address=bind_address,
-                port=port,
-                armed=failpoints,
-                log_level=log_level,
-                log_format=log_format,
                 one_per_directory=one_per_directory,
-                check_only=check_options,
+                **{name: given.pop(name) for name in _OF_PROCESS},
             )
-            main(process, **own)
+            main(process, **given)
 
         for option in reversed(_common_options(component)):
             option(command)
@@ -438,6 +414,11 @@ def component_command(
     return decorate
 
 
+_OF_PROCESS = (
+    "directory", "name", "apiserver", "version", "bind_address", "port", "armed", "log_level", "log_format",
+    "check_only",
+)  # fmt: skip
+"""The options that a `Process` takes as they are."""
 _SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
@@ -462,6 +443,7 @@ def _common_options(component: str) -> list[Callable[[Any], Any]]:
         ),
         click.option(
             "--emulated-version",
+            "version",
             default=str(versions.DEFAULT),
             metavar="1.NN",
             callback=option_types.reading(versions.parse_emulated_version),
@@ -478,6 +460,7 @@ def _common_options(component: str) -> list[Callable[[Any], Any]]:
         click.option("--port", default=0, type=click.IntRange(0, 65535), help="Serving port; 0: a free one."),
         click.option(
             "--failpoints",
+            "armed",
             default="",
             metavar="NAME=ACTION;...",
             callback=option_types.reading(failpoints.parse_list),
@@ -486,5 +469,5 @@ def _common_options(component: str) -> list[Callable[[Any], Any]]:
         click.option("-v", "--log-level", type=click.Choice(logs.LEVELS), default="info", help="Log level."),
         click.option("--log-format", type=click.Choice(logs.FORMATS), default="text", help="Log format."),
         click.option("--seed", type=int, default=None, help="Seed of random numbers."),
-        click.option("--check-options", is_flag=True, help="Check the options and exit."),
+        click.option("--check-options", "check_only", is_flag=True, help="Check the options and exit."),
     ]

@@ -15,7 +15,7 @@ from nominee.apiserver.access.node.graph import Graph
 from nominee.apiserver.access.node.identity import NodeIdentity, identify
 from nominee.apiserver.access.rbac.bootstrap_policy import load
 from nominee.apiserver.access.rbac.rules import Rule
-from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.attributes import Attributes, selected
 from nominee.apiserver.objects.user import User
 
 _LEASES = "kube-node-lease"
@@ -110,7 +110,10 @@ class NodeAuthorizer:
         if verb in ("get", "update", "patch", "delete"):
             return self._related(node, attributes)
         if verb in ("list", "watch", "deletecollection"):
-            if node.has(_selected(attributes, "spec.nodeName") or _selected(attributes, "nodeName")):
+            if node.has(
+                selected(attributes.field_selector, "spec.nodeName")
+                or selected(attributes.field_selector, "nodeName")
+            ):
                 return ALLOWED
             return _no("can only list/watch/deletecollection resourceslices with nodeName field selector")
         return _no(
@@ -124,7 +127,7 @@ class NodeAuthorizer:
             if verb == "get":
                 return self._get(node, attributes)
             if verb in ("list", "watch"):
-                if node.many or node.has(_selected(attributes, "spec.nodeName")):
+                if node.many or node.has(selected(attributes.field_selector, "spec.nodeName")):
                     return ALLOWED
                 if attributes.name:
                     return self._related(node, attributes)
@@ -140,15 +143,6 @@ class NodeAuthorizer:
 
 def _no(reason: str) -> Decision:
     return Decision(False, reason)
-
-
-def _selected(attributes: Attributes, field: str) -> str:
-    """Return the value that a field selector requires of a field with `=`, or ""."""
-    for term in attributes.field_selector.split(","):
-        key, equals, value = term.partition("=")
-        if key == field and equals:
-            return value.removeprefix("=")
-    return ""
 
 
 def _lease(node: NodeIdentity, attributes: Attributes) -> Decision:

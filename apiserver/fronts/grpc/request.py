@@ -21,13 +21,13 @@ from nominee.apiserver.chain.results import OwnResult, Result
 from nominee.apiserver.chain.reviews import review
 from nominee.apiserver.chain.watch_stream import send_batches
 from nominee.apiserver.flow_control.controller import FlowControl
-from nominee.apiserver.fronts.grpc import attributes as grpc_attributes
 from nominee.apiserver.fronts.grpc import bodies
 from nominee.apiserver.fronts.grpc.metadata import CallMetadata
 from nominee.apiserver.fronts.usage import pods
 from nominee.apiserver.objects import served
-from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.attributes import Attributes, selected
 from nominee.apiserver.objects.cached_object import CachedObject
+from nominee.apiserver.objects.list_options import EXACT
 from nominee.apiserver.objects.requests import (
     DeleteResult,
     ListOptions,
@@ -39,12 +39,59 @@ from nominee.apiserver.objects.requests import (
     WriteResult,
 )
 from nominee.apiserver.objects.watcher import Watcher, WatchEvent
-from nominee.machinery.api import errors
+from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind, Kind
 from nominee.machinery.api.pb import meta
 from nominee.machinery.wire import access_review, envelope, pod_metrics
 from nominee.pb.nominee_api.v1 import api_pb2 as api
+
+# The attributes of a gRPC request for authorization, and its width for flow control.
+
+COLLECTION_VERBS = ("list", "watch", "deletecollection")
+_LISTS = ("list", "deletecollection")
+
+
+def attributes(verb: str, request: Any, kind: AnyKind | None) -> Attributes:
+    """Return the attributes of a request; `kind` is None where the resource is not served."""
+    target: api.Target = request.target
+    name, subresource, fields = target.name, target.subresource, ""
+    # A role in a namespace must not allow access to cluster-scoped objects. A request for a Namespace is in
+    # that namespace.
+    namespace = target.namespace if kind is None or kind.namespaced else ""
+    if verb in COLLECTION_VERBS:
+        # The response has what the selector selects: a name in the target must not allow access to the rest.
+        fields = getattr(request, "list", request).field_selector
+        name, subresource = selected(fields), ""
+    else:
+        if kind is kinds.NAMESPACE:
+            namespace = name
+        if verb == "create" and not subresource:
+            # Authorizers do not see a new object's name.
+            name = ""
+    if kind is not None:
+        return Attributes(
+            verb, kind.plural, kind.group, kind.version, subresource, namespace, name, "", fields
+        )
+    return Attributes(
+        verb, target.resource, target.group, target.version, subresource, namespace, name, "", fields
+    )
+
+
+def width(control: FlowControl, request: Any, asked: Attributes) -> Callable[[int], int] | None:
+    """Return the function of a list's seats for `FlowControl.arrive`; None for one seat."""
+    if asked.verb not in _LISTS or asked.field_selector.startswith("metadata.name="):
+        return None
+    listing = getattr(request, "list", request)
+    version, limit = listing.resource_version, listing.limit
+    exact = listing.resource_version_match == EXACT or (limit and version not in ("", "0"))
+    return control.list_seats(
+        asked,
+        limit=limit,
+        from_cache=not exact and not getattr(listing, "continue"),
+        selects=bool(listing.field_selector or listing.label_selector),
+    )
+
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Write = Callable[[bytes], Awaitable[None]]
@@ -117,16 +164,16 @@ class GrpcRequest(ApiRequest):
         target: api.Target = message.target
         kind = self.kind = served.by_resource(target.group, target.version, target.resource)
         self.namespace, self.name = target.namespace, target.name
-        if self.verb not in grpc_attributes.COLLECTION_VERBS:
+        if self.verb not in COLLECTION_VERBS:
             self.subresource = target.subresource
         if kind is None and self.verb == "create" and _is_of(target, access_review.KIND):
             self.handler = self._review
         if kind is None and self.verb == "list" and _is_of(target, pod_metrics.KIND):
             self.handler = self._pod_metrics
-        return grpc_attributes.attributes(self.verb, message, kind)
+        return attributes(self.verb, message, kind)
 
     def width(self, control: FlowControl) -> Callable[[int], int] | None:
-        return grpc_attributes.width(control, self._message, self.attributes)
+        return width(control, self._message, self.attributes)
 
     def queue_seconds_max(self) -> float:
         """Return a quarter of the time that the call has."""

@@ -11,6 +11,7 @@ import anyio.abc
 
 from nominee.apiserver.fronts.open_files import connection_limits
 from nominee.machinery.process.http.http_server import HttpServer
+from nominee.machinery.process.http.listening import address_of, bind
 
 GRACE_SECONDS = 1
 KEEP_ALIVE_SECONDS = 120
@@ -38,21 +39,7 @@ class RestServer:
         # Clients keep idle connections for 90 s; one that the server closes first may cost them a request.
         server.config.timeout_keep_alive = KEEP_ALIVE_SECONDS
         server.config.limit_concurrency = connection_limits().rest
-        async with anyio.create_task_group() as group:
-
-            async def serve() -> None:
-                # Cancelled in the middle, the server would leave its connections open: it is asked to end.
-                with anyio.CancelScope(shield=True):
-                    await server.serve(sockets=[self._listener])
-                group.cancel_scope.cancel()
-
-            group.start_soon(serve)
-            try:
-                await server.opened.wait()
-                task_status.started()
-                await anyio.sleep_forever()
-            finally:
-                server.stop()
+        await server.serve_until_cancelled(self._listener, task_status.started)
 
 
 def listen(address: str, *, preferred_port: int = 0) -> socket.socket:
@@ -64,22 +51,9 @@ def listen(address: str, *, preferred_port: int = 0) -> socket.socket:
     host = host.strip("[]") or "127.0.0.1"
     wanted = [int(port)] if int(port or 0) else [*([preferred_port] if preferred_port else []), 0]
     for number in wanted:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
         try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((host, number))
-            listener.listen(_BACKLOG)
-            listener.setblocking(False)
+            return bind(host, number, backlog=_BACKLOG)
         except OSError:
-            listener.close()
             if number == wanted[-1]:
                 raise
-        else:
-            return listener
     raise AssertionError("unreachable")
-
-
-def address_of(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from nominee.apiserver.kinds.apps.replicas import collision_count
 from nominee.apiserver.kinds.rules import KindRules
-from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy
-from nominee.apiserver.kinds.strategy import Environment
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy
 from nominee.apiserver.kinds.template_strategy import TemplateStrategy
 from nominee.apiserver.printing.cells import containers, labels
 from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cells, Column, Columns, wide
@@ -107,7 +106,7 @@ def _row(obj: apps.DaemonSet, now: float) -> Cells:
 RULES = KindRules(
     kind=kinds.DAEMON_SET,
     strategy=DaemonSetStrategy(
-        kinds.DAEMON_SET, _validate, {"status": SimpleStatusStrategy(kinds.DAEMON_SET, _validate_status)}
+        kinds.DAEMON_SET, _validate, {"status": StatusStrategy(kinds.DAEMON_SET, _validate_status)}
     ),
     columns=Columns(
         _row,

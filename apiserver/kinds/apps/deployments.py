@@ -15,7 +15,7 @@ from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, keep
 from nominee.apiserver.kinds.template_strategy import TemplateStrategy
 from nominee.apiserver.printing.cells import containers
-from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
+from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation import field
 from nominee.apiserver.validation.pods.options import PodOptions
 from nominee.apiserver.validation.values.int_or_percent import int_or_percent, is_zero, shown_value
@@ -131,8 +131,7 @@ RULES = KindRules(
         Column("Up-to-date", "deploymentstatus-apps-v1#updatedReplicas"),
         Column("Available", "deploymentstatus-apps-v1#availableReplicas"),
         AGE,
-        wide("Containers", "Names of each container in the template."),
-        wide("Images", "Images referenced by each container in the template."),
+        *CONTAINERS,
         wide("Selector", "deploymentspec-apps-v1#selector"),
     ),
 )

@@ -14,7 +14,7 @@ from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.strategy import Environment, StatusStrategy
 from nominee.apiserver.kinds.template_strategy import TemplateStrategy
 from nominee.apiserver.printing.cells import containers
-from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
+from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation.pods.options import PodOptions
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -66,8 +66,7 @@ RULES = KindRules(
         Column("Current", "replicasetstatus-apps-v1#replicas", "integer"),
         Column("Ready", "replicasetstatus-apps-v1#readyReplicas", "integer"),
         AGE,
-        wide("Containers", "Names of each container in the template."),
-        wide("Images", "Images referenced by each container in the template."),
+        *CONTAINERS,
         wide("Selector", "replicasetspec-apps-v1#selector"),
     ),
 )

@@ -21,7 +21,7 @@ from nominee.machinery.api.names import go_quote
 from nominee.machinery.api.pb import certificates, meta
 from nominee.machinery.printing.durations import human_duration
 
-CertificateSigningRequest = certificates.CertificateSigningRequest
+Request = certificates.CertificateSigningRequest
 
 APPROVED, DENIED, FAILED = "Approved", "Denied", "Failed"
 _PERMANENT = (APPROVED, DENIED, FAILED)
@@ -38,13 +38,13 @@ _VERDICTS = (APPROVED, DENIED)
 _SPEC = "certificatesigningrequestspec-certificates-v1"
 
 
-class RequestStrategy(Strategy[CertificateSigningRequest]):
+class RequestStrategy(Strategy[Request]):
     """Its maker is who asks; it never changes but by its subresources."""
 
     def name_rule(self, name: str) -> names.Problems:
         return ()
 
-    def prepare_for_create(self, new: CertificateSigningRequest, env: Environment) -> None:
+    def prepare_for_create(self, new: Request, env: Environment) -> None:
         spec, user = new.spec, env.user
         for name in ("username", "uid", "groups", "extra"):
             spec.ClearField(name)
@@ -54,27 +54,21 @@ class RequestStrategy(Strategy[CertificateSigningRequest]):
             spec.extra[key].items.extend(values)
         new.ClearField("status")
 
-    def validate(self, new: CertificateSigningRequest, env: Environment) -> list[Cause]:
+    def validate(self, new: Request, env: Environment) -> list[Cause]:
         return [*self.validate_metadata(new), *_validate(new)]
 
-    def prepare_for_update(
-        self, new: CertificateSigningRequest, old: CertificateSigningRequest, env: Environment
-    ) -> None:
+    def prepare_for_update(self, new: Request, old: Request, env: Environment) -> None:
         keep(new, old, "spec")
         keep(new, old, "status")
 
-    def validate_update(
-        self, new: CertificateSigningRequest, old: CertificateSigningRequest, env: Environment
-    ) -> list[Cause]:
+    def validate_update(self, new: Request, old: Request, env: Environment) -> list[Cause]:
         return [*metadata.object_meta_update(new.metadata, old.metadata), *_validate_change(new, old)]
 
 
 class ApprovalStrategy(RequestStrategy):
     """PUT of `approval`: only conditions."""
 
-    def prepare_for_update(
-        self, new: CertificateSigningRequest, old: CertificateSigningRequest, env: Environment
-    ) -> None:
+    def prepare_for_update(self, new: Request, old: Request, env: Environment) -> None:
         keep(new, old, "spec")
         new.status.certificate = old.status.certificate
         _date(new, old, env.now)
@@ -85,9 +79,7 @@ class RequestStatusStrategy(RequestStrategy):
 
     reset_fields = ("spec",)
 
-    def prepare_for_update(
-        self, new: CertificateSigningRequest, old: CertificateSigningRequest, env: Environment
-    ) -> None:
+    def prepare_for_update(self, new: Request, old: Request, env: Environment) -> None:
         keep(new, old, "spec")
         own = [row for row in new.status.conditions if row.type not in _VERDICTS]
         rows = [row for row in old.status.conditions if row.type in _VERDICTS] + own
@@ -97,7 +89,7 @@ class RequestStatusStrategy(RequestStrategy):
         _date(new, old, env.now)
 
 
-def _date(new: CertificateSigningRequest, old: CertificateSigningRequest, now: meta.Time) -> None:
+def _date(new: Request, old: Request, now: meta.Time) -> None:
     """Set the missing times of conditions, in place."""
     before = {row.type: row for row in old.status.conditions}
     for row in new.status.conditions:
@@ -109,7 +101,7 @@ def _date(new: CertificateSigningRequest, old: CertificateSigningRequest, now: m
             row.lastTransitionTime.CopyFrom(known.lastTransitionTime if same and known is not None else now)
 
 
-def _validate(obj: CertificateSigningRequest) -> Iterator[Cause]:
+def _validate(obj: Request) -> Iterator[Cause]:
     spec = obj.spec
     if problem := _problem(spec.request):
         yield field.invalid("spec.request", list(spec.request), problem)
@@ -130,7 +122,7 @@ def _validate(obj: CertificateSigningRequest) -> Iterator[Cause]:
         yield field.invalid("spec.expirationSeconds", spec.expirationSeconds, problem)
 
 
-def _validate_change(new: CertificateSigningRequest, old: CertificateSigningRequest) -> Iterator[Cause]:
+def _validate_change(new: Request, old: Request) -> Iterator[Cause]:
     """Check an update of approval or status: permanent conditions and the certificate cannot be removed."""
     yield from _conditions(new)
     held = {(row.type, row.status) for row in new.status.conditions}
@@ -142,7 +134,7 @@ def _validate_change(new: CertificateSigningRequest, old: CertificateSigningRequ
         yield field.forbidden("status.certificate", "updates may not set certificate content, it is set")
 
 
-def _conditions(obj: CertificateSigningRequest) -> Iterator[Cause]:
+def _conditions(obj: Request) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, row in enumerate(obj.status.conditions):
         path = f"status.conditions[{index}]"
@@ -208,11 +200,11 @@ def _problem(data: bytes) -> str:
     return "" if signed else "x509: signature verification failed"
 
 
-def _fields(found: CertificateSigningRequest) -> dict[str, str]:
+def _fields(found: Request) -> dict[str, str]:
     return {"metadata.name": found.metadata.name, "spec.signerName": found.spec.signerName}
 
 
-def _row(obj: CertificateSigningRequest, now: float) -> Cells:
+def _row(obj: Request, now: float) -> Cells:
     spec = obj.spec
     wanted = human_duration(spec.expirationSeconds) if spec.HasField("expirationSeconds") else NONE
     types = {row.type for row in obj.status.conditions}
@@ -239,5 +231,5 @@ RULES = KindRules(
         Column("RequestedDuration", f"{_SPEC}#expirationSeconds"),
         Column("Condition", "certificatesigningrequeststatus-certificates-v1#conditions"),
     ),
-    fields=selectable(CertificateSigningRequest, _fields),
+    fields=selectable(Request, _fields),
 )

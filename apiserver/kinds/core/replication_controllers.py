@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nominee.apiserver.kinds.apps.replicas import replica_counts
 from nominee.apiserver.kinds.rules import KindRules
-from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy
+from nominee.apiserver.kinds.strategy import StatusStrategy
 from nominee.apiserver.kinds.template_strategy import TemplateStrategy
 from nominee.apiserver.objects.selectable_fields import metadata_fields, selectable
 from nominee.apiserver.printing.cells import containers, labels
@@ -65,7 +65,7 @@ RULES = KindRules(
     strategy=ReplicationControllerStrategy(
         kinds.REPLICATION_CONTROLLER,
         _validate,
-        {"status": SimpleStatusStrategy(kinds.REPLICATION_CONTROLLER, _validate_status)},
+        {"status": StatusStrategy(kinds.REPLICATION_CONTROLLER, _validate_status)},
     ),
     columns=Columns(
         _row,

@@ -58,9 +58,6 @@ class IngressStrategy(Strategy[Ingress]):
 class IngressStatusStrategy(StatusStrategy[Ingress]):
     """PUT of `status`."""
 
-    def validate_update(self, new: Ingress, old: Ingress, env: Environment) -> list[Cause]:
-        return [*metadata.object_meta_update(new.metadata, old.metadata), *_status(new.status.loadBalancer)]
-
     def warnings(self, new: Ingress, old: Ingress | None) -> Sequence[str]:
         return [
             warning
@@ -180,9 +177,9 @@ class _Rules:
         return errors
 
 
-def _status(status: networking.IngressLoadBalancerStatus) -> Iterator[Cause]:
+def _validate_status(new: Ingress, _old: Ingress) -> Iterator[Cause]:
     """ValidateIngressLoadBalancerStatus."""
-    for index, ingress in enumerate(status.ingress):
+    for index, ingress in enumerate(new.status.loadBalancer.ingress):
         at = f"status.loadBalancer.ingress[{index}]"
         if ingress.ip:
             yield from addresses.ip_address(f"{at}.ip", ingress.ip)
@@ -219,7 +216,9 @@ def _row(obj: Ingress, now: float) -> Cells:
 
 RULES = KindRules(
     kind=kinds.INGRESS,
-    strategy=IngressStrategy(kinds.INGRESS, {"status": IngressStatusStrategy(kinds.INGRESS)}),
+    strategy=IngressStrategy(
+        kinds.INGRESS, {"status": IngressStatusStrategy(kinds.INGRESS, _validate_status)}
+    ),
     columns=Columns(
         _row,
         NAME,

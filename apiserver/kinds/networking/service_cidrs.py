@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from nominee.apiserver.kinds.rules import KindRules
-from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep_metadata
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, keep_metadata
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field
 from nominee.apiserver.validation.go_dump import dump
-from nominee.apiserver.validation.objects import metadata
 from nominee.apiserver.validation.values import addresses
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
@@ -19,21 +19,11 @@ _RANGES_MAX = 2
 _PATH = "spec.cidrs"
 
 
-class ServiceCIDRStrategy(Strategy[ServiceCIDR]):
+class ServiceCIDRStrategy(SimpleStrategy[ServiceCIDR]):
     """Upstream leaves the status to any writer of the main resource too."""
 
     def prepare_for_create(self, new: ServiceCIDR, env: Environment) -> None:
         pass
-
-    def validate(self, new: ServiceCIDR, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _spec(new.spec)
-
-    def prepare_for_update(self, new: ServiceCIDR, old: ServiceCIDR, env: Environment) -> None:
-        pass
-
-    def validate_update(self, new: ServiceCIDR, old: ServiceCIDR, env: Environment) -> list[Cause]:
-        changed = metadata.object_meta_update(new.metadata, old.metadata)
-        return changed + field.immutable(_PATH, list(new.spec.cidrs), list(old.spec.cidrs))
 
 
 class ServiceCIDRStatusStrategy(StatusStrategy[ServiceCIDR]):
@@ -43,12 +33,9 @@ class ServiceCIDRStatusStrategy(StatusStrategy[ServiceCIDR]):
         super().prepare_for_update(new, old, env)
         keep_metadata(new, old)
 
-    def validate_update(self, new: ServiceCIDR, old: ServiceCIDR, env: Environment) -> list[Cause]:
-        return metadata.object_meta_update(new.metadata, old.metadata)
 
-
-def _spec(spec: networking.ServiceCIDRSpec) -> list[Cause]:
-    ranges = list(spec.cidrs)
+def _validate(obj: ServiceCIDR) -> list[Cause]:
+    spec, ranges = obj.spec, list(obj.spec.cidrs)
     if not ranges:
         return [field.required(_PATH, "at least one CIDR required")]
     if len(ranges) > _RANGES_MAX:
@@ -67,6 +54,10 @@ def _spec(spec: networking.ServiceCIDRSpec) -> list[Cause]:
     ]
 
 
+def _validate_change(new: ServiceCIDR, old: ServiceCIDR) -> list[Cause]:
+    return field.immutable(_PATH, list(new.spec.cidrs), list(old.spec.cidrs))
+
+
 def _row(obj: ServiceCIDR, now: float) -> Cells:
     return [",".join(obj.spec.cidrs)]
 
@@ -74,7 +65,11 @@ def _row(obj: ServiceCIDR, now: float) -> Cells:
 RULES = KindRules(
     kind=kinds.SERVICE_CIDR,
     strategy=ServiceCIDRStrategy(
-        kinds.SERVICE_CIDR, {"status": ServiceCIDRStatusStrategy(kinds.SERVICE_CIDR)}
+        kinds.SERVICE_CIDR,
+        _validate,
+        _validate_change,
+        updates=UpdateCheck.NOTHING,
+        subresources={"status": ServiceCIDRStatusStrategy(kinds.SERVICE_CIDR)},
     ),
     columns=Columns(_row, NAME, Column("CIDRs", "servicecidrspec-networking-v1#cidrs"), AGE),
     read_your_write=True,

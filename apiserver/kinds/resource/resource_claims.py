@@ -5,8 +5,8 @@ from __future__ import annotations
 from nominee.apiserver.kinds.resource import claim_status
 from nominee.apiserver.kinds.resource.claim_specs import claim_spec
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
-from nominee.apiserver.kinds.simple_strategy import SimpleStatusStrategy, SimpleStrategy, UpdateCheck
-from nominee.apiserver.kinds.strategy import Environment
+from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, go_dump
 from nominee.machinery.api import kinds
@@ -14,7 +14,7 @@ from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import devices
 
 
-class ResourceClaimStatusStrategy(SimpleStatusStrategy[devices.ResourceClaim]):
+class ResourceClaimStatusStrategy(StatusStrategy[devices.ResourceClaim]):
     """PUT of `status`."""
 
     def prepare_for_update(
@@ -60,20 +60,19 @@ def _row(obj: devices.ResourceClaim, now: float) -> Cells:
     return [",".join(states)]
 
 
-class ResourceClaimStrategy(SimpleStrategy[devices.ResourceClaim]):
-    """The main resource."""
-
-    def __init__(self) -> None:
-        kind = kinds.RESOURCE_CLAIM
-        super().__init__(kind, _validate, _validate_change, updates=UpdateCheck.NOTHING)
-        self.subresources = {
-            "status": ResourceClaimStatusStrategy(kind, claim_status.validate, reset_metadata=True)
-        }
-
-
 RULES = KindRules(
     kind=kinds.RESOURCE_CLAIM,
-    strategy=ResourceClaimStrategy(),
+    strategy=SimpleStrategy(
+        kinds.RESOURCE_CLAIM,
+        _validate,
+        _validate_change,
+        updates=UpdateCheck.NOTHING,
+        subresources={
+            "status": ResourceClaimStatusStrategy(
+                kinds.RESOURCE_CLAIM, claim_status.validate, reset_metadata=True
+            )
+        },
+    ),
     columns=Columns(
         _row,
         NAME,

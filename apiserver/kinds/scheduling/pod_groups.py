@@ -49,9 +49,9 @@ class PodGroupStatusStrategy(StatusStrategy[PodGroup]):
         if not old.spec.resourceClaims:
             new.status.ClearField("resourceClaimStatuses")
 
-    def validate_update(self, new: PodGroup, old: PodGroup, env: Environment) -> list[Cause]:
-        changed = metadata.object_meta_update(new.metadata, old.metadata)
-        return [*changed, *conditions.conditions("status.conditions", new.status.conditions)]
+
+def _validate_status(new: PodGroup, _old: PodGroup) -> Iterator[Cause]:
+    return conditions.conditions("status.conditions", new.status.conditions)
 
 
 def _reference(path: str, reference: workloads.PodGroupTemplateReference) -> list[Cause]:
@@ -80,6 +80,8 @@ def _changes(new: workloads.PodGroupSpec, old: workloads.PodGroupSpec, gates: Ga
 
 RULES = KindRules(
     kind=kinds.POD_GROUP,
-    strategy=PodGroupStrategy(kinds.POD_GROUP, {"status": PodGroupStatusStrategy(kinds.POD_GROUP)}),
+    strategy=PodGroupStrategy(
+        kinds.POD_GROUP, {"status": PodGroupStatusStrategy(kinds.POD_GROUP, _validate_status)}
+    ),
     columns=NAME_AND_CREATION,
 )

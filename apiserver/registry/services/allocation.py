@@ -15,23 +15,21 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from types import TracebackType
-from typing import Protocol
 
 import anyio
 
 from nominee.apiserver.kinds.core.services import carry_over, families
 from nominee.apiserver.kinds.core.services import validation as validation
-from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.registry.services import addresses, node_ports
-from nominee.apiserver.registry.services.addresses import AddressRange
 from nominee.apiserver.registry.services.node_ports import PortChange, PortRange
+from nominee.apiserver.registry.services.objects import ServerObjects
 from nominee.apiserver.registry.services.port_store import PortStore
 from nominee.apiserver.storage.interface import StorageError
 from nominee.apiserver.validation import field as fields
 from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import SERVICE
-from nominee.machinery.api.pb import core, networking
+from nominee.machinery.api.pb import core
 from nominee.machinery.runtime import failpoints, logs
 
 DEFAULT_ADDRESSES = ipaddress.IPv4Network("10.0.0.0/24")
@@ -50,36 +48,6 @@ _RELEASE = failpoints.declare(
 )
 """The Service is deleted; its address and ports are not released yet."""
 _log = logs.get()
-
-
-class Objects(Protocol):
-    """The IPAddresses, as the server itself reads and writes them."""
-
-    def ready_ranges(self) -> list[AddressRange]:
-        """Return the ranges of the ready ServiceCIDRs."""
-        ...
-
-    def known(self, address: str) -> bool:
-        """Report whether the watch cache has an IPAddress of this name."""
-        ...
-
-    async def create(self, made: networking.IPAddress) -> None:
-        """Create an IPAddress.
-
-        Raises: StatusError.
-        """
-        ...
-
-    async def find(self, address: str) -> CachedObject | None:
-        """Return the newest IPAddress of this name, or None."""
-        ...
-
-    async def delete(self, found: CachedObject) -> None:
-        """Delete this version of an IPAddress; another version stays.
-
-        Raises: StatusError.
-        """
-        ...
 
 
 class Claim:
@@ -141,7 +109,7 @@ class Claims:
 class Allocator:
     """Allocates addresses and ports; see the module."""
 
-    def __init__(self, objects: Objects, ports: PortStore, rng: random.Random) -> None:
+    def __init__(self, objects: ServerObjects, ports: PortStore, rng: random.Random) -> None:
         self._objects = objects
         self._ports = ports
         self._rng = rng
@@ -282,4 +250,4 @@ class _Refused(Exception):
     """The reason why there is no address."""
 
 
-__all__ = ["DEFAULT_ADDRESSES", "DEFAULT_PORTS", "Allocator", "Claim", "Claims", "Objects"]
+__all__ = ["DEFAULT_ADDRESSES", "DEFAULT_PORTS", "Allocator", "Claim", "Claims"]

@@ -13,12 +13,11 @@ from nominee.machinery.api.pb import meta, networking
 
 if TYPE_CHECKING:
     from nominee.apiserver.objects.requests import RegistryAPI
-    from nominee.apiserver.registry.reading import Cache
-    from nominee.apiserver.registry.store import Store
+    from nominee.apiserver.registry.store import Cache, Store
 
 
 class ServerObjects:
-    """Implements `nominee.apiserver.registry.services.allocation.Objects`."""
+    """The IPAddresses and ServiceCIDRs, as the server itself reads and writes them."""
 
     def __init__(self, registry: RegistryAPI, store: Store, cache: Cache | None) -> None:
         self._registry = registry
@@ -26,9 +25,11 @@ class ServerObjects:
         self._cache = cache
 
     def ready_ranges(self) -> list[AddressRange]:
+        """Return the ranges of the ready ServiceCIDRs."""
         return addresses.ready_ranges(each.message for each in self._known().list(kinds.SERVICE_CIDR))
 
     def known(self, address: str) -> bool:
+        """Report whether the watch cache has an IPAddress of this name."""
         return self._known().get(kinds.IP_ADDRESS, "", address) is not None
 
     def _known(self) -> Cache:
@@ -37,13 +38,18 @@ class ServerObjects:
         return self._cache
 
     async def create(self, made: networking.IPAddress) -> None:
+        """Create an IPAddress. Raises: StatusError."""
         await self._registry.perform(Create(kinds.IP_ADDRESS, "", made))
 
     async def find(self, address: str) -> CachedObject | None:
+        """Return the newest IPAddress of this name, or None."""
         return await self._store.newest(kinds.IP_ADDRESS, "", address)
 
     async def delete(self, found: CachedObject) -> None:
-        """Delete this version; a version that is gone or has changed belongs to another writer."""
+        """Delete this version; a version that is gone or has changed belongs to another writer.
+
+        Raises: StatusError.
+        """
         metadata, options = found.message.metadata, meta.DeleteOptions()
         options.preconditions.uid = metadata.uid
         options.preconditions.resourceVersion = str(found.revision)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from nominee.apiserver.objects.cached_object import CachedObject
 from nominee.apiserver.registry.services import addresses, node_ports
-from nominee.apiserver.registry.services.allocation import Objects
 from nominee.apiserver.registry.services.node_ports import TakenPorts
+from nominee.apiserver.registry.services.objects import ServerObjects
 from nominee.apiserver.registry.services.port_store import PortStore
 from nominee.apiserver.registry.store import Store
 from nominee.apiserver.storage.interface import StorageError
@@ -131,7 +131,7 @@ class PortLeaks:
 class Repair:
     """Repairs all addresses and ports: `once` at the start, `run` as long as the server runs."""
 
-    def __init__(self, store: Store, objects: Objects, ports: PortStore, clock: Clock) -> None:
+    def __init__(self, store: Store, objects: ServerObjects, ports: PortStore, clock: Clock) -> None:
         self._store = store
         self._objects = objects
         self._ports = ports

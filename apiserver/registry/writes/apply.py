@@ -16,7 +16,7 @@ from nominee.apiserver.registry import rules
 from nominee.apiserver.registry.body_checks import check_name, check_namespace
 from nominee.apiserver.registry.context import RegistryContext, Target
 from nominee.apiserver.registry.writes import tracking
-from nominee.apiserver.registry.writes.create import create_completed
+from nominee.apiserver.registry.writes.create import Creation
 from nominee.apiserver.registry.writes.tracking import Configuration
 from nominee.apiserver.registry.writes.update import change_object
 from nominee.apiserver.schema import large_bodies
@@ -62,7 +62,8 @@ async def apply(context: RegistryContext, request: Patch, warnings: list[str]) -
         rules.fill_metadata(new.metadata, context.new_uid(), env)
         try:
             context.check_may_create(target, options.origin)
-            made = await create_completed(context, kind, target.strategy, new, options, env, warnings)
+            creation = Creation(context, kind, target.strategy, options, env, warnings)
+            made = await creation.run(new)
         except StatusError as error:
             if not errors.is_already_exists(error) or attempt + 1 == ATTEMPTS_MAX:
                 raise

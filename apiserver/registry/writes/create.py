@@ -5,6 +5,7 @@ Source: kube-apiserver 1.36, registry/rest/create.go, endpoints/handlers/create.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from nominee.apiserver.kinds import conversion
@@ -38,77 +39,64 @@ async def create(context: RegistryContext, request: Create, warnings: list[str])
         rules.fill_metadata(obj.metadata, context.new_uid(), env)
         tracking.create(strategy.kind, obj, options, env.now)
     rules.warn_of_double_owners(obj.metadata, options, warnings)
-    return await create_completed(context, kind, strategy, obj, options, env, warnings)
+    return await Creation(context, kind, strategy, options, env, warnings).run(obj)
 
 
-async def create_completed(
-    context: RegistryContext,
-    kind: AnyKind,
-    strategy: Strategy[Any],
-    obj: Any,
-    options: WriteOptions,
-    env: Environment,
-    warnings: list[str],
-) -> CachedObject:
-    """Create an object that has its defaults, uid and managedFields; generate its name from generateName."""
-    await context.admit("CREATE", kind, obj, None, options)
-    prefix = "" if obj.metadata.name else obj.metadata.generateName
-    if not prefix:
-        return conversion.convert_stored(kind, await _create(context, strategy, obj, options, env, warnings))
-    for attempt in range(generate_name.ATTEMPTS_MAX):
-        trial = copy_of(obj)
-        trial.metadata.name = generate_name.generate(prefix, context.rng)
-        before = len(warnings)
-        try:
-            return conversion.convert_stored(
-                kind, await _create(context, strategy, trial, options, env, warnings)
-            )
-        except StatusError as error:
-            if not errors.is_already_exists(error):
-                raise
-            if attempt + 1 == generate_name.ATTEMPTS_MAX:
-                raise errors.generate_name_conflict(strategy.kind, trial.metadata.name) from error
-        del warnings[before:]
-    raise AssertionError("unreachable")
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """The creation of an object that has its defaults, uid and managedFields; adds to `warnings`."""
 
+    context: RegistryContext
+    kind: AnyKind
+    strategy: Strategy[Any]
+    options: WriteOptions
+    env: Environment
+    warnings: list[str]
 
-async def _create(
-    context: RegistryContext,
-    strategy: Strategy[Any],
-    obj: Any,
-    options: WriteOptions,
-    env: Environment,
-    warnings: list[str],
-) -> CachedObject:
-    """Allocate addresses and ports, and write the object."""
-    claims = context.claims(strategy.kind, dry_run=options.dry_run)
-    if claims is None:
-        return await _check_and_write(context, strategy, obj, options, env, warnings)
-    async with claims:
-        await claims.renew(obj, None)
-        return await _check_and_write(context, strategy, obj, options, env, warnings)
+    async def run(self, obj: Any) -> CachedObject:
+        """Create the object; generate its name from generateName. Raises: as `create`."""
+        context, warnings = self.context, self.warnings
+        asked = context.admission_request("CREATE", self.kind, obj, None, self.options)
+        await context.admission.admit(asked)
+        prefix = "" if obj.metadata.name else obj.metadata.generateName
+        if not prefix:
+            return conversion.convert_stored(self.kind, await self._create(obj))
+        for attempt in range(generate_name.ATTEMPTS_MAX):
+            trial = copy_of(obj)
+            trial.metadata.name = generate_name.generate(prefix, context.rng)
+            before = len(warnings)
+            try:
+                return conversion.convert_stored(self.kind, await self._create(trial))
+            except StatusError as error:
+                if not errors.is_already_exists(error):
+                    raise
+                if attempt + 1 == generate_name.ATTEMPTS_MAX:
+                    raise errors.generate_name_conflict(self.strategy.kind, trial.metadata.name) from error
+            del warnings[before:]
+        raise AssertionError("unreachable")
 
+    async def _create(self, obj: Any) -> CachedObject:
+        """Allocate addresses and ports, and write the object."""
+        claims = self.context.claims(self.strategy.kind, dry_run=self.options.dry_run)
+        if claims is None:
+            return await self._check_and_write(obj)
+        async with claims:
+            await claims.renew(obj, None)
+            return await self._check_and_write(obj)
 
-async def _check_and_write(
-    context: RegistryContext,
-    strategy: Strategy[Any],
-    obj: Any,
-    options: WriteOptions,
-    env: Environment,
-    warnings: list[str],
-) -> CachedObject:
-    kind = strategy.kind
-    if options.warn:
-        warnings.extend(strategy.early_warnings(obj))
-    prepare = imports.before_create if options.imported else rules.before_create
-    prepare(strategy, obj, env)
-    if options.warn:
-        warnings.extend(strategy.warnings(obj, None))
-        if (text := actors.warning(kind)) and not options.imported:
-            warnings.append(text)
-    await context.validate("CREATE", kind, obj, None, options)
-    created = await context.store.create(
-        kind, obj, dry_run=options.dry_run, lease_seconds=context.lease_seconds(strategy)
-    )
-    await context.settle(kind, created)
-    return created
+    async def _check_and_write(self, obj: Any) -> CachedObject:
+        context, strategy, options, kind = self.context, self.strategy, self.options, self.strategy.kind
+        if options.warn:
+            self.warnings.extend(strategy.early_warnings(obj))
+        prepare = imports.before_create if options.imported else rules.before_create
+        prepare(strategy, obj, self.env)
+        if options.warn:
+            self.warnings.extend(strategy.warnings(obj, None))
+            if (text := actors.warning(kind)) and not options.imported:
+                self.warnings.append(text)
+        await context.admission.validate(context.admission_request("CREATE", kind, obj, None, options))
+        created = await context.store.create(
+            kind, obj, dry_run=options.dry_run, lease_seconds=context.lease_seconds(strategy)
+        )
+        await context.settle(kind, created)
+        return created

@@ -86,7 +86,8 @@ async def change_object(
         nonlocal deleting, found
         new = await change(current)
         check_revision(strategy, new.metadata, current)
-        await context.admit("UPDATE", kind, new, current.message, options, subresource)
+        asked = context.admission_request("UPDATE", kind, new, current.message, options, subresource)
+        await context.admission.admit(asked)
         double = rules.without_double_owners(new.metadata, patched=True)
         if claims is not None:
             await claims.renew(new, current.message)
@@ -96,7 +97,7 @@ async def change_object(
             found = strategy.warnings(new, current.message)
             if double:
                 found = [double, *found]
-        await context.validate("UPDATE", kind, new, current.message, options, subresource)
+        await context.admission.validate(asked)
         if strategy.deleted_by_update(new, current.message):
             deleting = current
             raise DeleteInstead

@@ -169,7 +169,7 @@ def common(path: str, container: core.Container, pod: Around) -> Iterator[Cause]
     if not container.image:
         yield field.required(f"{path}.image")
     if container.terminationMessagePolicy not in _MESSAGE_POLICIES:
-        yield _choice(
+        yield from field.choice(
             f"{path}.terminationMessagePolicy", container.terminationMessagePolicy, _MESSAGE_POLICIES
         )
     if container.ports:
@@ -183,7 +183,7 @@ def common(path: str, container: core.Container, pod: Around) -> Iterator[Cause]
     if container.volumeDevices:
         yield from volumes.devices(f"{path}.volumeDevices", container, pod.volumes)
     if container.imagePullPolicy not in PULL_POLICIES:
-        yield _choice(f"{path}.imagePullPolicy", container.imagePullPolicy, PULL_POLICIES)
+        yield from field.choice(f"{path}.imagePullPolicy", container.imagePullPolicy, PULL_POLICIES)
     resources = container.resources
     if resources.requests or resources.limits:
         yield from quantities.requirements(f"{path}.resources", resources.requests, resources.limits)
@@ -194,10 +194,6 @@ def common(path: str, container: core.Container, pod: Around) -> Iterator[Cause]
     if container.HasField("securityContext"):
         at = f"{path}.securityContext"
         yield from security.of_container(at, container.securityContext, host_users=pod.host_users)
-
-
-def _choice(path: str, value: str, choices: Sequence[str]) -> Cause:
-    return field.not_supported(path, value, choices) if value else field.required(path)
 
 
 def _ports(path: str, ports: Iterable[core.ContainerPort]) -> Iterator[Cause]:
@@ -218,7 +214,7 @@ def _ports(path: str, ports: Iterable[core.ContainerPort]) -> Iterator[Cause]:
         if port.hostPort and not 0 < port.hostPort < 65536:
             yield field.invalid(f"{at}.hostPort", port.hostPort, "must be between 1 and 65535, inclusive")
         if port.protocol not in _PROTOCOLS:
-            yield _choice(f"{at}.protocol", port.protocol, _PROTOCOLS)
+            yield from field.choice(f"{at}.protocol", port.protocol, _PROTOCOLS)
 
 
 def _host_ports(path: str, found: Iterable[core.Container]) -> Iterator[Cause]:
@@ -262,9 +258,9 @@ def _resize_policies(
     for index, policy in enumerate(policies):
         yield from field.unique(f"{path}[{index}]", policy.resourceName, seen)
         if policy.resourceName not in _RESIZABLE:
-            yield _choice(path, policy.resourceName, _RESIZABLE)
+            yield from field.choice(path, policy.resourceName, _RESIZABLE)
         if policy.restartPolicy not in _RESIZE_POLICIES:
-            yield _choice(path, policy.restartPolicy, _RESIZE_POLICIES)
+            yield from field.choice(path, policy.restartPolicy, _RESIZE_POLICIES)
         if restart_policy == "Never" and policy.restartPolicy != "NotRequired":
             problem = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             yield field.invalid(path, policy.restartPolicy, problem)

@@ -65,9 +65,9 @@ def pod_spec(
     if spec.hostNetwork:
         errors += _host_network(path, spec, in_template=in_template)
     if spec.restartPolicy not in _RESTART_POLICIES:
-        errors.append(_choice(f"{path}.restartPolicy", spec.restartPolicy, _RESTART_POLICIES))
+        errors += field.choice(f"{path}.restartPolicy", spec.restartPolicy, _RESTART_POLICIES)
     if spec.dnsPolicy not in _DNS_POLICIES:
-        errors.append(_choice(f"{path}.dnsPolicy", spec.dnsPolicy, _DNS_POLICIES))
+        errors += field.choice(f"{path}.dnsPolicy", spec.dnsPolicy, _DNS_POLICIES)
     if spec.nodeSelector:
         errors += validate_labels(f"{path}.nodeSelector", spec.nodeSelector)
     secured = bool(spec.securityContext.ListFields())
@@ -127,7 +127,7 @@ def _plain_fields(path: str, spec: core.PodSpec, options: PodOptions) -> Iterato
     if spec.HasField("schedulingGroup") and (group := spec.schedulingGroup.podGroupName):
         yield from _names(f"{path}.schedulingGroup.podGroupName", group)
     if spec.HasField("preemptionPolicy") and spec.preemptionPolicy not in _PREEMPTION_POLICIES:
-        yield _choice(f"{path}.preemptionPolicy", spec.preemptionPolicy, _PREEMPTION_POLICIES)
+        yield from field.choice(f"{path}.preemptionPolicy", spec.preemptionPolicy, _PREEMPTION_POLICIES)
 
 
 def _hostname_override(path: str, spec: core.PodSpec) -> Iterator[Cause]:
@@ -139,10 +139,6 @@ def _hostname_override(path: str, spec: core.PodSpec) -> Iterator[Cause]:
     for name in ("setHostnameAsFQDN", "hostNetwork"):
         if getattr(spec, name):
             yield field.forbidden(f"{path}.{name}", "must not be true when hostnameOverride is set")
-
-
-def _choice(path: str, value: str, choices: tuple[str, ...]) -> Cause:
-    return field.not_supported(path, value, choices) if value else field.required(path)
 
 
 def _names(path: str, name: str) -> list[Cause]:

@@ -82,7 +82,8 @@ class Informer(Generic[M]):
         self._reflector = Reflector(
             client,
             kind,
-            _InformerSink(self),
+            replace=self._replace,
+            apply=self._apply,
             namespace=namespace,
             label_selector=label_selector,
             field_selector=field_selector,
@@ -262,19 +263,6 @@ class Informer(Generic[M]):
                 await anyio.lowlevel.checkpoint()
         for on_batch in self._batch_handlers:
             on_batch()
-
-
-class _InformerSink(Generic[M]):
-    """An informer as its reflector sees it."""
-
-    def __init__(self, informer: Informer[M]) -> None:
-        self._informer = informer
-
-    async def replace(self, items: Sequence[M], revision: str) -> None:
-        await self._informer._replace(items)
-
-    async def apply(self, events: Sequence[WatchEvent[M]]) -> None:
-        await self._informer._apply(events)
 
 
 def _version(obj: Any) -> tuple[str, str]:

@@ -9,9 +9,9 @@ Source: client-go 1.36, tools/cache Reflector; its gate WatchListClient decides 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Generic, Protocol
+from typing import Generic
 
 from nominee.machinery.api.errors import StatusError, is_gone, is_retryable, is_too_large_resource_version
 from nominee.machinery.api.kinds import Kind, M
@@ -27,27 +27,19 @@ _BACKOFF = ExponentialBackoff(initial_seconds=0.05, max_seconds=1.0)
 _JITTER = 0.5
 
 
-class Sink(Protocol[M]):
-    """The receiver of a reflector's lists and changes."""
-
-    async def replace(self, items: Sequence[M], revision: str) -> None:
-        """Replace all objects by those of a list at a revision."""
-        ...
-
-    async def apply(self, events: Sequence[WatchEvent[M]]) -> None:
-        """Apply the next changes, in order; bookmarks are among them."""
-        ...
-
-
 class Reflector(Generic[M]):
-    """Feeds a sink with the objects of a kind, a namespace and a selector."""
+    """Hands on the objects of a kind, a namespace and a selector.
+
+    `replace` takes all objects at a revision, `apply` the next changes, in order; bookmarks are among them.
+    """
 
     def __init__(
         self,
         client: Client,
         kind: Kind[M],
-        sink: Sink[M],
         *,
+        replace: Callable[[Sequence[M]], Awaitable[None]],
+        apply: Callable[[Sequence[WatchEvent[M]]], Awaitable[None]],
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
@@ -56,7 +48,7 @@ class Reflector(Generic[M]):
     ) -> None:
         self._client = client
         self._kind = kind
-        self._sink = sink
+        self._replace, self._apply = replace, apply
         self._namespace = namespace
         self._label_selector = label_selector
         self._field_selector = field_selector
@@ -98,7 +90,7 @@ class Reflector(Generic[M]):
                 self._list_from = ""
             raise
         self.lists += 1
-        await self._sink.replace(result.items, result.resource_version)
+        await self._replace(result.items)
         self.resource_version = self._list_from = result.resource_version
 
     async def _watch(self) -> None:
@@ -133,7 +125,7 @@ class Reflector(Generic[M]):
             async for batch in batches:
                 if not batch:
                     continue
-                await self._sink.apply(batch)
+                await self._apply(batch)
                 self.resource_version = self._list_from = str(batch[-1].revision)
                 seen = True
                 self._retries.reset()

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import anyio
@@ -106,6 +106,24 @@ class HttpServer(uvicorn.Server):
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         async with anyio.create_task_group() as self._group:
             await super().serve(sockets)
+
+    async def serve_until_cancelled(self, listener: socket.socket, started: Callable[[], object]) -> None:
+        """Serve on a socket until cancelled or stopped; call `started` when it accepts connections."""
+        async with anyio.create_task_group() as group:
+
+            async def serve() -> None:
+                # Cancelled in the middle, the server would leave its connections open: it is asked to end.
+                with anyio.CancelScope(shield=True):
+                    await self.serve(sockets=[listener])
+                group.cancel_scope.cancel()
+
+            group.start_soon(serve)
+            try:
+                await self.opened.wait()
+                started()
+                await anyio.sleep_forever()
+            finally:
+                self.stop()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         # The original lets the event loop accept: any number of connections, a minute each for TLS.

@@ -9,7 +9,6 @@ the token (machinery.process.serving_token), and nothing is answered to a foreig
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import anyio
 import anyio.abc
 
 from nominee.machinery.process.http import http_guard
+from nominee.machinery.process.http.listening import address_of, bind
 from nominee.machinery.process.serving_port import fault_endpoints
 from nominee.machinery.process.serving_port.health import ENDPOINTS, HEADERS, SLIS_PATH, Health
 
@@ -82,27 +82,12 @@ class Serving:
         """Serve until cancelled or stopped; starts with the address, `127.0.0.1:41000`. OSError if taken."""
         from nominee.machinery.process.http.http_server import HttpServer
 
-        listener = _listen(self._host, self._port)
+        listener = bind(self._host, self._port)
         self._app = self.application()
         guarded = http_guard.with_token(self._app, self.token, _is_open, _REMEDY)
-        server = self._server = HttpServer(http_guard.same_machine(guarded), grace_seconds=GRACE_SECONDS)
-        host, port = listener.getsockname()[:2]
-        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        async with anyio.create_task_group() as group:
-
-            async def serve() -> None:
-                # Cancelled in the middle, the server would leave its connections open: it is asked to end.
-                with anyio.CancelScope(shield=True):
-                    await server.serve(sockets=[listener])
-                group.cancel_scope.cancel()
-
-            group.start_soon(serve)
-            try:
-                await server.opened.wait()
-                task_status.started(self.address)
-                await anyio.sleep_forever()
-            finally:
-                server.stop()
+        self._server = HttpServer(http_guard.same_machine(guarded), grace_seconds=GRACE_SECONDS)
+        self.address = address_of(listener)
+        await self._server.serve_until_cancelled(listener, lambda: task_status.started(self.address))
 
     def stop(self) -> None:
         """End `run`: no new connections, GRACE_SECONDS for open ones."""
@@ -152,16 +137,3 @@ class Serving:
 def _is_open(path: str) -> bool:
     """Return whether a path is answered to all: health, as upstream's --authorization-always-allow-paths."""
     return path.removeprefix("/").partition("/")[0] in ENDPOINTS
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-    except OSError:
-        listener.close()
-        raise
-    listener.setblocking(False)
-    return listener

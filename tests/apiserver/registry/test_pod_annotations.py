@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.apiserver.kinds.core.pods import (
-    ephemeral_containers_validation as ephemeral_containers,
-)
+from nominee.apiserver.kinds.core.pods import ephemeral_containers
 from nominee.apiserver.kinds.core.pods import (
     status_validation as pod_status,
 )

@@ -23,6 +23,7 @@ from nominee.apiserver.fronts.rest.http.media import Media, negotiate
 from nominee.apiserver.fronts.rest.http.target import parse
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.pb import core, meta, runtime
+from nominee.machinery.process.http.listening import address_of
 from nominee.machinery.wire import codec, envelope
 from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS, running
 from tests.apiserver.rest.asgi import Rest, in_memory
@@ -300,9 +301,9 @@ def test_a_kubeconfig_remembers_the_port(tmp_path: Path) -> None:
     assert kubeconfig.last_port(tmp_path) == 4321
     assert (tmp_path / "kubeconfig").stat().st_mode & 0o777 == 0o600
     first = rest_server.listen("127.0.0.1:0")
-    port = int(rest_server.address_of(first).rpartition(":")[2])
+    port = int(address_of(first).rpartition(":")[2])
     second = rest_server.listen("127.0.0.1:0", preferred_port=port)
-    assert rest_server.address_of(second) != rest_server.address_of(first)
+    assert address_of(second) != address_of(first)
     first.close()
     second.close()
 

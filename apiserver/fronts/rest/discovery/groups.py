@@ -190,14 +190,10 @@ def _listed(each: AnyKind | Virtual) -> list[dict[str, Any]]:
         "singularName": each.kind.lower(),
         "namespaced": each.namespaced,
         "kind": each.kind,
-        "verbs": list(each.verbs) if isinstance(each, Virtual) else verbs_of(each),
+        **_verbs_and_names(each),
     }
-    if each.short_names:
-        made["shortNames"] = list(each.short_names)
     if isinstance(each, Virtual):
         return [made]
-    if each.categories:
-        made["categories"] = list(each.categories)
     named = f"{each.group}/{each.version}/{each.kind}".encode()
     made["storageVersionHash"] = _hash(named)
     listed = [made]
@@ -214,6 +210,16 @@ def _listed(each: AnyKind | Virtual) -> list[dict[str, Any]]:
         sub["verbs"] = _verbs(name)
         listed.append(sub)
     return listed
+
+
+def _verbs_and_names(each: AnyKind | Virtual) -> dict[str, Any]:
+    """Return the members that both forms have, under the same names."""
+    if isinstance(each, Virtual):
+        verbs, categories = list(each.verbs), tuple[str, ...]()
+    else:
+        verbs, categories = verbs_of(each), each.categories
+    found = {"verbs": verbs, "shortNames": list(each.short_names), "categories": list(categories)}
+    return {name: value for name, value in found.items() if value}
 
 
 def _hash(named: bytes) -> str:
@@ -235,12 +241,8 @@ def aggregated_discovery(*, core: bool) -> dict[str, Any]:
             for version in versions
         ]
         items.append({"metadata": {"name": name} if name else {}, "versions": listed})
-    return {
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": "apidiscovery.k8s.io/v2",
-        "metadata": {},
-        "items": items,
-    }
+    head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
+    return {**head, "metadata": {}, "items": items}
 
 
 def _discovered(name: str, version: str) -> list[dict[str, Any]]:
@@ -257,27 +259,17 @@ def _aggregated_resource(each: AnyKind | Virtual) -> dict[str, Any]:
         "responseKind": _response_kind(each.kind),
         "scope": "Namespaced" if each.namespaced else "Cluster",
         "singularResource": each.kind.lower(),
-        "verbs": list(each.verbs) if isinstance(each, Virtual) else verbs_of(each),
+        **_verbs_and_names(each),
     }
-    if each.short_names:
-        made["shortNames"] = list(each.short_names)
     if isinstance(each, Virtual):
         return made
-    if each.categories:
-        made["categories"] = list(each.categories)
-    subresources = []
-    for name in sorted(each.subresources):
-        # The subresource's group and version stay empty, as in kube-apiserver 1.36.
-        sub_group, sub_version, sub_kind = _SUBRESOURCE_KINDS.get(name, ("", "", each.kind))
-        subresources.append(
-            {
-                "subresource": name,
-                "responseKind": _response_kind(sub_kind, sub_group, sub_version),
-                "verbs": _verbs(name),
-            }
-        )
-    if subresources:
-        made["subresources"] = subresources
+    # The subresource's group and version stay empty, as in kube-apiserver 1.36.
+    kinds_of = {name: _SUBRESOURCE_KINDS.get(name, ("", "", each.kind)) for name in sorted(each.subresources)}
+    if kinds_of:
+        made["subresources"] = [
+            {"subresource": name, "responseKind": _response_kind(kind, group, version), "verbs": _verbs(name)}
+            for name, (group, version, kind) in kinds_of.items()
+        ]
     return made
 
 

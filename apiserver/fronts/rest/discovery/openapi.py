@@ -25,7 +25,6 @@ from nominee.machinery.features.gates import Version
 _REFERENCE = "#/$defs/"
 _DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
-_ACTIONS = {"get": "get", "put": "put", "patch": "patch", "delete": "delete", "post": "post"}
 
 
 def answer(request: Request, version: Version) -> Answer | None:
@@ -116,19 +115,11 @@ def _document(definitions: dict[str, Any], group: str, version: str, release: Ve
     for virtual in discovery.VIRTUAL:
         schema = names.get((virtual.group, virtual.version, virtual.kind))
         if (virtual.group, virtual.version) == (group, version) and schema is not None:
-            if "create" not in virtual.verbs:
-                roots.append(schema)
-                continue
             roots.append(schema)
-            where = "/namespaces/{namespace}" if virtual.namespaced else ""
-            path = f"{_base(group, version)}{where}/{virtual.plural}"
             if "create" in virtual.verbs:
+                where = "/namespaces/{namespace}" if virtual.namespaced else ""
+                path = f"{_base(group, version)}{where}/{virtual.plural}"
                 paths[path] = {"post": _operation("post", group, version, virtual.kind, schema)}
-                continue
-            listed = names[group, version, f"{virtual.kind}List"]
-            roots.append(listed)
-            paths[path] = {"get": _operation("get", group, version, virtual.kind, schema, listed, "list")}
-            paths[f"{path}/{{name}}"] = {"get": _operation("get", group, version, virtual.kind, schema)}
     components = {name: _v3(definitions[name]) for name in _closure(definitions, roots)}
     return {
         "openapi": "3.0.0",
@@ -181,7 +172,7 @@ def _operation(
     answer = {"$ref": f"#/components/schemas/{answered or schema}"}
     made: dict[str, Any] = {
         "responses": {"200": {"description": "OK", "content": {JSON: {"schema": answer}}}},
-        "x-kubernetes-action": action or _ACTIONS[method],
+        "x-kubernetes-action": action or method,
         "x-kubernetes-group-version-kind": {"group": group, "version": version, "kind": kind},
     }
     if method in ("post", "put", "patch"):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.access.access import selected_name
 from nominee.apiserver.access.authentication import Credentials
 from nominee.apiserver.access.impersonation import PREFIX, Headers
 from nominee.apiserver.chain.request import Verb
 from nominee.apiserver.fronts.rest.http.messages import Request
 from nominee.apiserver.fronts.rest.http.target import Target
-from nominee.apiserver.objects.attributes import Attributes
+from nominee.apiserver.objects.attributes import Attributes, selected
 
 PEER_CERTIFICATE = "peer_certificate"
 _IMPERSONATE = PREFIX.encode()
@@ -58,7 +57,7 @@ def attributes(request: Request, target: Target | None, verb: Verb) -> Attribute
     name = target.name
     if verb in ("list", "watch", "deletecollection"):
         fields, labels = request.query_value("fieldSelector"), request.query_value("labelSelector")
-        name = name or selected_name(fields)
+        name = name or selected(fields)
     # A request for a Namespace is in that namespace.
     about = not target.group and target.resource == "namespaces"
     return Attributes(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from nominee.apiserver.kinds.core.services.strategy import ServiceStatusStrategy, ServiceStrategy
+from nominee.apiserver.kinds.core.services import validation
+from nominee.apiserver.kinds.core.services.strategy import ServiceStrategy
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
+from nominee.apiserver.kinds.strategy import StatusStrategy
 from nominee.apiserver.objects.selectable_fields import metadata_fields, selectable
 from nominee.apiserver.printing.cells import NONE, balancer_addresses
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
@@ -46,7 +48,9 @@ def _external(service: core.Service) -> str:
 
 RULES = KindRules(
     kind=kinds.SERVICE,
-    strategy=ServiceStrategy(kinds.SERVICE, {"status": ServiceStatusStrategy(kinds.SERVICE)}),
+    strategy=ServiceStrategy(
+        kinds.SERVICE, {"status": StatusStrategy(kinds.SERVICE, validation.status_update)}
+    ),
     columns=Columns(
         _row,
         NAME,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nominee.apiserver.kinds.core.services import carry_over
 from nominee.apiserver.kinds.core.services import validation as validation
 from nominee.apiserver.kinds.core.services.warnings import of_service
-from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from nominee.apiserver.kinds.strategy import Environment, Strategy
 from nominee.apiserver.validation import names
 from nominee.apiserver.validation.objects import metadata
 from nominee.machinery.api.errors import Cause
@@ -36,8 +36,3 @@ class ServiceStrategy(Strategy[core.Service]):
 
     def validate_update(self, new: core.Service, old: core.Service, env: Environment) -> list[Cause]:
         return [*validation.change(new, old), *self.validate(new, env)]
-
-
-class ServiceStatusStrategy(StatusStrategy[core.Service]):
-    def validate_update(self, new: core.Service, old: core.Service, env: Environment) -> list[Cause]:
-        return validation.status_update(new, old)

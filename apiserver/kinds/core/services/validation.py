@@ -232,7 +232,7 @@ def _class(spec: core.ServiceSpec) -> str | None:
 
 def status_update(new: core.Service, old: core.Service) -> list[Cause]:
     """Check a changed status (ValidateServiceStatusUpdate)."""
-    errors = metadata_rules.object_meta_update(new.metadata, old.metadata)
+    errors: list[Cause] = []
     path = "status.loadBalancer.ingress"
     ingresses = new.status.loadBalancer.ingress
     if new.spec.type != "LoadBalancer" and ingresses:

@@ -10,7 +10,6 @@ from nominee.apiserver.printing.cells import UNSET, shown_access_modes, shown_at
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns, wide
 from nominee.apiserver.validation import claims, field, names
 from nominee.apiserver.validation.equality import same
-from nominee.apiserver.validation.objects import metadata
 from nominee.apiserver.validation.objects import metadata as metadata_rules
 from nominee.apiserver.validation.pods import warnings as pod_warnings
 from nominee.apiserver.validation.spec_diff import diff
@@ -60,13 +59,6 @@ class ClaimStrategy(Strategy[core.PersistentVolumeClaim]):
         self, new: core.PersistentVolumeClaim, old: core.PersistentVolumeClaim | None
     ) -> Sequence[str]:
         return tuple(_warnings(new))
-
-
-class ClaimStatusStrategy(StatusStrategy[core.PersistentVolumeClaim]):
-    def validate_update(
-        self, new: core.PersistentVolumeClaim, old: core.PersistentVolumeClaim, env: Environment
-    ) -> list[Cause]:
-        return _validate_status(new, old)
 
 
 def _prepare_data_source(spec: core.PersistentVolumeClaimSpec, old: core.PersistentVolumeClaimSpec) -> None:
@@ -163,7 +155,7 @@ def _class_change(
 
 
 def _validate_status(new: core.PersistentVolumeClaim, old: core.PersistentVolumeClaim) -> list[Cause]:
-    errors = metadata.object_meta_update(new.metadata, old.metadata)
+    errors: list[Cause] = []
     if not new.metadata.resourceVersion:
         errors.append(field.required("resourceVersion"))
     if not new.spec.accessModes:
@@ -218,7 +210,8 @@ def _row(claim: core.PersistentVolumeClaim, now: float) -> Cells:
 RULES = KindRules(
     kind=kinds.PERSISTENT_VOLUME_CLAIM,
     strategy=ClaimStrategy(
-        kinds.PERSISTENT_VOLUME_CLAIM, {"status": ClaimStatusStrategy(kinds.PERSISTENT_VOLUME_CLAIM)}
+        kinds.PERSISTENT_VOLUME_CLAIM,
+        {"status": StatusStrategy(kinds.PERSISTENT_VOLUME_CLAIM, _validate_status)},
     ),
     columns=Columns(
         _row,

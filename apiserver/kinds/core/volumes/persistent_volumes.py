@@ -14,7 +14,6 @@ from nominee.apiserver.validation import claims, field
 from nominee.apiserver.validation.claims import VOLUME_MODES, access_modes, class_name
 from nominee.apiserver.validation.equality import same
 from nominee.apiserver.validation.go_dump import dump
-from nominee.apiserver.validation.objects import metadata
 from nominee.apiserver.validation.pods import warnings as pod_warnings
 from nominee.apiserver.validation.scheduling_terms import node_selector
 from nominee.apiserver.validation.spec_diff import diff
@@ -81,9 +80,6 @@ class VolumeStatusStrategy(StatusStrategy[PersistentVolume]):
             "lastPhaseTransitionTime"
         ):
             new.status.lastPhaseTransitionTime.CopyFrom(old.status.lastPhaseTransitionTime)
-
-    def validate_update(self, new: PersistentVolume, old: PersistentVolume, env: Environment) -> list[Cause]:
-        return list(_validate_status(new, old))
 
 
 def _validate(obj: PersistentVolume) -> list[Cause]:
@@ -171,7 +167,6 @@ def _affinity_change(new: core.PersistentVolumeSpec, old: core.PersistentVolumeS
 
 
 def _validate_status(new: PersistentVolume, old: PersistentVolume) -> Iterator[Cause]:
-    yield from metadata.object_meta_update(new.metadata, old.metadata)
     if not new.metadata.resourceVersion:
         yield field.required("resourceVersion")
 
@@ -213,7 +208,7 @@ def _row(volume: PersistentVolume, now: float) -> Cells:
 RULES = KindRules(
     kind=kinds.PERSISTENT_VOLUME,
     strategy=VolumeStrategy(
-        kinds.PERSISTENT_VOLUME, {"status": VolumeStatusStrategy(kinds.PERSISTENT_VOLUME)}
+        kinds.PERSISTENT_VOLUME, {"status": VolumeStatusStrategy(kinds.PERSISTENT_VOLUME, _validate_status)}
     ),
     columns=Columns(
         _row,

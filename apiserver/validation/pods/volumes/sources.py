@@ -353,13 +353,7 @@ def _ephemeral(path: str, source: core.EphemeralVolumeSource) -> list[Cause]:
 
 def _image(path: str, source: core.ImageVolumeSource) -> Iterator[Cause]:
     yield from needs(path, source, "reference")
-    if source.pullPolicy not in _PULL_POLICIES:
-        at = f"{path}.pullPolicy"
-        yield (
-            field.not_supported(at, source.pullPolicy, _PULL_POLICIES)
-            if source.pullPolicy
-            else field.required(at)
-        )
+    yield from field.choice(f"{path}.pullPolicy", source.pullPolicy, _PULL_POLICIES)
 
 
 def requirement(*names_: str) -> Callable[[str, Message], Iterable[Cause]]:
