@@ -1,4 +1,4 @@
-"""The processes of a benchmark that create objects.
+"""The processes of a benchmark that create, change and watch objects.
 
 They end with the benchmark. All are started before this process runs gRPC in an event loop: a process that
 has used gRPC must not fork.
@@ -6,19 +6,61 @@ has used gRPC must not fork.
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from nominee.localcluster.ending import kill
-from nominee.machinery.process import child
+from nominee.lab.jobs.directory import JobDirectory
+from nominee.lab.jobs.job import Job
+from nominee.lab.jobs.process import JobError, JobProcess
+from nominee.machinery.wire.values.scalars import Json
+
+_SECONDS_MAX: Final = 3600.0
+_STOP_SECONDS_MAX: Final = 5.0
 
 
 class BenchError(RuntimeError):
     """The benchmark could not run; the message has the reason."""
+
+
+class Helper:
+    """A process that runs a function (MODULE:NAME) as a job: it reports that it is ready, and waits for `go`.
+
+    `work` completes "the process that ...".
+    """
+
+    def __init__(self, work: str, function: str, *arguments: object) -> None:
+        self._work, self._directory = work, JobDirectory.make()
+        job = Job(id=work, function=function, arguments=arguments, stop_seconds_max=_STOP_SECONDS_MAX)
+        self._process = JobProcess(job, self._directory.path, talks=True)
+
+    @property
+    def pid(self) -> int:
+        return self._process.process.pid
+
+    def receive(self, seconds_max: float = _SECONDS_MAX) -> Json:
+        """Return what the process reports next.
+
+        Raises:
+            BenchError: it failed, or does not report within this time.
+        """
+        try:
+            return self._process.receive(seconds_max)
+        except JobError:
+            raise BenchError(f"the process that {self._work} failed; see its output above") from None
+
+    def go(self) -> None:
+        """Let the process go on."""
+        assert self._process.process.stdin is not None
+        self._process.process.stdin.write("go\n")
+        self._process.process.stdin.flush()
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.close()
+        self._directory.remove()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,74 +78,18 @@ class Series:
     apiserver: str = "apiserver"
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
-    """The result of a creator."""
-
-    count: int
-    seconds: float
-
-    @property
-    def per_second(self) -> float:
-        return self.count / self.seconds
-
-
-class Creator:
-    """A process (`nominee.lab.bench.load.creator`) that waits for a line before it creates its series."""
-
-    def __init__(self, directory: Path, series: Series) -> None:
-        self._process = subprocess.Popen(
-            [
-                *child.command("nominee.lab.bench.load.creator", "--dir", str(directory)),
-                *("--workload", series.workload, "--series", series.name, "--count", str(series.count)),
-                *("--concurrency", str(series.concurrency), "--every-seconds", str(series.every_seconds)),
-                *("--apiserver", series.apiserver),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            process_group=0,
-        )
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def wait_warm(self) -> None:
-        """Wait until the process has imported its modules."""
-        assert self._process.stdout is not None
-        if not self._process.stdout.readline():
-            raise BenchError("the process that creates pods failed; see its output above")
-
-    def go(self) -> None:
-        """Let the process start to create."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("go\n")
-        self._process.stdin.flush()
-
-    def result(self) -> Created:
-        """Wait until the process ends; return its result.
-
-        Raises:
-            BenchError: it failed.
-        """
-        output, _ = self._process.communicate()
-        if self._process.returncode != 0:
-            raise BenchError("the process that creates pods failed; see its output above")
-        return Created(**json.loads(output))
-
-    def kill(self) -> None:
-        kill(self._process)
-
-
 @contextmanager
-def creators(directory: Path, wanted: Sequence[Series]) -> Iterator[dict[str, Creator]]:
-    """Start a creator for each series; yield them by name, and kill them at the end."""
-    started = {series.name: Creator(directory, series) for series in wanted}
+def creators(directory: Path, wanted: Sequence[Series]) -> Iterator[dict[str, Helper]]:
+    """Start a creator for each series; yield them by name, and end them at the end.
+
+    The result of a creator is how many objects it created a second.
+    """
+    function = "nominee.lab.bench.load.creator:create_series"
+    started = {series.name: Helper("creates pods", function, directory, series) for series in wanted}
     try:
         for creator in started.values():
-            creator.wait_warm()
+            creator.receive()
         yield started
     finally:
         for creator in started.values():
-            creator.kill()
+            creator.close()

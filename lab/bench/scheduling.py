@@ -42,7 +42,7 @@ from nominee.lab.bench.load.workloads import (
     WORKLOADS,
 )
 from nominee.lab.bench.machine import busy_seconds, machine
-from nominee.lab.bench.processes import BenchError, Created, Creator, Series, creators
+from nominee.lab.bench.processes import BenchError, Helper, Series, creators
 from nominee.lab.bench.verification import placed, problems
 from nominee.lab.bench.watches.watcher import BoundPods
 from nominee.localcluster.own_cluster import cluster
@@ -127,7 +127,7 @@ def run(directory: Path, settings: SchedulingSettings, up_options: Sequence[str]
 
 
 async def _measure(
-    directory: Path, settings: SchedulingSettings, by_name: Mapping[str, Creator]
+    directory: Path, settings: SchedulingSettings, by_name: Mapping[str, Helper]
 ) -> dict[str, object]:
     clock = SystemClock()
     bound = BoundPods(clock)
@@ -159,7 +159,7 @@ async def _measure(
         spent = _cpu_seconds(directory, measured)
         cpu = {name: seconds - cpu[name] for name, seconds in spent.items()}
         capacity = (max(times) - begin) * len(os.sched_getaffinity(0))
-        created = await anyio.to_thread.run_sync(measured.result)
+        created = await anyio.to_thread.run_sync(measured.receive)
         after = await _readings(directory)
         group.cancel_scope.cancel()
     pods = await _check(directory, settings)
@@ -171,8 +171,8 @@ async def _measure(
         "attemptLatencyMilliseconds": _latency(difference(after.attempts, before.attempts)),
         "schedulingAlgorithm": _algorithm(before, after, max(times) - begin),
         "created": {
-            "nodesPerSecond": rounded(nodes.per_second, 1),
-            "podsPerSecond": rounded(created.per_second, 1),
+            "nodesPerSecond": rounded(nodes, 1),
+            "podsPerSecond": rounded(created, 1),
         },
         "pods": pods,
         "cpuMillisecondsPerPod": {
@@ -190,9 +190,11 @@ def _reference(settings: SchedulingSettings) -> Mapping[str, float] | None:
     return None if found is None else {"lowest": found[0], "highest": found[1]}
 
 
-async def _create(creator: Creator) -> Created:
+async def _create(creator: Helper) -> float:
+    """Let a creator create its series; return how many objects it created a second."""
     creator.go()
-    return await anyio.to_thread.run_sync(creator.result)
+    per_second: float = await anyio.to_thread.run_sync(creator.receive)
+    return per_second
 
 
 def _throughput(times: Sequence[float], begin: float) -> dict[str, object]:
@@ -255,7 +257,7 @@ def _pids(directory: Path) -> dict[str, int]:
     }
 
 
-def _cpu_seconds(directory: Path, creator: Creator) -> dict[str, float]:
+def _cpu_seconds(directory: Path, creator: Helper) -> dict[str, float]:
     """Return the processor time so far: of the processes under test, and of those that measure."""
     pids = _pids(directory) | {"creator": creator.pid, "watcher": os.getpid()}
     return {name: cpu_seconds(pid) or 0.0 for name, pid in pids.items()}

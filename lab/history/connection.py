@@ -44,15 +44,20 @@ async def connect_to_etcd(directory: Path) -> grpc.aio.Channel:
     return await connect(members or [nearest(str(document["grpc"]), str(document.get("socket", "")))], tls)
 
 
+def read_plan(directory: Path) -> ClusterSpec | None:
+    """Return the plan of the last `nominee up` in a state directory, or None."""
+    try:
+        return ClusterSpec.from_json(StateDirectory(directory).plan.read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def _other_servers(state: StateDirectory) -> list[str]:
     """Return the etcd that the plan names, if the cluster runs and has no etcd of its own."""
     if not any(each.get("component") == "apiserver" for each in state.live_run_files().values()):
         return []
-    try:
-        spec = ClusterSpec.from_json(state.plan.read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
-    for process in spec.processes:
+    plan = read_plan(state.path)
+    for process in plan.processes if plan is not None else ():
         if process.component == "apiserver":
             return endpoints(option_value(process.argv, "--etcd-servers", ""))
     return []

@@ -44,7 +44,7 @@ class Recorder:
                 text = "The end of the history file could not be read, and is recorded again"
                 _log.warning(text, after_revision=fold.revision, bytes=before.rest_bytes)
         self._fold, self._coverage = fold, coverage
-        self._writer = HistoryWriter(path, coverage)
+        self.writer = HistoryWriter(path, coverage)
 
     async def run(self) -> None:
         """Record until cancelled, or until the file has reached its limit; then close the file.
@@ -54,24 +54,28 @@ class Recorder:
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._flush_regularly)
-                while not self._writer.is_full:
-                    with suppress(HistoryUnavailable):  # it is not up yet, or is started again
-                        await self._follow()
-                    await self._clock.sleep(RETRY_SECONDS)
+                await self.record(RETRY_SECONDS)
                 group.cancel_scope.cancel()
                 _log.warning("the history file has reached its limit; nothing more is recorded")
         finally:
             with anyio.move_on_after(LAST_SECONDS_MAX, shield=True), suppress(HistoryUnavailable):
                 await self._read_rest()
-            self._writer.close()
+            self.writer.close()
+
+    async def record(self, retry_seconds: float) -> None:
+        """Record until cancelled, or until the file has reached its limit; etcd may be down meanwhile."""
+        while not self.writer.is_full:
+            with suppress(HistoryUnavailable):  # it is not up yet, or is started again
+                await self._follow()
+            await self._clock.sleep(retry_seconds)
 
     async def _follow(self) -> None:
         channel = await connect_to_etcd(self._directory)
         try:
             async with aclosing(self._observer(channel).follow()) as batches:
                 async for batch in batches:
-                    self._writer.append(batch)
-                    if self._writer.is_full:
+                    self.writer.append(batch)
+                    if self.writer.is_full:
                         return
         finally:
             await channel.close()
@@ -82,7 +86,7 @@ class Recorder:
         try:
             async with aclosing(self._observer(channel).read()) as batches:
                 async for batch in batches:
-                    self._writer.append(batch)
+                    self.writer.append(batch)
         finally:
             await channel.close()
 
@@ -92,4 +96,4 @@ class Recorder:
     async def _flush_regularly(self) -> None:
         while True:
             await self._clock.sleep(FLUSH_SECONDS)
-            self._writer.flush()
+            self.writer.flush()

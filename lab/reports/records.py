@@ -30,17 +30,18 @@ class Record:
 
     @classmethod
     def from_json(cls, document: object) -> Self:
-        """Return the record that `as_json` wrote.
+        """Return the record that `as_json` wrote; a field that is absent has its default.
 
         Raises:
-            KeyError, TypeError, ValueError: the document is something else.
+            TypeError, ValueError: the document is something else.
         """
         assert is_dataclass(cls)
         if not isinstance(document, Mapping):
             raise TypeError(f"{cls.__name__} is not an object")
         kinds = _hints(cls)
+        keys = {each.name: camel_case(each.name) for each in fields(cls)}
         return cls(
-            **{each.name: _value(kinds[each.name], document[camel_case(each.name)]) for each in fields(cls)}
+            **{name: _value(kinds[name], document[key]) for name, key in keys.items() if key in document}
         )
 
 
@@ -66,7 +67,7 @@ def _plain(value: object) -> Json:
 
 
 def _value(kind: type, value: object) -> object:
-    """Return a value of JSON as one of this type. Raises: KeyError, TypeError, ValueError."""
+    """Return a value of JSON as one of this type. Raises: TypeError, ValueError."""
     if kind is Any:
         return value
     container, arguments = get_origin(kind), get_args(kind)

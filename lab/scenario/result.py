@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, Self
+from typing import Final
 
 from nominee.lab.reports.records import Record
 from nominee.machinery.wire.values.scalars import Json
@@ -63,8 +63,8 @@ class Measurements(Record):
 class ScenarioResult(Record):
     """The result of one run.
 
-    `directory` has logs and history, if they are kept; `failpoints` is how often each failpoint was passed,
-    by component. `left_out`: conditions that another program in a component's place cannot answer.
+    `directory` has logs and history, if they are kept. `left_out`: conditions that another program in
+    a component's place cannot answer.
     """
 
     scenario: str
@@ -83,6 +83,7 @@ class ScenarioResult(Record):
     directory: str = ""
     reproduce: str = ""
     failpoints: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How often each failpoint was passed, by component, where that is asked for."""
     left_out: tuple[str, ...] = ()
     seeds: str = ""
     """Of `--seeds`: how many held."""
@@ -91,11 +92,3 @@ class ScenarioResult(Record):
     def held(self) -> bool:
         """Return whether nothing failed; a skipped scenario did not fail."""
         return self.outcome in (Outcome.PASSED, Outcome.SKIPPED)
-
-    @classmethod
-    def from_json(cls, document: object) -> Self:
-        """Return the result that `as_json` wrote; those that an older version kept lack fields."""
-        if isinstance(document, Mapping):
-            document = {"measurements": [], "leftOut": [], "objects": [], "seeds": "", **document}
-        # With `slots`, the class that a bare super() looks for is not this one.
-        return super(ScenarioResult, cls).from_json(document)

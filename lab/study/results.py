@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 
 from nominee.lab.study.plans import Plan
-from nominee.lab.study.settings import FALLBACK_SECONDS, Scenario, Setup
+from nominee.lab.study.settings import FALLBACK_SECONDS, Setup
 from nominee.machinery.wire.values.scalars import Json
-from nominee.scheduler.framework.resize_preemption import Fit, Tracking
 
 API_VERSION = "study.nominee.dev/v2"
 KIND = "ResizePreemptionStudy"
@@ -36,7 +35,7 @@ class Run:
         groups = []
         for setup, rows in self.rows.items():
             columns = {name: [row[name] for row in rows] for name in rows[0]}
-            groups.append({**asdict(setup), "columns": columns})
+            groups.append({**setup.as_json(), "columns": columns})
         return {
             "nomineeVersion": self.version,
             "commit": self.commit,
@@ -49,12 +48,7 @@ class Run:
         """Read a document that `document` made. Raises: KeyError, TypeError, ValueError: it is invalid."""
         rows = {}
         for group in document["groups"]:
-            setup = Setup(
-                scenario=Scenario(group["scenario"]),
-                tracking=Tracking(group["tracking"]),
-                fit=Fit(group["fit"]),
-                variant=group["variant"],
-            )
+            setup = Setup.from_json(group)
             names = list(group["columns"])
             columns = zip(*group["columns"].values(), strict=True)
             rows[setup] = [dict(zip(names, values, strict=True)) for values in columns]

@@ -7,7 +7,7 @@ import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -59,7 +59,7 @@ def measure(
             for each in reports:
                 if isinstance(each, Line):
                     setup, row = each.value
-                    found.setdefault(_setup(setup), []).append(row)
+                    found.setdefault(Setup.from_json(setup), []).append(row)
                 elif isinstance(each, Ended):
                     if each.problem:
                         raise StudyError(f"{each.job.id} failed: {each.problem}")
@@ -147,7 +147,7 @@ async def _play(cluster: SimulatedCluster, setup: Setup, seed: int, write: Write
             raise StudyError(f"{setup}, seed {seed}: {result.reason}")
         measured = {name: value for each in result.measurements for name, value in each.values.items()}
         row = row_of(plan_of(setup, seed), seed, drawn(setup, seed), measured)
-        write([list(asdict(setup).values()), row])
+        write([setup.as_json(), row])
         os._exit(os.EX_OK)
     except BaseException:  # noqa: BLE001  # a fork must never go on as its parent would
         traceback.print_exc()
@@ -165,9 +165,4 @@ def run_throughput(_directory: Path, write: Write, tracking: Tracking, sizes: Si
     with started(cluster_of(setup, sizes.deferred_nodes + sizes.free_nodes), place):
         rates = anyio.run(run, place, sizes, fits, backend_options={"use_uvloop": True})
     for fit, condition, row in rates:
-        write([list(asdict(replace(setup, fit=fit, variant=condition)).values()), row])
-
-
-def _setup(values: Sequence[str]) -> Setup:
-    scenario, tracking, fit, variant = values
-    return Setup(scenario=Scenario(scenario), tracking=Tracking(tracking), fit=Fit(fit), variant=variant)
+        write([replace(setup, fit=fit, variant=condition).as_json(), row])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from nominee.lab.reports.records import Record
 from nominee.scheduler.framework.resize_preemption import Fit, Tracking
 
 NODE_CPU: Final = 8000
@@ -50,7 +51,7 @@ CRASH_POINTS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
+class Setup(Record):
     """A scenario and the configuration of its cluster. `variant`: of the scenario, or a load."""
 
     scenario: Scenario

@@ -149,7 +149,7 @@ async def _verified(directory: Path) -> Verification:
 async def test_a_history_file_without_etcd(tmp_path: Path) -> None:
     _history_file(tmp_path / "history.gz")
     found = await _verified(tmp_path)
-    text = "\n".join(report.coverage_lines(found))
+    text = "\n".join(report.coverage_lines(found.history))
     assert "3 writes were checked, up to revision 3\nthe history file has every write up to there; " in text
     assert "the history is complete" not in text
     assert not found.holds
@@ -159,7 +159,7 @@ async def test_a_history_file_that_was_cut_is_checked_as_far_as_it_is_whole(tmp_
     file = tmp_path / "history.gz"
     file.write_bytes(_history_file(file)[:-1])
     found = await _verified(tmp_path)
-    text = "\n".join(report.coverage_lines(found))
+    text = "\n".join(report.coverage_lines(found.history))
     assert "2 writes were checked, up to revision 2\nthe history file ends after" in text
     assert "later writes are missing" in text
     assert not found.holds

@@ -1,17 +1,16 @@
-"""`python -m nominee.lab.bench.load.changer`: patch pods at a steady rate, and time each patch.
+"""The process that patches pods at a steady rate, and times each patch.
 
 The time of the patch is an annotation of the pod, from which watchers compute the age of an event.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 from pathlib import Path
 
 import anyio
 
+from nominee.lab.jobs.job import Write
 from nominee.machinery.api.kinds import POD
 from nominee.machinery.client.api_client import connect
 from nominee.machinery.runtime.clock import SystemClock
@@ -44,18 +43,8 @@ async def change(directory: Path, prefix: str, pods: int, rate: int, seconds: in
     return took
 
 
-def main() -> None:
-    """Run the program; print the seconds that each patch took as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m nominee.lab.bench.load.changer")
-    parser.add_argument("--dir", type=Path, required=True)
-    parser.add_argument("--prefix", required=True)
-    parser.add_argument("--pods", type=int, required=True)
-    parser.add_argument("--rate", type=int, required=True)
-    parser.add_argument("--seconds", type=int, required=True)
-    options = parser.parse_args()
-    took = asyncio.run(change(options.dir, options.prefix, options.pods, options.rate, options.seconds))
-    print(json.dumps(took))
-
-
-if __name__ == "__main__":
-    main()
+def change_pods(
+    _directory: Path, write: Write, cluster: Path, prefix: str, pods: int, rate: int, seconds: int
+) -> None:
+    """Change pods; report the seconds that each patch took (a job)."""
+    write(asyncio.run(change(cluster, prefix, pods, rate, seconds)))

@@ -1,14 +1,12 @@
-"""`python -m nominee.lab.bench.load.creator`: create objects as fast as the API server accepts them.
+"""The process that creates objects as fast as the API server accepts them.
 
-The process prints a line when it is connected, and starts to create when it reads a line. It is a process of
-its own so that creation and measurement do not share a processor core. Responses are not decoded: the
-benchmark measures the control plane, not this client.
+It reports when it has imported its modules, and starts to create when it reads a line. It is a process of its
+own so that creation and measurement do not share a processor core. Responses are not decoded: the benchmark
+measures the control plane, not this client.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,8 @@ from typing import Any
 import anyio
 
 from nominee.lab.bench.load.workloads import WORKLOADS
+from nominee.lab.bench.processes import Series
+from nominee.lab.jobs.job import Write
 from nominee.machinery.client import credentials
 from nominee.machinery.client.api_client import UNARY_SECONDS_MAX
 from nominee.machinery.client.grpc_options import CHANNEL_OPTIONS
@@ -25,23 +25,15 @@ from nominee.machinery.wire import envelope
 from nominee.pb.nominee_api.v1 import api_pb2 as api
 
 
-async def create(
-    directory: Path,
-    workload: str,
-    series: str,
-    count: int,
-    concurrency: int,
-    every_seconds: float = 0.0,
-    apiserver: str = "apiserver",
-) -> dict[str, float]:
-    """Create `count` objects with at most `concurrency` requests in flight.
+async def create(directory: Path, series: Series) -> float:
+    """Create the objects of a series, with at most `concurrency` requests in flight.
 
-    Returns the count and the seconds taken. With `every_seconds` requests start at that interval.
+    Returns how many were created a second. With `every_seconds` requests start at that interval.
     """
-    run_file = await wait_for_run_file(directory, apiserver, limit_seconds=10.0)
-    kind, make = WORKLOADS[workload].maker(series)
+    run_file = await wait_for_run_file(directory, series.apiserver, limit_seconds=10.0)
+    kind, make = WORKLOADS[series.workload].maker(series.name)
     clock = SystemClock()
-    remaining = iter(range(count))
+    remaining = iter(range(series.count))
     shown = credentials.find(run_file, directory, credentials.ADMIN)
     metadata = shown.metadata if shown is not None else None
     async with credentials.channel(run_file.grpc, shown, CHANNEL_OPTIONS) as channel:
@@ -51,8 +43,8 @@ async def create(
 
         async def worker() -> None:
             for index in remaining:
-                if every_seconds:
-                    await clock.sleep(started + index * every_seconds - clock.monotonic())
+                if series.every_seconds:
+                    await clock.sleep(started + index * series.every_seconds - clock.monotonic())
                 obj = make(index)
                 target = api.Target(
                     group=kind.group,
@@ -69,38 +61,13 @@ async def create(
 
         started = clock.monotonic()
         async with anyio.create_task_group() as group:
-            for _ in range(min(concurrency, count)):
+            for _ in range(min(series.concurrency, series.count)):
                 group.start_soon(worker)
-        return {"count": count, "seconds": clock.monotonic() - started}
+        return series.count / (clock.monotonic() - started)
 
 
-def main() -> None:
-    """Run the program: print `warm`, wait for a line on stdin, create, print the result as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m nominee.lab.bench.load.creator")
-    parser.add_argument("--dir", type=Path, required=True)
-    parser.add_argument("--workload", required=True, choices=sorted(WORKLOADS))
-    parser.add_argument("--series", required=True, help="nodes, or the prefix of the pods' names")
-    parser.add_argument("--count", type=int, required=True)
-    parser.add_argument("--concurrency", type=int, required=True)
-    parser.add_argument("--every-seconds", type=float, default=0.0)
-    parser.add_argument("--apiserver", default="apiserver", help="the name of the API server")
-    options = parser.parse_args()
-    print("warm", flush=True)
-    if not sys.stdin.readline():  # the parent process is gone
-        return
-    result = anyio.run(
-        create,
-        options.dir,
-        options.workload,
-        options.series,
-        options.count,
-        options.concurrency,
-        options.every_seconds,
-        options.apiserver,
-        backend_options={"use_uvloop": True},
-    )
-    print(json.dumps(result), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def create_series(_directory: Path, write: Write, cluster: Path, series: Series) -> None:
+    """Report that it is ready, wait for a line on stdin, create, report objects a second (a job)."""
+    write("warm")
+    if sys.stdin.readline():  # else the parent process is gone
+        write(anyio.run(create, cluster, series, backend_options={"use_uvloop": True}))

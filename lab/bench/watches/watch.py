@@ -13,9 +13,8 @@ import json
 import os
 import ssl
 import statistics
-import subprocess
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -23,14 +22,12 @@ from urllib.parse import quote
 from nominee.lab.bench.figures import percentile
 from nominee.lab.bench.load.workloads import INIT
 from nominee.lab.bench.machine import busy_seconds, machine
-from nominee.lab.bench.processes import BenchError, Series, creators
+from nominee.lab.bench.processes import BenchError, Helper, Series, creators
 from nominee.lab.bench.watches.watchers import FORMS
-from nominee.localcluster.ending import kill
 from nominee.localcluster.own_cluster import cluster
 from nominee.localcluster.process_usage import cpu_seconds, pss_bytes
 from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.machinery.client import credentials
-from nominee.machinery.process import child
 from nominee.machinery.process.run_files import RunFile
 from nominee.machinery.runtime.clock import Clock, SystemClock
 
@@ -72,14 +69,14 @@ def run(directory: Path, settings: WatchSettings, up_options: Sequence[str]) -> 
     series = Series(workload=_WORKLOAD, name=INIT, count=settings.pods, concurrency=_CREATING_AT_ONCE)
     with cluster(directory, up_options, _COMPONENTS), creators(directory, [series]) as by_name:
         by_name[INIT].go()
-        created = by_name[INIT].result()
+        created = by_name[INIT].receive()
         bench = _Bench(directory, settings)
         started = busy_seconds()
         begun = bench.clock.monotonic()
         report = {
             "benchmark": "watch",
             "settings": asdict(settings),
-            "created": {"podsPerSecond": round(created.per_second, 1)},
+            "created": {"podsPerSecond": round(created, 1)},
             "lists": bench.lists(),
             "watches": {form: bench.watched(form) for form in FORMS},
             "memoryMiB": {"apiserver after all": bench.memory()},
@@ -198,10 +195,8 @@ class _Bench:
             writes = self._change()
             cpu = (cpu_seconds(self._run_file.pid) or 0.0) - cpu
             after = self.memory()
-            output, _ = process.communicate("stop\n", timeout=_END_SECONDS_MAX)
-        if process.returncode != 0:
-            raise BenchError("the process that watches failed; see its output above")
-        seen = json.loads(output.splitlines()[-1])
+            process.go()
+            seen = process.receive(_END_SECONDS_MAX)
         wanted = len(writes) * settings.watchers
         return {
             **seen,
@@ -219,44 +214,20 @@ class _Bench:
         return str(json.loads(body)["metadata"]["resourceVersion"])
 
     @contextmanager
-    def _watching(self, form: str, since: str) -> Iterator[subprocess.Popen[str]]:
-        settings = self._settings
-        process = subprocess.Popen(
-            [
-                *child.command("nominee.lab.bench.watches.watchers", "--dir", str(self._directory)),
-                *("--form", form, "--count", str(settings.watchers), "--slow", str(settings.slow)),
-                *("--since", since),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            process_group=0,
-        )
-        try:
-            assert process.stdout is not None
-            if not process.stdout.readline():
-                raise BenchError("the process that watches failed; see its output above")
-            yield process
-        finally:
-            kill(process)
+    def _watching(self, form: str, since: str) -> Iterator[Helper]:
+        counts = (self._settings.watchers, self._settings.slow)
+        function = "nominee.lab.bench.watches.watchers:watch_pods"
+        with closing(Helper("watches", function, self._directory, form, *counts, since)) as watchers:
+            watchers.receive()
+            yield watchers
 
     def _change(self) -> list[float]:
         """Patch pods; return the seconds that each patch took."""
         settings = self._settings
-        done = subprocess.run(
-            [
-                *child.command("nominee.lab.bench.load.changer", "--dir", str(self._directory)),
-                *("--prefix", INIT, "--pods", str(settings.pods), "--rate", str(settings.rate)),
-                *("--seconds", str(settings.seconds)),
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=settings.seconds * _SLOWDOWN_MAX + _END_SECONDS_MAX,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise BenchError("the process that patches pods failed; see its output above")
-        took: list[float] = json.loads(done.stdout)
+        counts = (settings.pods, settings.rate, settings.seconds)
+        function = "nominee.lab.bench.load.changer:change_pods"
+        with closing(Helper("patches pods", function, self._directory, INIT, *counts)) as changer:
+            took: list[float] = changer.receive(settings.seconds * _SLOWDOWN_MAX + _END_SECONDS_MAX)
         return took
 
 

@@ -1,20 +1,19 @@
-"""`python -m nominee.lab.bench.watches.watchers`: many watches on pods in one process.
+"""The process that has many watches on pods.
 
 The process that changes a pod writes the time (the machine's monotonic clock) into an annotation after
-`MARK`, so that a watcher knows the age of an event without decoding it. This process prints a line when all
-watches are established, and prints their results after it reads a line.
+`MARK`, so that a watcher knows the age of an event without decoding it. This process reports when all
+watches are established, and reports their results after it reads a line.
 """
 
 from __future__ import annotations
 
-import argparse
 import array
 import asyncio
 import json
 import re
 import ssl
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ import anyio
 import anyio.to_thread
 
 from nominee.lab.bench.figures import percentile
+from nominee.lab.jobs.job import Write
 from nominee.machinery.client import credentials
 from nominee.machinery.client.credentials import Credential
 from nominee.machinery.client.grpc_options import CHANNEL_OPTIONS
@@ -133,8 +133,10 @@ class Watchers:
         seen.ended = "the server ended the watch"
 
 
-async def watch(directory: Path, form: str, count: int, slow: int, version: str) -> dict[str, object]:
-    """Run until a line comes in on stdin."""
+async def watch(
+    directory: Path, form: str, count: int, slow: int, version: str, stand: Callable[[], None]
+) -> dict[str, object]:
+    """Run until a line comes in on stdin; call `stand` when all watches are open."""
     run_file = await wait_for_run_file(directory, "apiserver", limit_seconds=10.0)
     shown = credentials.find(run_file, directory, credentials.ADMIN)
     watchers = Watchers(run_file, shown, SystemClock())
@@ -151,7 +153,7 @@ async def watch(directory: Path, form: str, count: int, slow: int, version: str)
             if number % _STREAMS_PER_CHANNEL == 0:
                 channels.append(credentials.channel(run_file.grpc, shown, CHANNEL_OPTIONS))
             await group.start(watchers.grpc, api_grpc.APIStub(channels[-1]), version)
-        print("standing", flush=True)
+        stand()
         await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
         group.cancel_scope.cancel()
     for channel in channels:
@@ -189,18 +191,8 @@ async def _how_it_ended(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
     }
 
 
-def main() -> None:
-    """Run the program: open the watches, wait for a line on stdin, print the results as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m nominee.lab.bench.watches.watchers")
-    parser.add_argument("--dir", type=Path, required=True)
-    parser.add_argument("--form", choices=sorted(FORMS), required=True)
-    parser.add_argument("--count", type=int, required=True)
-    parser.add_argument("--slow", type=int, default=0)
-    parser.add_argument("--since", required=True)
-    options = parser.parse_args()
-    found = asyncio.run(watch(options.dir, options.form, options.count, options.slow, options.since))
-    print(json.dumps(found), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def watch_pods(
+    _directory: Path, write: Write, cluster: Path, form: str, count: int, slow: int, version: str
+) -> None:
+    """Report that the watches are open, wait for a line on stdin, report their results (a job)."""
+    write(asyncio.run(watch(cluster, form, count, slow, version, lambda: write("standing"))))

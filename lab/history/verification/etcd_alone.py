@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from nominee.lab.history.verification.settings import read_plan
+from nominee.lab.history.connection import read_plan
 from nominee.localcluster.etcd import members as etcd_members
 from nominee.localcluster.etcd import server as etcd
 from nominee.localcluster.supervisor.clock import wait_until

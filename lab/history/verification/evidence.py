@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from nominee.lab.history.connection import read_plan
 from nominee.lab.history.invariants.checking.evidence import CheckpointedPod, Evidence
-from nominee.lab.history.verification.settings import read_plan
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory
 from nominee.localcluster.supervisor.model.node_ranges import of_kubelet, option_value
 from nominee.machinery.api.objects import ObjectKey

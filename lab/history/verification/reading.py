@@ -43,6 +43,7 @@ class History:
     missing_rest: str = ""
     """Why the writes after the history file are missing, if etcd does not run and the file is not whole."""
     is_of_etcd: bool = False
+    """Whether etcd was read: else later writes than those of the history file are unknown."""
 
     def read_file(self, path: Path, observe: Callable[[Revision], object]) -> None:
         """Let `observe` have the revisions of a history file. Raises: HistoryFileError, OSError."""

@@ -24,7 +24,7 @@ def lines(verification: Verification) -> Iterator[str]:
     rows = [_row(result) for result in verification.results]
     yield from table(["INVARIANT", "CHECKED", "VIOLATIONS", "EXCEPTIONS USED", "COUNTED"], rows)
     yield ""
-    yield from coverage_lines(verification)
+    yield from coverage_lines(verification.history)
     for result in verification.results:
         if result.unchecked:
             yield f"{result.invariant} was not checked: {result.unchecked}"
@@ -51,19 +51,19 @@ def _counts(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {number}" for name, number in sorted(numbers.items())) or "-"
 
 
-def coverage_lines(verification: Verification) -> Iterator[str]:
+def coverage_lines(history: History) -> Iterator[str]:
     """Yield the checked part of the cluster's history."""
-    coverage = verification.coverage
-    yield f"{verification.revisions} writes were checked, up to revision {coverage.end}"
-    if coverage.is_complete and not verification.missing_rest:
-        if verification.is_of_etcd:
+    coverage = history.coverage
+    yield f"{history.revisions} writes were checked, up to revision {coverage.end}"
+    if coverage.is_complete and not history.missing_rest:
+        if history.is_of_etcd:
             yield "the history is complete: it has every write since the cluster was created"
         else:
             yield "the history file has every write up to there; no etcd runs that could have later ones"
-    yield from missing_lines(verification)
+    yield from missing_lines(history)
 
 
-def missing_lines(history: Verification | History) -> Iterator[str]:
+def missing_lines(history: History) -> Iterator[str]:
     """Yield the parts of the cluster's history that are missing."""
     coverage = history.coverage
     if coverage.begin:
@@ -92,10 +92,11 @@ def violation_lines(violation: Violation) -> Iterator[str]:
 
 def as_json(verification: Verification) -> dict[str, object]:
     """Return the report as a JSON object."""
+    history = verification.history
     return {
         "holds": verification.holds,
-        "revisions": verification.revisions,
-        "history": _coverage_json(verification.coverage, is_truncated=bool(verification.missing_rest)),
+        "revisions": history.revisions,
+        "history": _coverage_json(history.coverage, is_truncated=bool(history.missing_rest)),
         "invariants": [result.as_json() for result in verification.results],
     }
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from nominee.lab.history.connection import read_plan
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.localcluster.supervisor.model.node_ranges import option_value
-from nominee.localcluster.supervisor.model.spec import ClusterSpec
 from nominee.machinery.features.gates import DEFAULT, GateError, Gates, parse_emulated_version, parse_gates
 
 CLEARING: Final = "ClearingNominatedNodeNameAfterBinding"
@@ -27,14 +27,6 @@ class Configured:
     gates: Mapping[str, bool]
     compat: str = ""
     nominates_deferred_resizes: bool = False
-
-
-def read_plan(directory: Path) -> ClusterSpec | None:
-    """Return the plan of the last `nominee up` in a state directory, or None."""
-    try:
-        return ClusterSpec.from_json(StateDirectory(directory).plan.read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def settings_of(directory: Path, *, records_acknowledged: bool = False) -> ComponentSettings:

@@ -9,7 +9,6 @@ from typing import Final
 
 import anyio.to_thread
 
-from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.history.invariants.check import Check, Result
 from nominee.lab.history.invariants.checking.evidence import Acknowledged, ComponentSettings, Evidence
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
@@ -30,13 +29,7 @@ class Verification:
     """The results of the invariants, and the part of the history on which they were checked."""
 
     results: tuple[Result, ...]
-    coverage: Coverage
-    revisions: int
-    """Writes that were checked, without the states where the history begins or goes on after a gap."""
-    missing_rest: str = ""
-    """Why the writes after the history file are missing, if etcd does not run and the file is not whole."""
-    is_of_etcd: bool = True
-    """Whether etcd was read: else later writes than those of the history file are unknown."""
+    history: History
 
     @property
     def holds(self) -> bool:
@@ -108,10 +101,4 @@ async def _verify(
         evidence = Evidence(now=history.fold.time)
     if acknowledged is not None:
         evidence = replace(evidence, acknowledged=tuple(acknowledged))
-    return Verification(
-        results=tuple(check.finish(evidence)),
-        coverage=history.coverage,
-        revisions=history.revisions,
-        missing_rest=history.missing_rest,
-        is_of_etcd=history.is_of_etcd,
-    )
+    return Verification(results=tuple(check.finish(evidence)), history=history)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from nominee.lab.scenario.acting.process_view import ProcessView
 from nominee.lab.scenario.fields.declared import Declared
 from nominee.lab.scenario.fields.options import ClusterOptions
 from nominee.lab.scenario.fields.paths import FieldPath
@@ -32,6 +31,26 @@ class Performed:
 
 
 DONE: Final = Performed()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessView:
+    """One process: the supervisor's state, and what it runs with. `failpoints` are the armed ones."""
+
+    name: str
+    state: str
+    pid: int
+    last_exit: str = ""
+    emulated_version: str = ""
+    gates: Mapping[str, bool] = field(default_factory=dict)
+    failpoints: Mapping[str, str] = field(default_factory=dict)
+    faults: Sequence[tuple[str, str, str, str]] = ()
+
+    def since(self, before: ProcessView) -> ProcessView:
+        """Return the state before this one of the same run: nothing is armed at the start of a run."""
+        if before.pid == self.pid and self.state == "ready":
+            return before
+        return ProcessView(name=self.name, state=self.state, pid=self.pid)
 
 
 class Phase(Enum):

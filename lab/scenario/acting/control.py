@@ -7,9 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from nominee.lab.scenario.acting.base import DONE, Action, Performed, Phase, Undoing
+from nominee.lab.scenario.acting.base import (
+    DONE,
+    Action,
+    Performed,
+    Phase,
+    ProcessView,
+    Undoing,
+)
 from nominee.lab.scenario.acting.errors import StepFailedError
-from nominee.lab.scenario.acting.process_view import ProcessView
 from nominee.lab.scenario.fields import gate_checks
 from nominee.lab.scenario.fields.fragments import GATES, VERSION, Fragment, of_component
 from nominee.lab.scenario.fields.options import ComponentOptions

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import aclosing
 from pathlib import Path
 from typing import Final
 
-from nominee.lab.history.connection import connect_to_etcd
-from nominee.lab.history.etcd_observer import Coverage, EtcdObserver
 from nominee.lab.history.etcd_watch import HistoryUnavailable
-from nominee.lab.history.fold import Fold
-from nominee.lab.history.history_file import NAME, HistoryFileError, HistoryReader, HistoryWriter
+from nominee.lab.history.history_file import NAME, HistoryFileError, HistoryReader
 from nominee.lab.history.invariants.checking import checker
 from nominee.lab.history.invariants.checking.evidence import Acknowledged, ComponentSettings
 from nominee.lab.history.invariants.table import CHECKERS
+from nominee.lab.history.recorder import Recorder
 from nominee.lab.history.revision import Revision
 from nominee.lab.history.verification.verification import verify
 from nominee.lab.scenario.result import Violation
@@ -29,27 +26,14 @@ class Recording:
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory, self._clock = directory, clock
-        self._coverage, self._fold = Coverage(), Fold()
         self._path = directory / NAME
         self._path.unlink(missing_ok=True)
-        self._writer = HistoryWriter(self._path, self._coverage)
+        self._recorder = Recorder(directory, clock)
         self._reported: set[checker.Violation] = set()
 
     async def run(self) -> None:
         """Record until cancelled; connect again while etcd is down."""
-        while True:
-            try:
-                await self._follow()
-            except HistoryUnavailable:
-                await self._clock.sleep(_RETRY_SECONDS)
-
-    async def _follow(self) -> None:
-        channel = await connect_to_etcd(self._directory)
-        async with channel:
-            observer = EtcdObserver(channel, fold=self._fold, coverage=self._coverage, now=self._clock.now)
-            async with aclosing(observer.follow()) as batches:
-                async for batch in batches:
-                    self._writer.append(batch)
+        await self._recorder.record(_RETRY_SECONDS)
 
     async def violations(
         self, settings: ComponentSettings, acknowledged: Sequence[Acknowledged], without: Collection[str]
@@ -58,7 +42,7 @@ class Recording:
 
         `run` must have ended. Invariants in `without` are not checked.
         """
-        self._writer.flush()
+        self._recorder.writer.flush()
         names = [each.about.name for each in CHECKERS if each.about.name not in without]
         try:
             verification = await verify(
@@ -85,12 +69,8 @@ class Recording:
 
     def revisions(self) -> list[Revision]:
         """Return the writes up to now. Raises: ClusterError."""
-        self._writer.flush()
+        self._recorder.writer.flush()
         try:
             return list(HistoryReader(self._path))
         except (HistoryFileError, OSError) as error:
             raise ClusterError(f"the history cannot be read: {error}") from None
-
-    def close(self) -> None:
-        """Close the file."""
-        self._writer.close()

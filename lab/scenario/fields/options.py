@@ -66,7 +66,7 @@ class ClusterOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOverrides:
-    """Changes to a scenario's cluster by the caller of `run_scenario`: a cell of a skew matrix.
+    """Changes to a scenario's cluster by a command, or by a case of an exploration.
 
     Keys of `emulated_versions` and `feature_gates` are components; "" is for all.
     """
@@ -74,11 +74,10 @@ class ClusterOverrides:
     emulated_versions: Mapping[str, str] = field(default_factory=dict)
     feature_gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     failpoints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    arguments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def applied_to(self, cluster: ClusterOptions) -> ClusterOptions:
         """Return the cluster with these changes."""
-        keys = {*self.emulated_versions, *self.feature_gates, *self.failpoints, *self.arguments} - {""}
+        keys = {*self.emulated_versions, *self.feature_gates, *self.failpoints} - {""}
         components = dict(cluster.components)
         for key in sorted(keys):
             own = cluster.component(key)
@@ -87,7 +86,6 @@ class ClusterOverrides:
                 emulated_version=self.emulated_versions.get(key, own.emulated_version),
                 feature_gates={**own.feature_gates, **self.feature_gates.get(key, {})},
                 failpoints={**own.failpoints, **self.failpoints.get(key, {})},
-                arguments=(*own.arguments, *self.arguments.get(key, ())),
             )
         return replace(
             cluster,

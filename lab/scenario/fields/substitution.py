@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import partial
@@ -26,15 +26,20 @@ def used(value: Json) -> list[str]:
     return []
 
 
+def with_texts(value: Json, change: Callable[[str], Json]) -> Json:
+    """Return a value in which all texts are changed, also those that are keys."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {with_texts(key, change): with_texts(each, change) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_texts(each, change) for each in value]
+    return value
+
+
 def escaped(value: Json) -> Json:
     """Return a value whose texts `substituted` replaces by those of this one."""
-    if isinstance(value, str):
-        return re.sub(r"\$\{[^}]*\}", lambda match: f"${match[0]}", value)
-    if isinstance(value, Mapping):
-        return {escaped(key): escaped(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [escaped(each) for each in value]
-    return value
+    return with_texts(value, lambda text: re.sub(r"\$\{[^}]*\}", lambda match: f"${match[0]}", text))
 
 
 def substituted(value: T, variables: Mapping[str, str]) -> T:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nominee.lab.scenario.fields.substitution import used
+from nominee.lab.scenario.fields.substitution import used, with_texts
 from nominee.lab.scenario.format.documents import Document, Path
 from nominee.machinery.wire.values.scalars import Json
 
@@ -33,16 +33,14 @@ def fill(value: Json, variant: Variant) -> Json:
 
     Other variables, and `$${NAME}`, stay as they are.
     """
-    if isinstance(value, str):
-        whole = _WHOLE.fullmatch(value)
+
+    def filled(text: str) -> Json:
+        whole = _WHOLE.fullmatch(text)
         if whole is not None:
-            return variant.get(whole[1], value)
-        return re.sub(r"\$?\$\{([^}]*)\}", lambda match: _text(match, variant), value)
-    if isinstance(value, Mapping):
-        return {fill(key, variant): fill(each, variant) for key, each in value.items()}
-    if isinstance(value, list):
-        return [fill(each, variant) for each in value]
-    return value
+            return variant.get(whole[1], text)
+        return re.sub(r"\$?\$\{([^}]*)\}", lambda match: _text(match, variant), text)
+
+    return with_texts(value, filled)
 
 
 def _text(match: re.Match[str], variant: Variant) -> str:

@@ -27,30 +27,6 @@ class NotStartedError(Exception):
     """The cluster did not start; the message is its output."""
 
 
-def run_scenario(
-    scenario: Scenario,
-    directory: Path,
-    *,
-    overrides: ClusterOverrides | None = None,
-    narrate: Narrator | None = None,
-    first: Sequence[Action] = (),
-    failpoint_components: Sequence[str] = (),
-) -> ScenarioResult:
-    """Run a scenario on a cluster in a directory, which should be new; return its result.
-
-    `overrides` change the cluster, `first` are actions before the first step.
-    """
-    (result,) = run_together(
-        [scenario],
-        directory,
-        overrides=overrides,
-        narrate=narrate,
-        first=first,
-        failpoint_components=failpoint_components,
-    )
-    return result
-
-
 def run_together(
     scenarios: Sequence[Scenario],
     directory: Path,
@@ -58,12 +34,11 @@ def run_together(
     overrides: ClusterOverrides | None = None,
     narrate: Narrator | None = None,
     first: Sequence[Action] = (),
-    failpoint_components: Sequence[str] = (),
 ) -> list[ScenarioResult]:
     """Run scenarios one after another on one cluster, up to the first that does not hold.
 
-    Their `spec.cluster` must be equal. What a scenario created is deleted after it; if that fails, the rest
-    is not run.
+    Their `spec.cluster` must be equal; `overrides` change it, `first` are actions before the first step. What
+    a scenario created is deleted after it; if that fails, the rest is not run.
     """
     options = (overrides or ClusterOverrides()).applied_to(scenarios[0].cluster)
     if any(scenario.cluster != scenarios[0].cluster for scenario in scenarios):
@@ -73,7 +48,7 @@ def run_together(
     say = narrate or Silent()
 
     async def play() -> list[ScenarioResult]:
-        return await _play(scenarios, directory, options, say, first, failpoint_components)
+        return await _play(scenarios, directory, options, say, first)
 
     try:
         with started(options, directory):
@@ -119,7 +94,6 @@ async def _play(
     options: ClusterOptions,
     say: Narrator,
     first: Sequence[Action],
-    failpoint_components: Sequence[str],
 ) -> list[ScenarioResult]:
     # These import gRPC; the cluster is started before.
     from nominee.lab.scenario.clusters.real_cluster import RealCluster
@@ -135,7 +109,6 @@ async def _play(
                     opened,
                     say,
                     first=first,
-                    failpoint_components=failpoint_components,
                     clean_up=not is_last,
                 )
             except NotCleanError as error:

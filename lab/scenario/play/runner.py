@@ -42,14 +42,12 @@ async def run(
     narrate: Narrator,
     *,
     first: Sequence[Action] = (),
-    failpoint_components: Sequence[str] = (),
     clean_up: bool = False,
 ) -> ScenarioResult:
     """Play a scenario and return its result.
 
     `first`: actions before the first step, such as failpoints that an exploration arms.
-    `failpoint_components`: the processes whose failpoint hits the result reports. `clean_up`: restore the
-    cluster for another scenario.
+    `clean_up`: restore the cluster for another scenario.
 
     Raises:
         NotCleanError: it cannot be restored.
@@ -66,7 +64,7 @@ async def run(
         await world.open(tasks)
         run = Run(scenario, cluster, world, narrate)
         with world.listening(Changes(narrate.saw)):
-            result = await run.play(tasks, first, failpoint_components)
+            result = await run.play(tasks, first)
             if clean_up and result.held:
                 try:
                     await clean(run.stage, scenario)
@@ -103,9 +101,15 @@ class Run:
         self._collector = Collector(scenario.measures, world, self._clock)
 
     async def play(
-        self, tasks: anyio.abc.TaskGroup, first: Sequence[Action], failpoint_components: Sequence[str]
+        self,
+        tasks: anyio.abc.TaskGroup,
+        first: Sequence[Action],
+        failpoint_components: Sequence[str] = (),
     ) -> ScenarioResult:
-        """Perform the steps until one fails; check the invariants."""
+        """Perform the steps until one fails; check the invariants.
+
+        `failpoint_components`: the processes whose failpoint hits the result reports.
+        """
         outcome, reason = Outcome.PASSED, ""
         with ExitStack() as stack:
             stack.enter_context(self._world.listening(self._collector.on_change))

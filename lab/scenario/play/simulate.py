@@ -42,7 +42,6 @@ def simulate(
     overrides: ClusterOverrides | None = None,
     narrate: Narrator | None = None,
     first: Sequence[Action] = (),
-    failpoint_components: Sequence[str] = (),
     simulation: Simulation | None = None,
 ) -> ScenarioResult:
     """Play a scenario in a simulation of this seed; return its result.
@@ -60,7 +59,6 @@ def simulate(
             cluster,
             narrate or Silent(),
             first=first,
-            failpoint_components=failpoint_components,
         )
 
     try:

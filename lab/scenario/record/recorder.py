@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nominee.lab.scenario.acting.process_view import ProcessView
+from nominee.lab.scenario.acting.base import ProcessView
 from nominee.lab.scenario.acting.written_fields import (
     JsonObject,
     is_component,

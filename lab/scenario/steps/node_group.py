@@ -6,7 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
-from nominee.lab.scenario.acting.base import DONE, WAIT_SECONDS, Action, Performed, Phase, Undoing
+from nominee.lab.scenario.acting.base import (
+    DONE,
+    WAIT_SECONDS,
+    Action,
+    Performed,
+    Phase,
+    Undoing,
+)
 from nominee.lab.scenario.acting.errors import StepFailedError
 from nominee.lab.scenario.fields.declared import Field, Seconds
 from nominee.lab.scenario.fields.fragments import TEXT, flag

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from nominee.lab.reports.records import Record
+from nominee.lab.scenario.fields.substitution import with_texts
 from nominee.lab.scenario.format.model import TIMEOUT_SECONDS
 from nominee.lab.skew.matrix.model import VERSIONED, Case, Cell, Gates, JsonObject, Setting, Stage, holds
 from nominee.localcluster.components import find_process
@@ -109,7 +111,7 @@ def _stage_steps(cell: Cell) -> Iterator[Json]:
         probe = cell.row.probe
         case = _applicable(probe.cases, stage.setting)
         for step in (*probe.steps, *(case.steps if case else ())):
-            yield _numbered(step, str(number))
+            yield with_texts(step, partial(_numbered, str(number)))
 
 
 def _gates_of_all(stages: Iterable[Stage]) -> Mapping[str, Sequence[str]]:
@@ -154,14 +156,8 @@ def _exists(name: str, version: features.Version) -> bool:
     return gate is not None and gate.exists_at(version) and gate.at(version) is not None
 
 
-def _numbered(value: Json, stage: str) -> Json:
-    if isinstance(value, str):
-        return value.replace(_STAGE, stage)
-    if isinstance(value, Mapping):
-        return {_numbered(key, stage): _numbered(each, stage) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_numbered(each, stage) for each in value]
-    return value
+def _numbered(stage: str, text: str) -> str:
+    return text.replace(_STAGE, stage)
 
 
 def _cluster(cluster: Mapping[str, Json], setting: Setting) -> Json:

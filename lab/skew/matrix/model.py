@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from nominee.lab.reports.records import Record
 from nominee.localcluster.components import COMPONENTS
 from nominee.machinery.features import gates as features
 from nominee.machinery.wire.values.scalars import Json
@@ -26,7 +27,7 @@ def component_of(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(Record):
     """Another program as a value of a component's version, such as the real kube-scheduler of a release.
 
     `version` and `gates` are the program's own: they decide which cases of a row apply.
@@ -95,7 +96,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentWhen:
+class ComponentWhen(Record):
     """Conditions on a component: version at least, version below, effective gates."""
 
     at_least: str = ""
@@ -133,7 +134,7 @@ def when_text(when: When) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Record):
     """An observation by a user, its condition, and the steps that check it. The first that holds applies."""
 
     name: str
@@ -143,7 +144,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
+class Probe(Record):
     """Steps that are played at the start and after each restart of a path, and cases for them.
 
     `${STAGE}` in them is the number of restarts so far.
@@ -203,7 +204,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Record):
     """An answer that a KEP gives, and the cells that confirm or contradict it.
 
     The cells of `rows` for which `where` holds (at one stage, for paths) must have shown one of the cases

@@ -18,7 +18,6 @@ from nominee.lab.skew.matrix.expansion import paths_of
 from nominee.lab.skew.matrix.model import (
     Answer,
     Case,
-    ComponentWhen,
     Gates,
     JsonObject,
     Matrix,
@@ -27,7 +26,6 @@ from nominee.lab.skew.matrix.model import (
     Row,
     Setting,
     Simulate,
-    When,
     component_of,
 )
 from nominee.lab.skew.matrix.model import Path as UpgradePath
@@ -126,7 +124,9 @@ class _Reader:
         for index, each in enumerate(value.get("paths", ())):
             paths += self._paths((*path, "paths", index), each)
         self._check_paths(path, value, paths)
-        probe = value.get("probe", {})
+        probe, cases = value.get("probe", {}), value.get("cases", ())
+        self._check_cases((*path, "probe", "cases"), probe.get("cases", ()))
+        self._check_cases((*path, "cases"), cases)
         return Row(
             name=value["name"],
             title=value.get("title", "") or document["metadata"].get("title", ""),
@@ -139,11 +139,8 @@ class _Reader:
             gates=gates,
             paths=tuple(paths),
             after=tuple(value.get("after", ())),
-            probe=Probe(
-                steps=tuple(probe.get("steps", ())),
-                cases=self._cases((*path, "probe", "cases"), probe.get("cases", ())),
-            ),
-            cases=self._cases((*path, "cases"), value.get("cases", ())),
+            probe=Probe.from_json(probe),
+            cases=tuple(map(Case.from_json, cases)),
             full=value.get("full", False),
             simulate=Simulate(value.get("simulate", self._simulate)),
         )
@@ -153,13 +150,7 @@ class _Reader:
         self._gates((*path, "gates"), value["component"], value.get("gates", {}))
         if value["name"] in self._programs:
             self._fault((*path, "name"), f"{value['name']} is the name of several programs")
-        return Program(
-            name=value["name"],
-            component=value["component"],
-            command=tuple(value["command"]),
-            version=value["version"],
-            gates=value.get("gates", {}),
-        )
+        return Program.from_json(value)
 
     def _value(self, path: FieldPath, component: str, text: str) -> None:
         """Check a value of `versions`: a version, or the name of a program in the component's place."""
@@ -247,7 +238,7 @@ class _Reader:
         found = UpgradePath(name=value["name"], order=tuple(value["order"]), points=tuple(points))
         return paths_of(found, any_order=value.get("anyOrder", False))
 
-    def _cases(self, path: FieldPath, values: Sequence[Mapping[str, Json]]) -> tuple[Case, ...]:
+    def _check_cases(self, path: FieldPath, values: Sequence[Mapping[str, Json]]) -> None:
         named = [value["name"] for value in values]
         last = next((index for index, value in enumerate(values) if not value.get("when")), len(values))
         for index, name in enumerate(named):
@@ -255,26 +246,13 @@ class _Reader:
                 self._fault((*path, index, "name"), f"{name} is the name of several cases")
             if index > last:
                 self._fault((*path, index), f"never applies: the case {named[last]} has no condition")
-        return tuple(
-            Case(
-                name=value["name"],
-                when=self._when((*path, index, "when"), value.get("when", {})),
-                see=value["see"],
-                steps=tuple(value["steps"]),
-            )
-            for index, value in enumerate(values)
-        )
+            self._check_when((*path, index, "when"), values[index].get("when", {}))
 
-    def _when(self, path: FieldPath, value: Mapping[str, Mapping[str, Json]]) -> When:
-        found = {}
+    def _check_when(self, path: FieldPath, value: Mapping[str, Mapping[str, Json]]) -> None:
         for component, own in value.items():
             self._gates((*path, component, "gates"), component, own.get("gates", {}))
             for key in ("atLeast", "below"):
                 self._version((*path, component, key), own.get(key, ""))
-            found[component] = ComponentWhen(
-                at_least=own.get("atLeast", ""), below=own.get("below", ""), gates=own.get("gates", {})
-            )
-        return found
 
     # Names
 
@@ -313,14 +291,5 @@ class _Reader:
             for index, name in enumerate(value.get(key, ())):
                 if name not in cases:
                     self._fault((*path, key, index), f"no case {name!r} in these rows; known are {known}")
-        return Answer(
-            kep=value["kep"],
-            section=value["section"],
-            answer=value["answer"],
-            rows=tuple(value.get("rows", ())),
-            where=self._when((*path, "where"), value.get("where", {})),
-            shows=tuple(value.get("shows", ())),
-            contradicted_by=tuple(value.get("contradictedBy", ())),
-            note=value.get("note", ""),
-            untested=value.get("untested", ""),
-        )
+        self._check_when((*path, "where"), value.get("where", {}))
+        return Answer.from_json(value)

@@ -15,8 +15,8 @@ import anyio.to_thread
 import click
 
 from nominee.commands.common import ask_supervisor
-from nominee.lab.history.verification.settings import read_plan
-from nominee.lab.scenario.acting.process_view import ProcessView
+from nominee.lab.history.connection import read_plan
+from nominee.lab.scenario.acting.base import ProcessView
 from nominee.lab.scenario.record.recorded_cluster import cluster_of
 from nominee.lab.scenario.record.recorder import STEPS_MAX, Recorder, described
 from nominee.localcluster.etcd.links import states

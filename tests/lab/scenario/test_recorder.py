@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from nominee.lab.scenario.acting.process_view import ProcessView
+from nominee.lab.scenario.acting.base import ProcessView
 from nominee.lab.scenario.acting.written_fields import is_component
 from nominee.lab.scenario.format.reading import read_text
 from nominee.lab.scenario.record.recorder import Recorder

@@ -11,8 +11,7 @@ from typing import ClassVar
 import jsonschema
 import pytest
 
-from nominee.lab.scenario.acting.base import Action, Performed, Phase, Undoing
-from nominee.lab.scenario.acting.process_view import ProcessView
+from nominee.lab.scenario.acting.base import Action, Performed, Phase, ProcessView, Undoing
 from nominee.lab.scenario.acting.stage import Stage
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.conditions.table import CONDITIONS

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nominee.lab.study.plans import RESIZER_PRIORITY, draw, draw_four_pods
-from nominee.lab.study.preemption import most_victims, needed_victims
+from nominee.lab.study.plans import RESIZER_PRIORITY, draw, draw_four_pods, most_victims, needed_victims
 from nominee.lab.study.settings import NODE_CPU
 
 CANDIDATES = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 20)), max_size=7)

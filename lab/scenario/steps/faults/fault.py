@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
-from nominee.lab.scenario.acting.base import DONE, Action, Performed, Phase, Undoing
-from nominee.lab.scenario.acting.process_view import ProcessView
+from nominee.lab.scenario.acting.base import DONE, Action, Performed, Phase, ProcessView, Undoing
 from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.declared import Field, serving
 from nominee.lab.scenario.fields.fragments import COMPONENT, text

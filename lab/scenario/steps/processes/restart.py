@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.acting.base import Action
+from nominee.lab.scenario.acting.base import Action, ProcessView
 from nominee.lab.scenario.acting.control import (
     OPTIONS,
     Launch,
@@ -15,7 +15,6 @@ from nominee.lab.scenario.acting.control import (
     recorded_options,
     recorded_target,
 )
-from nominee.lab.scenario.acting.process_view import ProcessView
 from nominee.lab.scenario.fields.fragments import Fragment, flag, of_component
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.observing.base import ConditionParser, JsonObject

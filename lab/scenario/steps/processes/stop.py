@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nominee.lab.scenario.acting.base import DONE, Performed
+from nominee.lab.scenario.acting.base import DONE, Performed, ProcessView
 from nominee.lab.scenario.acting.control import Control
-from nominee.lab.scenario.acting.process_view import ProcessView
 from nominee.lab.scenario.fields.fragments import Fragment, of_component
 from nominee.lab.scenario.observing.base import JsonObject
 
