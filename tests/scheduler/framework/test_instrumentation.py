@@ -14,7 +14,7 @@ from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Code, FilterError, FilterPlugin, PostBindPlugin, Status
 from nominee.scheduler.framework.plugin_hooks import PluginHooks
 from nominee.scheduler.framework.runtime.framework import Framework
-from nominee.scheduler.framework.runtime.instrumentation import FAILED, hooks_of
+from nominee.scheduler.framework.runtime.instrumentation import FAILED, PointHook, hooks_of
 from nominee.scheduler.framework.scheduling.algorithm import find_feasible, prioritize
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from nominee.scheduler.shell.metrics.timing import POINT_NAMES
@@ -101,9 +101,11 @@ async def test_every_hook_is_called() -> None:
     calls.counts = Counter()
     framework = ready(FakeClock()).framework
     points: Counter[str] = Counter()
-    framework.point_hooks = {
-        name: (lambda state, status, seconds, name=name: points.update([name]),) for name in POINT_NAMES
-    }
+
+    def counting(name: str) -> PointHook:
+        return lambda state, status, seconds: points.update([name])
+
+    framework.point_hooks = {name: (counting(name),) for name in POINT_NAMES}
     await attempt(framework, CycleState(hooks_of(calls)))
     assert set(calls.counts) == {each.name for each in fields(PluginHooks)}
     assert set(points) == set(POINT_NAMES)
