@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -86,8 +86,9 @@ def vpa(
     directory: Path,
     interval: float,
     duration: float | None,
+    min_replicas: int,
     output: str,
-    **policy: Any,
+    **limits: float,
 ) -> None:
     """Resize pods in place from an emulated usage trace, as VPA's updater in mode InPlaceOrRecreate does.
 
@@ -113,7 +114,7 @@ def vpa(
         shell = Shell(
             client,
             SystemClock(),
-            Updater(Policy(**policy)),
+            Updater(Policy(min_replicas=min_replicas, **limits)),
             trace,
             namespace=namespace,
             selector=selector,
