@@ -158,22 +158,3 @@ def read(name: str, text: str) -> object:
             raise ValueError(f"{text!r}: expected true or false")
         return text.lower() == "true"
     return type(default)(text)
-
-
-def from_flags(values: Mapping[str, str]) -> Options:
-    """Return the options with these flags, which have no leading dashes (`scan-interval`).
-
-    Raises:
-        ValueError: a flag does not exist, or its value is invalid; the text names the flag.
-    """
-    names = {f.name for f in fields(Options)}
-    parsed: dict[str, object] = {}
-    for flag_name, text in values.items():
-        name = flag_name.replace("-", "_")
-        if name not in names:
-            raise ValueError(f"--{flag_name}: unknown flag")
-        try:
-            parsed[name] = read(name, text)
-        except ValueError as error:
-            raise ValueError(f"--{flag_name}: {error}") from None
-    return Options(**parsed)  # type: ignore[arg-type]  # read gives each field's type

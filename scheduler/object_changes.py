@@ -21,13 +21,15 @@ def pod_changes(
 ) -> list[ClusterEvent]:
     """Return the events of a pod's change; of the kind that the new one is (assigned or not)."""
     actions = []
-    if _labels_changed(old, new):
+    if old.metadata.labels != new.metadata.labels:
         actions.append(ActionType.UpdatePodLabel)
-    if _scaled_down(old, new, options):
-        actions.append(ActionType.UpdatePodScaleDown)
-    if options.resize_preemption and new.spec.nodeName and _scaled_up(old, new, options):
-        actions.append(ActionType.UpdatePodScaleUp)
-    if _gates_eliminated(old, new):
+    if not _same_resources(old, new):
+        # Resizes and reported resources count; scaling up matters to resize preemption (KEP-5836).
+        if _takes_less(new, old, options):
+            actions.append(ActionType.UpdatePodScaleDown)
+        if options.resize_preemption and new.spec.nodeName and _takes_less(old, new, options):
+            actions.append(ActionType.UpdatePodScaleUp)
+    if old.spec.schedulingGates and not new.spec.schedulingGates:
         actions.append(ActionType.UpdatePodSchedulingGatesEliminated)
     if len(old.spec.tolerations) != len(new.spec.tolerations):  # the API only lets them be added
         actions.append(ActionType.UpdatePodToleration)
@@ -35,20 +37,6 @@ def pod_changes(
         actions.append(ActionType.UpdatePodGeneratedResourceClaim)
     which = EventResource.AssignedPod if new.spec.nodeName else EventResource.UnscheduledPod
     return [ClusterEvent(which, action) for action in actions or (ActionType.Update,)]
-
-
-def _labels_changed(old: core.Pod | core.Node, new: core.Pod | core.Node) -> bool:
-    return old.metadata.labels != new.metadata.labels
-
-
-def _scaled_down(old: core.Pod, new: core.Pod, options: ResourceOptions) -> bool:
-    """Return whether the pod takes less of anything than before, resizes and reported resources included."""
-    return not _same_resources(old, new) and _takes_less(new, old, options)
-
-
-def _scaled_up(old: core.Pod, new: core.Pod, options: ResourceOptions) -> bool:
-    """Return whether the pod takes more of anything than before (KEP-5836)."""
-    return not _same_resources(old, new) and _takes_less(old, new, options)
 
 
 def _takes_less(one: core.Pod, other: core.Pod, options: ResourceOptions) -> bool:
@@ -97,23 +85,11 @@ def _claims_changed(old: core.PodStatus, new: core.PodStatus) -> bool:
     )
 
 
-def _gates_eliminated(old: core.Pod, new: core.Pod) -> bool:
-    return not new.spec.schedulingGates and bool(old.spec.schedulingGates)
-
-
 def node_changes(old: core.Node, new: core.Node) -> list[ClusterEvent]:
     """Return the events of a node's change; none when nothing that matters has changed."""
     return [
         ClusterEvent(EventResource.Node, action) for action, changed in _NODE_CHANGES if changed(old, new)
     ]
-
-
-def _uncordoned(old: core.Node, new: core.Node) -> bool:
-    return old.spec.unschedulable and not new.spec.unschedulable
-
-
-def _allocatable_changed(old: core.Node, new: core.Node) -> bool:
-    return not _equal_amounts(old.status.allocatable, new.status.allocatable)
 
 
 def _equal_amounts(a: Mapping[str, resource.Quantity], b: Mapping[str, resource.Quantity]) -> bool:
@@ -129,10 +105,6 @@ def _equal_amounts(a: Mapping[str, resource.Quantity], b: Mapping[str, resource.
     return True
 
 
-def _taints_changed(old: core.Node, new: core.Node) -> bool:
-    return bool(old.spec.taints != new.spec.taints)
-
-
 def _conditions_changed(old: core.Node, new: core.Node) -> bool:
     """Return whether the status of a condition changed: heartbeats come all the time."""
     before = {condition.type: condition.status for condition in old.status.conditions}
@@ -140,27 +112,24 @@ def _conditions_changed(old: core.Node, new: core.Node) -> bool:
     return before != after
 
 
-def _annotations_changed(old: core.Node, new: core.Node) -> bool:
-    return old.metadata.annotations != new.metadata.annotations
-
-
-def _features_changed(old: core.Node, new: core.Node) -> bool:
-    return bool(old.status.declaredFeatures != new.status.declaredFeatures)
-
-
-def _preemption_policy_changed(old: core.Node, new: core.Node) -> bool:
-    return bool(old.spec.podPreemptionPolicy != new.spec.podPreemptionPolicy)
-
-
 _NODE_CHANGES: Final[tuple[tuple[ActionType, Callable[[core.Node, core.Node], bool]], ...]] = (
-    (ActionType.UpdateNodeTaint, _uncordoned),
-    (ActionType.UpdateNodeAllocatable, _allocatable_changed),
-    (ActionType.UpdateNodeLabel, _labels_changed),
-    (ActionType.UpdateNodeTaint, _taints_changed),
+    (ActionType.UpdateNodeTaint, lambda old, new: old.spec.unschedulable and not new.spec.unschedulable),
+    (
+        ActionType.UpdateNodeAllocatable,
+        lambda old, new: not _equal_amounts(old.status.allocatable, new.status.allocatable),
+    ),
+    (ActionType.UpdateNodeLabel, lambda old, new: old.metadata.labels != new.metadata.labels),
+    (ActionType.UpdateNodeTaint, lambda old, new: bool(old.spec.taints != new.spec.taints)),
     (ActionType.UpdateNodeCondition, _conditions_changed),
-    (ActionType.UpdateNodeAnnotation, _annotations_changed),
-    (ActionType.UpdateNodeDeclaredFeature, _features_changed),
-    (ActionType.UpdateNodePreemptionPolicy, _preemption_policy_changed),
+    (ActionType.UpdateNodeAnnotation, lambda old, new: old.metadata.annotations != new.metadata.annotations),
+    (
+        ActionType.UpdateNodeDeclaredFeature,
+        lambda old, new: bool(old.status.declaredFeatures != new.status.declaredFeatures),
+    ),
+    (
+        ActionType.UpdateNodePreemptionPolicy,
+        lambda old, new: bool(old.spec.podPreemptionPolicy != new.spec.podPreemptionPolicy),
+    ),
 )
 
 

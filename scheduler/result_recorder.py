@@ -41,6 +41,11 @@ def results_of(state: CycleState) -> Results | None:
     return None if own is None else cast("_Own", own).results
 
 
+def _kept(state: CycleState) -> Results:
+    """Return the results recorded in the attempt; in a dry run others, which no caller keeps."""
+    return results_of(state) or Results()
+
+
 class ResultRecorder:
     """Records the answers of one framework's plugins in the attempt's state; see `PluginHooks`."""
 
@@ -58,9 +63,7 @@ class ResultRecorder:
         """Record a PreFilter, which is an attempt's first plugin."""
         if state.get(STATE_KEY) is None:
             state.write(STATE_KEY, _Own())
-        results = results_of(state)
-        if results is None:
-            return
+        results = _kept(state)
         results.prefilter_status[plugin] = status_text(status)
         if result is not None and result.node_names is not None:
             results.prefilter[plugin] = sorted(result.node_names)
@@ -119,9 +122,7 @@ class ResultRecorder:
         seconds: float,
     ) -> None:
         """Record every node that was rejected, and the nominated one as that of the victims."""
-        results = results_of(state)
-        if results is None:
-            return
+        results = _kept(state)
         info = None if result is None or not is_success(status) else result.nominating_info
         for node in statuses.names():
             by_plugin = results.postfilter.setdefault(node, {})
@@ -129,9 +130,7 @@ class ResultRecorder:
                 by_plugin[plugin] = VICTIM
 
     def pre_score(self, state: CycleState, plugin: str, status: Status | None, seconds: float) -> None:
-        results = results_of(state)
-        if results is not None:
-            results.prescore[plugin] = status_text(status)
+        _kept(state).prescore[plugin] = status_text(status)
 
     def score(
         self,
@@ -142,9 +141,7 @@ class ResultRecorder:
         scores: NDArray[np.int64],
         seconds: float,
     ) -> None:
-        results = results_of(state)
-        if results is None:
-            return
+        results = _kept(state)
         for node, score in zip(snapshot.nodes_at(rows), scores.tolist(), strict=True):
             results.score.setdefault(node.name, {})[plugin] = str(score)
 
@@ -156,9 +153,7 @@ class ResultRecorder:
         scores: dict[str, NDArray[np.int64]],
     ) -> None:
         """Record the weighted scores of all plugins."""
-        results = results_of(state)
-        if results is None:
-            return
+        results = _kept(state)
         names = [node.name for node in snapshot.nodes_at(rows)]
         for plugin, found in scores.items():
             for name, score in zip(names, found.tolist(), strict=True):
@@ -167,10 +162,9 @@ class ResultRecorder:
     def reserve(
         self, state: CycleState, plugin: str, node_name: str, status: Status | None, seconds: float
     ) -> None:
-        results = results_of(state)
-        if results is not None:
-            results.selected_node = node_name
-            results.reserve[plugin] = status_text(status)
+        results = _kept(state)
+        results.selected_node = node_name
+        results.reserve[plugin] = status_text(status)
 
     def permit(
         self,
@@ -180,18 +174,13 @@ class ResultRecorder:
         timeout_seconds: float,
         seconds: float,
     ) -> None:
-        results = results_of(state)
-        if results is not None:
-            is_wait = status is not None and status.is_wait
-            results.permit[plugin] = WAIT if is_wait else status_text(status)
-            results.permit_timeout[plugin] = format_duration(round(timeout_seconds * NANOS_PER_SECOND))
+        results = _kept(state)
+        is_wait = status is not None and status.is_wait
+        results.permit[plugin] = WAIT if is_wait else status_text(status)
+        results.permit_timeout[plugin] = format_duration(round(timeout_seconds * NANOS_PER_SECOND))
 
     def pre_bind(self, state: CycleState, plugin: str, status: Status | None, seconds: float) -> None:
-        results = results_of(state)
-        if results is not None:
-            results.prebind[plugin] = status_text(status)
+        _kept(state).prebind[plugin] = status_text(status)
 
     def bind(self, state: CycleState, plugin: str, status: Status | None, seconds: float) -> None:
-        results = results_of(state)
-        if results is not None:
-            results.bind[plugin] = status_text(status)
+        _kept(state).bind[plugin] = status_text(status)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, NotRequired, Required, TypedDict, cast
+from typing import Final, Literal, NotRequired, TypedDict, cast
 
 from nominee.kubelet.resources.pod_resources import PodResources, inherited_limits
 from nominee.kubelet.resources.requirements import (
@@ -308,32 +308,8 @@ def _row(container: Container) -> dict[str, object]:
     return row
 
 
-class _RunDocument(TypedDict, total=False):
-    """The checkpoint's form of a container without its resources; defaults are left out."""
-
-    name: Required[str]
-    init: bool
-    sidecar: bool
-    state: ContainerState
-    id: str
-    restarts: int
-    started: float
-    finished: float
-    exit_code: int
-    ready: bool
-    starting: bool
-    last_id: str
-    last_started: float
-    last_finished: float
-    last_exit_code: int
-    crashes: int
-
-
-class ContainerDocument(_RunDocument, total=False):
-    """The checkpoint's form of a container."""
-
-    resources: RequirementsDocument
-    inherited: Mapping[str, str]
+ContainerDocument = Mapping[str, object]
+"""The checkpoint's form of a container: its fields by name, without those that have their default value."""
 
 
 class SandboxDocument(TypedDict):
@@ -347,15 +323,17 @@ class SandboxDocument(TypedDict):
 
 
 def _containers(rows: Iterable[ContainerDocument]) -> tuple[Container, ...]:
-    return tuple(_container(row) for row in rows)
+    return tuple(map(_container, rows))
 
 
 def _container(row: ContainerDocument) -> Container:
-    run = cast("_RunDocument", {name: value for name, value in row.items() if name not in _OWN_FORM})
+    resources = cast("RequirementsDocument", row.get("resources", {}))
+    inherited = cast("Mapping[str, str]", row.get("inherited", {}))
+    run = {name: value for name, value in row.items() if name not in _OWN_FORM}
     return Container(
-        **run,
-        resources=Requirements.from_json(row.get("resources", {})),
-        inherited=ResourceList.of(row.get("inherited", {})),
+        **run,  # type: ignore[arg-type]  # a wrong type is an error later
+        resources=Requirements.from_json(resources),
+        inherited=ResourceList.of(inherited),
     )
 
 

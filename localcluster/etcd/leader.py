@@ -27,15 +27,18 @@ def leader(directory: Path) -> str:
 
 def _leads(member: RunFile) -> bool:
     folder = member.document.get(CERTIFICATES)
-    connection: HTTPConnection
-    if folder is None:
-        connection = HTTPConnection(member.grpc, timeout=ANSWER_SECONDS_MAX)
-    else:
-        context = EtcdPki(Path(str(folder))).health_check_context()
-        connection = HTTPSConnection(member.grpc, timeout=ANSWER_SECONDS_MAX, context=context)
+    certificates = None if folder is None else EtcdPki(Path(str(folder)))
+    connection = connection_to(member.grpc, ANSWER_SECONDS_MAX, certificates)
     try:
         connection.request("POST", "/v3/maintenance/status", body="{}")
         status = json.loads(connection.getresponse().read())
     finally:
         connection.close()
     return bool(status["leader"] == status["header"]["member_id"])
+
+
+def connection_to(client: str, timeout_seconds: float, certificates: EtcdPki | None) -> HTTPConnection:
+    """Return a connection to the etcd at `host:port`, which is opened with the first request."""
+    if certificates is None:
+        return HTTPConnection(client, timeout=timeout_seconds)
+    return HTTPSConnection(client, timeout=timeout_seconds, context=certificates.health_check_context())

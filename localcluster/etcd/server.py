@@ -16,8 +16,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 
 import click
@@ -26,6 +27,7 @@ from nominee.localcluster.credentials.etcd_pki import EtcdPki
 from nominee.localcluster.etcd import members as etcd_members
 from nominee.localcluster.etcd import relay as etcd_relay
 from nominee.localcluster.etcd.leader import CERTIFICATES as CERTIFICATES
+from nominee.localcluster.etcd.leader import connection_to
 from nominee.localcluster.etcd.members import EtcdAddresses as EtcdAddresses
 from nominee.localcluster.etcd.members import MembersError
 from nominee.machinery.process import file_lock, run_files
@@ -38,6 +40,7 @@ SOCKET = "client.sock:0"
 two thirds more, and the API server half as much again. Etcd 3.4 requires a port in the name."""
 _POLL_SECONDS = 0.02
 _VERSION_SECONDS_MAX = 5.0
+_ANSWER_BYTES_MAX = 65_536
 _LOOPBACK = "127.0.0.1"
 _PORT_FIRST, _PORT_LAST, _PORTS_APART = 10_240, 32_767, 8
 # Etcd keeps this many raft entries in memory (its default, 100,000, is 150 MB of pods), and as many for
@@ -241,22 +244,11 @@ def arguments(
 
 def healthy(client: str, timeout_seconds: float = 1.0, certificates: EtcdPki | None = None) -> bool:
     """Return whether the etcd at `host:port` has a leader and answers its health check."""
-    host, _, port = client.rpartition(":")
     try:
-        with ExitStack() as stack:
-            connection = stack.enter_context(
-                socket.create_connection((host, int(port)), timeout=timeout_seconds)
-            )
-            if certificates is not None:
-                context = certificates.health_check_context()
-                connection = stack.enter_context(context.wrap_socket(connection, server_hostname=host))
-            connection.sendall(b"GET /health HTTP/1.0\r\n\r\n")
-            answer = b""
-            while chunk := connection.recv(4096):
-                answer += chunk
-                if len(answer) > 65536:
-                    return False
-    except OSError:
+        with closing(connection_to(client, timeout_seconds, certificates)) as connection:
+            connection.request("GET", "/health")
+            answer = connection.getresponse().read(_ANSWER_BYTES_MAX)
+    except (OSError, HTTPException):
         return False
     return b'"health":"true"' in answer or b'"health": "true"' in answer
 

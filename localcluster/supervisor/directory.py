@@ -46,11 +46,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 def is_alive(pid: int) -> bool:
     """Return whether the process exists and is not a zombie."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+    return process_letter(pid) not in ("", "Z", "X")
 
 
 def process_letter(pid: int) -> str:

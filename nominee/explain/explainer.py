@@ -158,7 +158,8 @@ def _answer(verdict: Verdict) -> str:
         return "the resize fits"
     if verdict.selected:
         return f"goes to {' or '.join(verdict.selected)}"
-    return f"{start}{resize.forbidden_by}" if resize is not None and resize.forbidden_by else verdict.message
+    disabled_by = "" if resize is None else resize["preemptionDisabledBy"]
+    return f"{start}{disabled_by}" if disabled_by else verdict.message
 
 
 def _keys(cluster: Cluster, pod: str) -> list[str]:

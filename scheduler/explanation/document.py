@@ -46,21 +46,9 @@ def pod_explanation(
         "omittedNodes": len(verdict.feasible) + len(verdict.rejected) - len(feasible) - len(rejected),
     }
     if verdict.shortages:
-        found["shortages"] = [
-            {
-                "resource": each.resource,
-                "nodeCount": each.nodes,
-                "mostFree": each.free,
-                "request": each.request,
-            }
-            for each in verdict.shortages
-        ]
+        found["shortages"] = list(verdict.shortages)
     if verdict.resize is not None:
-        found["deferredResize"] = {
-            "node": verdict.pod.pod.spec.nodeName,
-            "kubeletMessage": verdict.resize.kubelet_message,
-            "preemptionDisabledBy": verdict.resize.forbidden_by,
-        }
+        found["deferredResize"] = verdict.resize
     if cluster:
         found["cluster"] = cluster
     return found

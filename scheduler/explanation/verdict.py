@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,6 +11,7 @@ import numpy as np
 
 from nominee.machinery.api.objects import get_condition
 from nominee.scheduler.attempts.resize import fit, fit_error, why_forbidden
+from nominee.scheduler.explanation import format as output
 from nominee.scheduler.framework import resource_columns
 from nominee.scheduler.framework.api.deferred_resize import FITS
 from nominee.scheduler.framework.api.status import error_text
@@ -68,19 +69,6 @@ class Preemption:
 
 
 @dataclass(frozen=True, slots=True)
-class Shortage:
-    """A resource of which nodes have too little: how many nodes, the most that one has free, and the request.
-
-    Amounts are as for kubectl: cpu in cores, others in bytes or pieces.
-    """
-
-    resource: str
-    nodes: int
-    free: str
-    request: str
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
     """Everything about one pod.
 
@@ -100,8 +88,8 @@ class Verdict:
     message: str = ""
     held: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     wakers: tuple[str, ...] = ()
-    resize: DeferredResize | None = None
-    shortages: tuple[Shortage, ...] = ()
+    resize: output.DeferredResize | None = None
+    shortages: Sequence[output.Shortage] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +105,6 @@ class _Cycle:
     @property
     def node_names(self) -> list[str]:
         return [node.name for node in self.snapshot.nodes]
-
-
-@dataclass(frozen=True, slots=True)
-class DeferredResize:
-    """A resize that its kubelet deferred: the kubelet's reason, and why preemption is disabled, or ""."""
-
-    kubelet_message: str
-    forbidden_by: str = ""
 
 
 def explain_resize(
@@ -143,7 +123,11 @@ def explain_resize(
     node = pod.pod.spec.nodeName
     condition = get_condition(pod.pod.status.conditions, "PodResizePending")
     forbidden = GATE_OFF if options is None else why_forbidden(pod.pod, snapshot.get(node), options)
-    resize = DeferredResize("" if condition is None else condition.message, forbidden)
+    resize: output.DeferredResize = {
+        "node": node,
+        "kubeletMessage": "" if condition is None else condition.message,
+        "preemptionDisabledBy": forbidden,
+    }
     with _plugin_errors():
         try:
             status = fit(framework, cycle.state, pod)
@@ -308,7 +292,7 @@ def _rejections(
     }
 
 
-def _shortages(cycle: _Cycle, rejected: Mapping[str, Rejection]) -> tuple[Shortage, ...]:
+def _shortages(cycle: _Cycle, rejected: Mapping[str, Rejection]) -> list[output.Shortage]:
     """Return the resources of which nodes have too little, with the most that one of them has free."""
     free: dict[str, list[int]] = {}
     for name, rejection in rejected.items():
@@ -320,14 +304,19 @@ def _shortages(cycle: _Cycle, rejected: Mapping[str, Rejection]) -> tuple[Shorta
                 left = node.allocatable_of(column) - node.requested_of(column)
                 free.setdefault(resource, []).append(left)
     needs = {resource_columns.name_of(column): amount for column, amount in cycle.pod.fit_requests}
-    return tuple(
-        Shortage(name, len(found), _amount(name, max(found)), _amount(name, needs.get(name, 0)))
+    return [
+        {
+            "resource": name,
+            "nodeCount": len(found),
+            "mostFree": _amount(name, max(found)),
+            "request": _amount(name, needs.get(name, 0)),
+        }
         for name, found in sorted(free.items())
-    )
+    ]
 
 
 def _amount(resource: str, amount: int) -> str:
-    """Return an amount as a manifest has it; cpu is in milli-units here."""
+    """Return an amount as a manifest has it: cpu, in milli-units here, in cores."""
     if resource == "cpu":
         return f"{amount / 1000:g}"
     return f"{amount // _MEBI}Mi" if amount and amount % _MEBI == 0 else str(amount)

@@ -28,8 +28,12 @@ _Context = grpc.aio.ServicerContext[object, object]
 _ERRORS: Final = (CompactedError, FutureRevisionError, LeaseNotFoundError, InvalidRequestError)
 
 
-class EtcdService:
-    """The services KV, Watch and Lease."""
+class EtcdService(
+    rpc_pb2_grpc.KVServicer,  # type: ignore[misc]  # aetcd's stubs have no types
+    rpc_pb2_grpc.WatchServicer,  # type: ignore[misc]  # as above
+    rpc_pb2_grpc.LeaseServicer,  # type: ignore[misc]  # as above
+):
+    """The methods of the services KV, Watch and Lease that the API server calls."""
 
     def __init__(self, store: Store, clock: Clock, rng: random.Random) -> None:
         self._store, self._clock, self._rng = store, clock, rng
@@ -58,27 +62,10 @@ class EtcdService:
         except _ERRORS as error:
             await _refuse(context, error)
 
-    async def Put(self, request: rpc.PutRequest, context: _Context) -> rpc.PutResponse:
-        """Put one key."""
-        await _check_size(request, context)
-        try:
-            return transactions.put(self._store, request, self._clock.monotonic())
-        except _ERRORS as error:
-            await _refuse(context, error)
-        finally:
-            self._wake()
-
-    async def DeleteRange(
-        self, request: rpc.DeleteRangeRequest, context: _Context
-    ) -> rpc.DeleteRangeResponse:
-        try:
-            return transactions.delete(self._store, request, self._clock.monotonic())
-        finally:
-            self._wake()
-
     async def Txn(self, request: rpc.TxnRequest, context: _Context) -> rpc.TxnResponse:
         """Do a transaction."""
-        await _check_size(request, context)
+        if request.ByteSize() > REQUEST_BYTES_MAX:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "etcdserver: request is too large")
         try:
             return transactions.transact(self._store, request, self._clock.monotonic())
         except _ERRORS as error:
@@ -134,47 +121,6 @@ class EtcdService:
         self._granted = anyio.Event()
         return rpc.LeaseGrantResponse(header=self._header(), ID=number, TTL=request.TTL)
 
-    async def LeaseRevoke(
-        self, request: rpc.LeaseRevokeRequest, context: _Context
-    ) -> rpc.LeaseRevokeResponse:
-        """End a lease, and delete its keys."""
-        lease = self._store.leases.get(request.ID)
-        if lease is None:
-            await context.abort(grpc.StatusCode.NOT_FOUND, _NO_LEASE)
-        self._store.revoke(lease, self._clock.monotonic())
-        self._wake()
-        return rpc.LeaseRevokeResponse(header=self._header())
-
-    async def LeaseTimeToLive(
-        self, request: rpc.LeaseTimeToLiveRequest, context: _Context
-    ) -> rpc.LeaseTimeToLiveResponse:
-        """Return the time that a lease has left, in seconds."""
-        lease = self._store.leases.get(request.ID)
-        if lease is None:
-            return rpc.LeaseTimeToLiveResponse(header=self._header(), ID=request.ID, TTL=-1)
-        left = int(lease.expires - self._clock.monotonic())
-        keys = sorted(lease.keys) if request.keys else []
-        return rpc.LeaseTimeToLiveResponse(
-            header=self._header(), ID=lease.id, TTL=left, grantedTTL=lease.ttl, keys=keys
-        )
-
-    async def LeaseLeases(
-        self, request: rpc.LeaseLeasesRequest, context: _Context
-    ) -> rpc.LeaseLeasesResponse:
-        rows = [rpc.LeaseStatus(ID=number) for number in self._store.leases]
-        return rpc.LeaseLeasesResponse(header=self._header(), leases=rows)
-
-    async def LeaseKeepAlive(
-        self, requests: AsyncIterator[rpc.LeaseKeepAliveRequest], context: _Context
-    ) -> None:
-        """Extend leases."""
-        async for request in requests:
-            lease = self._store.leases.get(request.ID)
-            if lease is not None:
-                lease.expires = self._clock.monotonic() + lease.ttl
-            ttl = lease.ttl if lease is not None else 0
-            await context.write(rpc.LeaseKeepAliveResponse(header=self._header(), ID=request.ID, TTL=ttl))
-
     async def _end_leases(self) -> None:
         while True:
             now = self._clock.monotonic()
@@ -211,11 +157,6 @@ def _within(key: bytes, first: bytes, range_end: bytes) -> bool:
     if not range_end:
         return key == first
     return key >= first and (range_end == b"\0" or key < range_end)
-
-
-async def _check_size(request: rpc.TxnRequest | rpc.PutRequest, context: _Context) -> None:
-    if request.ByteSize() > REQUEST_BYTES_MAX:
-        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "etcdserver: request is too large")
 
 
 async def _refuse(context: _Context, error: Exception) -> NoReturn:

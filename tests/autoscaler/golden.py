@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 import anyio
 
-from nominee.autoscaler.options import Compat, from_flags
+from nominee.autoscaler.options import Compat, Options, read
 from nominee.autoscaler.planning.objects.events import Event
 from nominee.autoscaler.planning.scale_up.plan import ScaleUpResult
 from nominee.autoscaler.result import LoopResult
@@ -27,6 +27,13 @@ def seconds(text: str) -> float:
     """Parse a timestamp to seconds since the epoch."""
     whole, nanos = parse_time(text)
     return whole + nanos / 1e9
+
+
+def from_flags(values: Mapping[str, str]) -> Options:
+    """Return the options with these flags, which have no leading dashes (`scan-interval`)."""
+    named = {flag.replace("-", "_"): text for flag, text in values.items()}
+    parsed: dict[str, Any] = {name: read(name, text) for name, text in named.items()}
+    return Options(**parsed)
 
 
 async def replay(case: dict[str, Any], compat: Compat) -> list[dict[str, Any]]:

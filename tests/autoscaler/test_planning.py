@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import anyio
+import click
 import pytest
 
+from nominee.autoscaler.__main__ import main
 from nominee.autoscaler.actuation.eviction import EVICTION_RETRY_SECONDS
-from nominee.autoscaler.options import Compat, Options, Range, from_flags
+from nominee.autoscaler.options import Compat, Options, Range
 from nominee.autoscaler.planning.node_groups.backoff import NodeGroupBackoff
 from nominee.autoscaler.planning.objects.observation import ControllerKey
 from nominee.autoscaler.planning.objects.pdb_tracker import RemainingPdbTracker
@@ -17,6 +19,7 @@ from nominee.machinery.api.pb import core, policy
 from nominee.machinery.features.gates import Version
 from nominee.machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import Started, autoscaler, new_world, node, pod
+from tests.autoscaler.golden import from_flags
 
 NOW = FakeClock().now()
 
@@ -51,8 +54,9 @@ def test_flags_are_parsed_in_upstreams_format() -> None:
     ],
 )
 def test_an_error_names_the_invalid_flag(flag: str, text: str) -> None:
-    with pytest.raises(ValueError, match=f"--{flag}"):
-        from_flags({flag: text})
+    with pytest.raises(click.UsageError) as caught:
+        main.make_context("autoscaler", [f"--{flag}", text])
+    assert f"--{flag}" in caught.value.format_message()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from nominee.lab.vpa.updater import Policy
 
 if TYPE_CHECKING:
     from nominee.lab.vpa.shell import Step
-    from nominee.lab.vpa.trace import Trace
     from nominee.machinery.client.api_client import Client
 
 _DEFAULTS = Policy()
@@ -37,6 +36,7 @@ _fraction = click.FloatRange(min=0, max=1)
 @click.option("--duration", type=Seconds(), help="Stop after this many seconds.  [default: run until Ctrl-C]")
 @click.option(
     "--deferred-timeout",
+    "deferred_timeout_seconds",
     type=Seconds(),
     default=_DEFAULTS.deferred_timeout_seconds,
     show_default=True,
@@ -44,6 +44,7 @@ _fraction = click.FloatRange(min=0, max=1)
 )
 @click.option(
     "--in-progress-timeout",
+    "in_progress_timeout_seconds",
     type=Seconds(),
     default=_DEFAULTS.in_progress_timeout_seconds,
     show_default=True,
@@ -85,13 +86,9 @@ def vpa(
     directory: Path,
     interval: float,
     duration: float | None,
-    deferred_timeout: float,
-    in_progress_timeout: float,
     min_replicas: int,
-    eviction_tolerance: float,
-    update_threshold: float,
-    margin: float,
     output: str,
+    **limits: float,
 ) -> None:
     """Resize pods in place from an emulated usage trace, as VPA's updater in mode InPlaceOrRecreate does.
 
@@ -107,27 +104,6 @@ def vpa(
         trace = parse_trace(trace_file.read_text(), is_csv=trace_file.suffix == ".csv")
     except (TraceError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{trace_file}: {error}", param_hint="'--trace'") from None
-    policy = Policy(
-        deferred_timeout_seconds=deferred_timeout,
-        in_progress_timeout_seconds=in_progress_timeout,
-        min_replicas=min_replicas,
-        eviction_tolerance=eviction_tolerance,
-        update_threshold=update_threshold,
-        margin=margin,
-    )
-    _run(directory, trace, policy, namespace, selector, interval, duration, output)
-
-
-def _run(
-    directory: Path,
-    trace: Trace,
-    policy: Policy,
-    namespace: str,
-    selector: str,
-    interval: float,
-    duration: float | None,
-    output: str,
-) -> None:
     # 200 ms that --help and completion would pay.
     from nominee.lab.vpa.shell import Shell
     from nominee.lab.vpa.updater import Updater
@@ -138,7 +114,7 @@ def _run(
         shell = Shell(
             client,
             SystemClock(),
-            Updater(policy),
+            Updater(Policy(min_replicas=min_replicas, **limits)),
             trace,
             namespace=namespace,
             selector=selector,

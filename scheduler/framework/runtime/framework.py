@@ -111,36 +111,30 @@ class Framework(PluginSet):
         self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
     ) -> Status | None:
         """Let the plugins count a pod that a simulation adds to the node; return the first failure."""
-        hooks = state.hooks.pre_filter_extension
-        for name, extensions in self.pre_filter_extensions:
-            if name not in state.skip_filter_plugins:
-                began = self.monotonic() if hooks else 0.0
-                try:
-                    status = extensions.add_pod(state, pod, added, node)
-                except Exception as error:  # noqa: BLE001  # plugins come from outside
-                    status = Status.as_error(error)
-                for hook in hooks:
-                    hook(state, name, "PreFilterExtensionAddPod", status, self.monotonic() - began)
-                if status is not None and not status.is_success:
-                    return failed_status("AddPod on PreFilter", name, status)
-        return None
+        return self._run_pre_filter_extensions("AddPod", state, pod, added, node)
 
     def run_pre_filter_extension_remove_pod(
         self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
     ) -> Status | None:
         """Let the plugins discount a pod that a simulation takes off the node; return the first failure."""
+        return self._run_pre_filter_extensions("RemovePod", state, pod, removed, node)
+
+    def _run_pre_filter_extensions(
+        self, step: str, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo
+    ) -> Status | None:
         hooks = state.hooks.pre_filter_extension
         for name, extensions in self.pre_filter_extensions:
             if name not in state.skip_filter_plugins:
                 began = self.monotonic() if hooks else 0.0
                 try:
-                    status = extensions.remove_pod(state, pod, removed, node)
+                    follow = extensions.add_pod if step == "AddPod" else extensions.remove_pod
+                    status = follow(state, pod, other, node)
                 except Exception as error:  # noqa: BLE001  # plugins come from outside
                     status = Status.as_error(error)
                 for hook in hooks:
-                    hook(state, name, "PreFilterExtensionRemovePod", status, self.monotonic() - began)
+                    hook(state, name, f"PreFilterExtension{step}", status, self.monotonic() - began)
                 if status is not None and not status.is_success:
-                    return failed_status("RemovePod on PreFilter", name, status)
+                    return failed_status(f"{step} on PreFilter", name, status)
         return None
 
     def run_filter_plugins(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:

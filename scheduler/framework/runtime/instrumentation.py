@@ -7,8 +7,9 @@ one attempt (`CycleState.hooks`) and are called after each plugin. Neither may c
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import numpy as np
@@ -26,25 +27,9 @@ FAILED: Final = Status(Code.Error)
 Run = TypeVar("Run", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointHooks:
-    """Hooks of one framework, by extension point."""
-
-    pre_filter: tuple[PointHook, ...] = ()
-    filter: tuple[PointHook, ...] = ()
-    post_filter: tuple[PointHook, ...] = ()
-    pre_score: tuple[PointHook, ...] = ()
-    score: tuple[PointHook, ...] = ()
-    reserve: tuple[PointHook, ...] = ()
-    unreserve: tuple[PointHook, ...] = ()
-    permit: tuple[PointHook, ...] = ()
-    pre_bind_pre_flight: tuple[PointHook, ...] = ()
-    pre_bind: tuple[PointHook, ...] = ()
-    bind: tuple[PointHook, ...] = ()
-    post_bind: tuple[PointHook, ...] = ()
-
-
-NO_POINT_HOOKS: Final = PointHooks()
+# Of one framework, by extension point, which has the name of `PluginHooks`' field.
+PointHooks = Mapping[str, tuple[PointHook, ...]]
+NO_POINT_HOOKS: Final[PointHooks] = MappingProxyType({})
 
 
 def hooks_of(*observers: object) -> PluginHooks:
@@ -73,7 +58,7 @@ def observed(point: str) -> Callable[[Run], Run]:
     def decorate(run: Run) -> Run:
         @functools.wraps(run)
         def observed_run(runner: Hooked, state: CycleState, *args: Any) -> Any:
-            hooks: tuple[PointHook, ...] = getattr(runner.point_hooks, point)
+            hooks = runner.point_hooks.get(point)
             if not hooks:
                 return run(runner, state, *args)
             status: Status | None = FAILED

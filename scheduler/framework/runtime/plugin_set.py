@@ -11,6 +11,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
+from google.protobuf.message import Message
+
+from nominee.machinery.api.kinds import Kind
 from nominee.scheduler.framework.api.events import (
     ActionType,
     ClusterEvent,
@@ -19,10 +22,12 @@ from nominee.scheduler.framework.api.events import (
 )
 from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.interface import (
+    ApiClient,
     BindPlugin,
     EnqueueExtensions,
     FilterPlugin,
     Handle,
+    Lister,
     PermitPlugin,
     Plugin,
     PostBindPlugin,
@@ -37,12 +42,12 @@ from nominee.scheduler.framework.interface import (
     ScorePlugin,
 )
 from nominee.scheduler.framework.nominations.contended_nodes import ContendedNodes
-from nominee.scheduler.framework.runtime.environment import Environment
-from nominee.scheduler.framework.runtime.handle import PluginHandle
+from nominee.scheduler.framework.runtime.environment import EMPTY_LISTER, Environment
 from nominee.scheduler.framework.runtime.instrumentation import NO_POINT_HOOKS, PointHooks
 from nominee.scheduler.framework.runtime.profile import PLUGIN_BASES, ExtensionPoint, PluginFactory, Profile
 from nominee.scheduler.framework.types import QueuedPodInfo
 
+M = TypeVar("M", bound=Message)
 P = TypeVar("P", bound=Plugin)
 
 
@@ -50,8 +55,11 @@ class PluginConfigError(ValueError):
     """The profile cannot run; the text names the plugin."""
 
 
-class PluginSet(PluginHandle):
-    """The plugins of one profile. `runtime.Framework` runs them and is the `Handle` that they get."""
+class PluginSet:
+    """The plugins of one profile. `runtime.Framework` runs them and is the `Handle` that they get.
+
+    Source: Kubernetes 1.36, pkg/scheduler/framework/runtime/framework.go, fwk.Handle.
+    """
 
     def __init__(
         self,
@@ -66,7 +74,20 @@ class PluginSet(PluginHandle):
             PluginConfigError: a plugin does not exist or does not implement an extension point.
             ArgumentError: a plugin's arguments are wrong.
         """
-        super().__init__(profile, environment)
+        self.profile = profile
+        self.profile_name = profile.name
+        self.environment = environment
+        self.snapshot = environment.snapshot
+        self.nominator = environment.nominator
+        self.scheduling_groups = environment.scheduling_groups
+        self.gates = environment.gates
+        self.version = environment.version
+        self.resize_preemption = environment.resize_preemption
+        self.clock = environment.clock
+        self.rng = environment.rng
+        self.recorder = environment.recorder
+        self.waiting_pod = environment.waiting_pod
+        self.activate = environment.activate
         self.point_hooks = point_hooks
         self.monotonic = environment.clock.monotonic
         self.contended = ContendedNodes(environment.nominator)
@@ -123,6 +144,20 @@ class PluginSet(PluginHandle):
             if weight <= 0:
                 raise PluginConfigError(f"score plugin {name} is not configured with weight")
         return weights
+
+    @property
+    def client(self) -> ApiClient:
+        client = self.environment.client
+        if client is None:
+            raise RuntimeError("there is no API server here: this is a simulation")
+        return client
+
+    def lister(self, kind: Kind[M]) -> Lister[M]:
+        """Return the lister of a kind; an empty one for kinds that are not watched."""
+        return self.environment.listers.get(kind, EMPTY_LISTER)
+
+    def note(self, metric: str, labels: tuple[str, ...], value: float = 1.0) -> None:
+        self.environment.note(metric, labels, value)
 
     @property
     def has_score_plugins(self) -> bool:

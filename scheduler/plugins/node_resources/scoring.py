@@ -80,6 +80,7 @@ class RequestedToCapacityRatio:
         self._table = np.array([_on_line(points, u) for u in range(UTILIZATION_MAX + 1)], dtype=np.int64)
 
     def scores(self, requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
+        """Return the rounded mean of the values on the line, one for each resource."""
         score = np.zeros_like(requested[0])
         weights = np.zeros_like(requested[0])
         for wanted, have, weight in zip(requested, allocatable, self.weights, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -22,27 +22,6 @@ NODES_NAMED_MAX: Final = 10  # of each reason
 
 
 @dataclass(frozen=True, slots=True)
-class Rejection:
-    """Nodes that were rejected for the same reasons: how many, and the first of them."""
-
-    plugin: str
-    reasons: tuple[str, ...]
-    code: str
-    count: int
-    nodes: tuple[str, ...]
-
-    def document(self) -> output.AttemptRejection:
-        """Return it in the output format."""
-        return {
-            "plugin": self.plugin,
-            "reasons": list(self.reasons),
-            "code": cast("output.Code", self.code),
-            "nodeCount": self.count,
-            "nodes": list(self.nodes),
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Record:
     """One attempt. `at`: seconds since the epoch; `evaluated` and `feasible`: numbers of nodes."""
 
@@ -53,7 +32,7 @@ class Record:
     evaluated: int = 0
     feasible: int = 0
     victims: tuple[str, ...] = ()
-    rejections: tuple[Rejection, ...] = ()
+    rejections: Sequence[output.AttemptRejection] = ()
 
     def document(self) -> output.Attempt:
         """Return it in the output format."""
@@ -65,7 +44,7 @@ class Record:
             "evaluatedNodes": self.evaluated,
             "feasibleNodes": self.feasible,
             "victims": list(self.victims),
-            "rejections": [rejection.document() for rejection in self.rejections],
+            "rejections": list(self.rejections),
         }
 
 
@@ -105,7 +84,7 @@ class AttemptLog:
         if result is not None and result.candidate is not None:
             node = result.candidate.node
             victims = tuple(str(victim.key) for victim in result.candidate.victims)
-        rejections = () if failed.fit_error is None else rejections_of(failed.fit_error)
+        rejections = [] if failed.fit_error is None else rejections_of(failed.fit_error)
         return Record(
             self._now(), failed.reason.value, node, failed.message, victims=victims, rejections=rejections
         )
@@ -118,13 +97,19 @@ class AttemptLog:
         records.append(record)
 
 
-def rejections_of(error: FitError) -> tuple[Rejection, ...]:
+def rejections_of(error: FitError) -> list[output.AttemptRejection]:
     """Return why nodes were rejected, the most frequent reasons first."""
-    found: dict[tuple[str, tuple[str, ...], str], Rejection] = {}
+    found: dict[tuple[str, tuple[str, ...], str], output.AttemptRejection] = {}
     for status, count, nodes in error.diagnosis.statuses.groups(NODES_NAMED_MAX):
         key = (status.plugin, status.reasons, status.code.name)
-        before = found.get(key)
-        if before is not None:
-            count, nodes = count + before.count, (*before.nodes, *nodes)[:NODES_NAMED_MAX]
-        found[key] = Rejection(*key, count, tuple(nodes))
-    return tuple(sorted(found.values(), key=lambda rejection: -rejection.count))
+        if key not in found:
+            found[key] = {
+                "plugin": status.plugin,
+                "reasons": list(status.reasons),
+                "code": cast("output.Code", status.code.name),
+                "nodeCount": 0,
+                "nodes": [],
+            }
+        found[key]["nodeCount"] += count
+        found[key]["nodes"] = [*found[key]["nodes"], *nodes][:NODES_NAMED_MAX]
+    return sorted(found.values(), key=lambda rejection: -rejection["nodeCount"])

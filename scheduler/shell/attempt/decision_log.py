@@ -114,11 +114,11 @@ def log_answers(pod: PodInfo, state: CycleState, outcome: Scheduled | Failed) ->
             _log.debug(
                 "Plugin rejected nodes",
                 pod=pod.key,
-                plugin=each.plugin,
-                code=each.code,
-                nodes=each.count,
-                first=",".join(each.nodes),
-                reasons="; ".join(each.reasons),
+                plugin=each["plugin"],
+                code=each["code"],
+                nodes=each["nodeCount"],
+                first=",".join(each["nodes"]),
+                reasons="; ".join(each["reasons"]),
             )
     scores: Mapping[str, str] | None = state.get(_SCORES)
     for node, text in (scores or {}).items():

@@ -130,7 +130,7 @@ async def _observed(
     framework: Framework, point: str, state: CycleState, running: Awaitable[Status | None]
 ) -> Status | None:
     """Call the point's hooks after the run; one that raises counts as an Error."""
-    hooks = getattr(framework.point_hooks, point)
+    hooks = framework.point_hooks.get(point)
     if not hooks:
         return await running
     status: Status | None = FAILED

@@ -23,7 +23,7 @@ from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.shell.metrics.durations import Durations, Series
 
 SUCCESS: Final = Code.Success.name
-# Extension points as the metrics name them, by the fields of `PointHooks`.
+# Extension points as the metrics name them, by the names of `PointHooks`.
 POINT_NAMES: Final[Mapping[str, str]] = {
     "pre_filter": "PreFilter",
     "filter": "Filter",
@@ -63,7 +63,7 @@ class PointTimer:
         hooks["pre_filter"] += (self._count_filter_round,)
         hooks["pre_score"] += (self._count_score_round,)
         hooks["pre_bind_pre_flight"] += (self._skipped_pre_bind,)
-        return PointHooks(**hooks)
+        return hooks
 
     def evaluations(self, framework: Framework) -> Counter[tuple[str, str]]:
         """Return attempts by plugin and extension point: PreFilter, Filter, PreScore and Score."""

@@ -111,57 +111,39 @@ class CachedPods:
         return pod is not None and pod.metadata.uid == info.uid and not pod.spec.nodeName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
     """The parts that are built first and need no plugin."""
 
-    process: Process
-    config: SchedulerConfig
-    client: Client
-    metrics: Metrics
-    features: SchedulerFeatures
-    now: QueueClock
-    informers: Informers
-    pods: CachedPods
-    calls: CallQueue
-    calls_signal: Signal
-    cache: Cache
-    nominator: Nominator
-    waiting: WaitingPods
-    groups: SchedulingGroups
-    activator: PodActivator
+    def __init__(
+        self,
+        process: Process,
+        config: SchedulerConfig,
+        client: Client,
+        metrics: Metrics,
+        resizes: ResizePreemption,
+    ) -> None:
+        self.process, self.config, self.client, self.metrics = process, config, client, metrics
+        self.features = SchedulerFeatures.of(process.gates, process.version, resizes)
+        self.now = QueueClock(process.clock)
+        self.informers = Informers(client, process.clock, process.rng, groups_pods=self.features.pod_groups)
+        self.pods = CachedPods(self.informers)
+        self.calls_signal = Signal()
+        self.calls = CallQueue(
+            self.pods.get,
+            observed_generation=self.features.observed_generation,
+            wake=self.calls_signal.set,
+        )
+        self.cache = Cache()
+        self.nominator = Nominator(self.pods.is_pending)
+        self.waiting = WaitingPods(process.clock)
+        self.groups = SchedulingGroups(self.cache.is_assumed)
+        self.activator = PodActivator(self.now)
 
     def report(self, pod: PodInfo, failure: Status) -> None:
         """Log the error of a plugin that no attempt reports."""
         self.process.log.error(
             "A plugin failed", pod=pod.key, error=failure.message(), exc_info=failure.error
         )
-
-
-def _base(
-    process: Process, config: SchedulerConfig, client: Client, metrics: Metrics, resizes: ResizePreemption
-) -> _Base:
-    features = SchedulerFeatures.of(process.gates, process.version, resizes)
-    now, cache, signal = QueueClock(process.clock), Cache(), Signal()
-    informers = Informers(client, process.clock, process.rng, groups_pods=features.pod_groups)
-    pods = CachedPods(informers)
-    return _Base(
-        process=process,
-        config=config,
-        client=client,
-        metrics=metrics,
-        features=features,
-        now=now,
-        informers=informers,
-        pods=pods,
-        calls=CallQueue(pods.get, observed_generation=features.observed_generation, wake=signal.set),
-        calls_signal=signal,
-        cache=cache,
-        nominator=Nominator(pods.is_pending),
-        waiting=WaitingPods(process.clock),
-        groups=SchedulingGroups(cache.is_assumed),
-        activator=PodActivator(now),
-    )
 
 
 def build(
@@ -183,7 +165,7 @@ def build(
     Raises:
         BadConfiguration: a profile or an extender cannot be used.
     """
-    base = _base(process, config, client, metrics, resize_preemption)
+    base = _Base(process, config, client, metrics, resize_preemption)
     clock, features = process.clock, base.features
     recorders = [SeriesRecorder(client, profile.name, clock=clock) for profile in profiles]
     timers = {profile.name: PointTimer(metrics.extension_point_seconds, profile.name) for profile in profiles}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,10 @@ from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Code, FilterError, FilterPlugin, PostBindPlugin, Status
 from nominee.scheduler.framework.plugin_hooks import PluginHooks
 from nominee.scheduler.framework.runtime.framework import Framework
-from nominee.scheduler.framework.runtime.instrumentation import FAILED, PointHooks, hooks_of
+from nominee.scheduler.framework.runtime.instrumentation import FAILED, PointHook, hooks_of
 from nominee.scheduler.framework.scheduling.algorithm import find_feasible, prioritize
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.shell.metrics.timing import POINT_NAMES
 from tests.scheduler.builders import UNREAD, Desk, Scripted, desk, node, pod
 from tests.scheduler.performing import binding_plugins
 
@@ -100,15 +101,14 @@ async def test_every_hook_is_called() -> None:
     calls.counts = Counter()
     framework = ready(FakeClock()).framework
     points: Counter[str] = Counter()
-    framework.point_hooks = PointHooks(
-        **{
-            each.name: (lambda state, status, seconds, name=each.name: points.update([name]),)
-            for each in fields(PointHooks)
-        }
-    )
+
+    def counting(name: str) -> PointHook:
+        return lambda state, status, seconds: points.update([name])
+
+    framework.point_hooks = {name: (counting(name),) for name in POINT_NAMES}
     await attempt(framework, CycleState(hooks_of(calls)))
     assert set(calls.counts) == {each.name for each in fields(PluginHooks)}
-    assert set(points) == {each.name for each in fields(PointHooks)}
+    assert set(points) == set(POINT_NAMES)
     assert set(points.values()) == {1}
 
 
@@ -148,9 +148,7 @@ def test_an_extension_point_that_raises_counts_as_an_error() -> None:
     at = desk(Broken())
     at.add_nodes(node("n0"))
     at.cache.update_snapshot(at.framework.snapshot)
-    at.framework.point_hooks = replace(
-        PointHooks(), filter=(lambda state, status, seconds: seen.append(status),)
-    )
+    at.framework.point_hooks = {"filter": (lambda state, status, seconds: seen.append(status),)}
     with pytest.raises(FilterError, match='running "Odd" filter plugin: broken'):
         find_feasible(at.framework, CycleState(), pod("p"), at.framework.snapshot)
     assert seen == [FAILED]

@@ -38,7 +38,8 @@ def _on_line(shape: Sequence[Mapping[str, int]], used: int) -> int:
 
 
 def _fit(args: Mapping[str, Any], pod: PodInfo, node: NodeInfo) -> int:
-    strategy, columns = FitArgs.read(args).strategy, FitArgs.read(args).columns
+    strategy: Any = FitArgs.read(args).strategy
+    columns = FitArgs.read(args).columns
     wanted = dict(pod.fit_requests)
     wanted[CPU], wanted[MEMORY] = pod.nonzero
     scores = []
