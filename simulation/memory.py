@@ -45,6 +45,7 @@ _IGNORED: Final = (
     "nominee.apiserver.cache.kind_cache.KindCache._",
     "nominee.apiserver.chain.metrics.",
     "nominee.apiserver.objects.",
+    "nominee.autoscaler.planning.node_groups.cluster_state.ClusterStateRegistry._scale_downs.",
     "nominee.kubelet.pods.record.",
     "nominee.machinery.client.api_client.",
     "nominee.machinery.client.connection.",
