@@ -354,7 +354,7 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
     ),
     Unseen(
         mutation=Mutation(
-            name="rejector-remembered",
+            name="rejector-index-kept",
             title="a pod that leaves the unschedulable ones stays in the index of one of its rejectors",
             module=_MODULE,
             edits=(
