@@ -75,15 +75,15 @@ chaos: setup
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j 2 chaos-simulated
 
 SIMULATE := --simulate --seed 1
-CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-jobs chaos-cron-jobs chaos-leader chaos-resize chaos-outage chaos-generated
+CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-generated
 .PHONY: chaos-simulated $(CHAOS_SIMULATED)
 chaos-simulated: $(CHAOS_SIMULATED)
 chaos-pods:
-	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 20s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 16s $(SIMULATE)
 chaos-preemption:
-	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --hits 1 --budget 15s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --hits 1 --budget 10s $(SIMULATE)
 chaos-api-servers:
-	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --only '*=travel*' --only '*=switch*' --budget 20s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --only '*=travel*' --only '*=switch*' --budget 15s $(SIMULATE)
 chaos-autoscaler:
 	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-autoscaler --hits 1 --budget 15s $(SIMULATE)
 chaos-scale-down:
@@ -104,8 +104,18 @@ chaos-garbage:
 	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --hits 1 --budget 12s $(SIMULATE)
 chaos-quota:
 	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --hits 1 --budget 12s $(SIMULATE)
+chaos-release:
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-release --hits 1 --budget 6s $(SIMULATE)
+chaos-stateful-set:
+	$(BIN)/nominee chaos explore scenarios/workloads-stateful-sets.yaml --hits 1 --budget 10s $(SIMULATE)
+chaos-daemon-set:
+	$(BIN)/nominee chaos explore scenarios/workloads-daemon-sets.yaml --hits 1 --budget 8s $(SIMULATE)
+chaos-hpa:
+	$(BIN)/nominee chaos explore scenarios/workloads-hpa.yaml --hits 1 --budget 10s $(SIMULATE)
+chaos-rc:
+	$(BIN)/nominee chaos explore scenarios/workloads-rc.yaml --hits 1 --budget 6s $(SIMULATE)
 chaos-jobs:
-	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-jobs --hits 1 --budget 12s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-jobs --hits 1 --budget 10s $(SIMULATE)
 chaos-cron-jobs:
 	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-cron-jobs --hits 1 --budget 10s $(SIMULATE)
 chaos-leader:
@@ -115,7 +125,7 @@ chaos-resize:
 chaos-outage:
 	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-outage --hits 1 --budget 15s $(SIMULATE)
 chaos-generated:
-	$(BIN)/nominee chaos generate --seed 1 --budget 40s
+	$(BIN)/nominee chaos generate --seed 1 --budget 25s
 
 # The commands of `chaos` with each mutation of tests/mutations (docs/mutations.md), with three times their budgets. A run that
 # was stopped goes on; MUTATIONS="--only NAME --budget 20s" is a short one.

@@ -7,6 +7,7 @@ ends, a call that stays open, or an entry that no code removes any more is seen 
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import types
 from collections import Counter, deque
@@ -27,6 +28,7 @@ _LEAVES: Final = (
     types.ModuleType,
     types.CodeType,
     types.BuiltinFunctionType,
+    functools._lru_cache_wrapper,
     asyncio.AbstractEventLoop,
     asyncio.Task,
     Context,
@@ -45,6 +47,8 @@ _IGNORED: Final = (
     "nominee.apiserver.cache.kind_cache.KindCache._",
     "nominee.apiserver.chain.metrics.",
     "nominee.apiserver.objects.",
+    "nominee.autoscaler.planning.node_groups.cluster_state.ClusterStateRegistry._scale_downs.",
+    "nominee.autoscaler.planning.snapshot.",
     "nominee.kubelet.pods.record.",
     "nominee.machinery.client.api_client.",
     "nominee.machinery.client.connection.",
@@ -113,7 +117,10 @@ def entries(roots: Iterable[object]) -> Counter[str]:
 
 
 def _visit_of(kind: type, counts: Counter[str]) -> _Visit:
-    """Return the function that visits the references of an object of a type, and counts its entries."""
+    """Return the function that visits the references of an object of a type, and counts its entries.
+
+    The entries of values, which do not change, are not counted: it is their number that may grow.
+    """
     module = f"{kind.__module__}."
     if issubclass(kind, _LEAVES) or module.startswith(_OUTSIDE):
         return lambda _: ()
@@ -124,6 +131,8 @@ def _visit_of(kind: type, counts: Counter[str]) -> _Visit:
     if not module.startswith(_OURS):
         return gc.get_referents
     slots = [name for each in kind.__mro__ for name in each.__dict__.get("__slots__", ()) if name[:2] != "__"]
+    parameters = getattr(kind, "__dataclass_params__", None)
+    is_value = parameters is not None and parameters.frozen
     texts: dict[str, str] = {}
 
     def visit(value: object) -> Iterator[object]:
@@ -131,7 +140,7 @@ def _visit_of(kind: type, counts: Counter[str]) -> _Visit:
         for name, each in (*getattr(value, "__dict__", {}).items(), *in_slots):
             if isinstance(each, _CONTAINERS):
                 if name not in texts:
-                    is_ignored = f"{module}{kind.__qualname__}.{name}.".startswith(_IGNORED)
+                    is_ignored = is_value or f"{module}{kind.__qualname__}.{name}.".startswith(_IGNORED)
                     texts[name] = "" if is_ignored else f"{kind.__qualname__}.{name}"
                 counts[texts[name]] += len(each)
             yield each

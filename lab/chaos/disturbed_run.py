@@ -13,13 +13,12 @@ from nominee.lab.chaos.activity import ActivityObserver
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.moves import keep_away, move, move_back
 from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
-from nominee.lab.chaos.cases.rest import unrest
+from nominee.lab.chaos.cases.rest import rewritten, unrest
 from nominee.lab.chaos.cases.tolerance import hang_seconds, only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
 from nominee.lab.chaos.earlier import Earlier
 from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, calm, points
 from nominee.lab.chaos.rest.expectations import expectations_of
-from nominee.lab.chaos.rest.memory import MEMORY
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.shapes import shapes_of
 from nominee.lab.chaos.rest.state import Expectations
@@ -43,8 +42,9 @@ REST_SECONDS_MAX = 20.0
 LASTING_SECONDS = 5.0
 QUIET_SECONDS = 0.5
 """For so long a cluster must be at rest: a process that has just started acts in this time."""
-PERIODS_SECONDS = 35.0
-"""The longest period of a component's work that keeps something, with some slack."""
+WATCHED_SECONDS = 12.0
+PERIODS_SECONDS = 36.0
+"""For so long writes are counted at rest; after the undisturbed run until all periodic work has come once."""
 _NO_ERROR = "exit code 0"
 _DISTURBING = (Phase.FAULTS, Phase.PROCESSES, Phase.FAILPOINTS)
 """When the steps after which a process may end with an error are undone: a leader loses its lease."""
@@ -123,7 +123,7 @@ async def run_case(
             await move(cluster, case)
         await calm(cluster, case, after)
         expectations = _expectations(scenario, case, undisturbed, result)
-        unsettled = await _unsettled(scenario, case, cluster, expectations)
+        unsettled = await _unsettled(scenario, case, cluster, expectations, is_simulated=not clean_up)
         writes = (await cluster.history())[began:]
         if result.outcome is Outcome.PASSED and not unsettled:
             if case.perturbations:
@@ -132,7 +132,7 @@ async def run_case(
                 result = _joined(result, await again.play(tasks, (), ()))
             else:
                 lasting = await _lasting(scenario, run, cluster, world, tasks)
-                shapes = await _shapes(cluster, expectations)
+                shapes = shapes_of(await observe(cluster, expectations))
         later = await cluster.violations(scenario.except_invariants)
         violations = tuple(dict.fromkeys((*result.violations, *later)))
         result = replace(result, violations=violations)
@@ -156,16 +156,6 @@ async def run_case(
         lasting=tuple(lasting),
         shapes=shapes,
     )
-
-
-async def _shapes(cluster: ScenarioCluster, expectations: Expectations) -> dict[str, int]:
-    """Return the shapes at the end of the undisturbed run.
-
-    What processes hold is compared after their periodic work: a disturbed run may take longer.
-    """
-    if MEMORY in {path for _, path in (await observe(cluster, expectations)).debug}:
-        await cluster.clock.sleep(PERIODS_SECONDS)
-    return shapes_of(await observe(cluster, expectations))
 
 
 def _expectations(
@@ -212,10 +202,17 @@ def _joined(result: ScenarioResult, again: ScenarioResult) -> ScenarioResult:
 
 
 async def _unsettled(
-    scenario: Scenario, case: Case, cluster: ScenarioCluster, expectations: Expectations
+    scenario: Scenario,
+    case: Case,
+    cluster: ScenarioCluster,
+    expectations: Expectations,
+    *,
+    is_simulated: bool,
 ) -> str:
     """Return why the cluster does not come to rest, or which processes ended though nothing was disturbed."""
     found = await rest(cluster, expectations, REST_SECONDS_MAX + hang_seconds(case))
+    if is_simulated and not found:
+        found = await _rewritten(cluster, WATCHED_SECONDS if case.perturbations else PERIODS_SECONDS)
     is_disturbed = case.perturbations or any(each.action.undone_in in _DISTURBING for each in scenario.steps)
     return found if found or is_disturbed else ended_by_themselves(await cluster.processes())
 
@@ -233,6 +230,18 @@ async def rest(
         if findings or not waited:
             break
     return findings
+
+
+async def _rewritten(cluster: ScenarioCluster, seconds: float) -> str:
+    """Return the objects that are written again and again at rest, also in a second period of this length."""
+    found: Sequence[str] = ()
+    for _ in range(2):
+        began = len(await cluster.history())
+        await cluster.clock.sleep(seconds)
+        found = rewritten((await cluster.history())[began:], seconds)
+        if not found:
+            break
+    return "; ".join(found)
 
 
 def ended_by_themselves(processes: Iterable[ProcessState]) -> str:

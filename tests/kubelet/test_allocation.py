@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from nominee.kubelet.allocation import predicates
+from nominee.kubelet.allocation.manager import on_pods_removed
 from nominee.kubelet.pod_sync.resize_step import is_actuated
 from nominee.kubelet.pods.record import PodRecord
 from nominee.kubelet.resources.pod_resources import PodResources
@@ -106,6 +107,13 @@ def test_of_pod_level_resources_only_cpu_and_memory_are_in_progress() -> None:
         here.node.allocations["uid-a"] = allocated
         record.sandbox = here.runtime.sandboxes["uid-a"]
         assert is_actuated(here.node, record) is done, own
+
+
+def test_a_pod_that_is_gone_has_no_allocation() -> None:
+    here = player()
+    here.step({"op": "add", "pods": [row("a")]})
+    on_pods_removed(here.node, ["uid-a"], 0.0, [])
+    assert here.node.allocations == {}
 
 
 def test_before_1_36_a_resize_beyond_the_node_is_infeasible() -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
+from typing import Final
 
+from nominee.lab.history.revision import Revision
+from nominee.machinery.api.kinds import CONFIG_MAP, EVENT, LEASE
 from nominee.machinery.api.objects import condition_is, get_condition
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import from_time
 
+WRITES_MAX: Final = 5
+"""Of one object while all rests: what components renew, they renew each 10 s."""
+_RENEWED: Final = frozenset({LEASE, EVENT, CONFIG_MAP})
 _ENDED = frozenset({"Succeeded", "Failed"})
 
 
@@ -68,3 +75,16 @@ def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float) -> str:
 def _acts(node: str, ready: Mapping[str, bool]) -> bool:
     """Return whether a kubelet can change a pod of this node; without a node the API server does."""
     return not node or ready.get(node, True)
+
+
+def rewritten(writes: Iterable[Revision], seconds: float) -> list[str]:
+    """Return the objects that were written too often for a cluster at rest, in a period of `seconds`.
+
+    Leases, events, and the autoscaler's status, which each of its loops writes, are left out.
+    """
+    counts = Counter(write.subject for write in writes if write.kind not in _RENEWED)
+    return [
+        f"{subject} is written {count} times within {seconds:g} s, though nothing happens"
+        for subject, count in sorted(counts.items())
+        if count > WRITES_MAX
+    ]

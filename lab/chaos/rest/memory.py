@@ -1,11 +1,12 @@
 """The memory of processes at rest: tasks, open calls, entries of containers. No I/O.
 
 A process whose calls were lost, or that was killed, holds in the end what it holds without that. More is a
-leak, and a task or call less is a loop or a watch that has ended. Only simulated processes can be asked.
+leak; a loop or a watch less has ended. Only simulated processes can be asked.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,9 +18,9 @@ _TEXTS: Final[Mapping[str, str]] = {
     "calls": "an open call {} of {}",
     "entries": "an entry of {} in {}",
 }
-_ENTRY: Final = "an entry of "
-_WITHIN: Final = ".<locals>."
-"""In the name of a function within another one: its tasks come and go."""
+_PREFIXES: Final = tuple(text.partition("{")[0] for text in _TEXTS.values())
+_LASTING: Final = re.compile(r"a task [\w.]+\.run of |an open call Watch of ")
+"""What a process always needs: other tasks, and streams of calls, are there while there is work for them."""
 
 
 def holdings(state: State) -> dict[str, int]:
@@ -38,4 +39,4 @@ def may_be_fewer(shape: str) -> bool:
 
     A restarted process has done less: it has fewer entries.
     """
-    return shape.startswith(_ENTRY) or _WITHIN in shape
+    return shape.startswith(_PREFIXES) and not _LASTING.match(shape)

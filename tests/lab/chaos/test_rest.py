@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.chaos.cases.rest import unrest
+from nominee.lab.chaos.cases.rest import rewritten, unrest
 from nominee.lab.chaos.disturbed_run import ended_by_themselves
 from nominee.localcluster.cluster import ProcessState
-from nominee.machinery.api.pb import core
+from nominee.machinery.api.pb import coordination, core
 from nominee.machinery.runtime.clock import to_time
+from tests.lab.invariants.histories import History
 
 NOW = 1_000.0
 
@@ -95,3 +96,12 @@ def test_a_pod_that_is_nominated_for_a_plugin_that_waits_is_at_rest_while_it_is_
     waiting.status.nominatedNodeName = "n1"
     assert unrest([waiting], [], (), NOW, on_the_way={"default/p"}) == []
     assert unrest([waiting], [], (), NOW)
+
+
+def test_an_object_that_is_written_again_and_again_at_rest() -> None:
+    lease = coordination.Lease()
+    lease.metadata.name, lease.metadata.namespace = "kube-scheduler", "kube-system"
+    usual = [node(), lease, lease] * 5
+    assert rewritten(History().put(*usual).revisions, 12.0) == []
+    found = rewritten(History().put(*usual, node()).revisions, 12.0)
+    assert found == ["Node n1 is written 6 times within 12 s, though nothing happens"]

@@ -108,6 +108,13 @@ async def test_a_watch_from_before_the_list_of_the_cache_is_expired() -> None:
     assert errors.is_gone(caught.value)
 
 
+async def test_a_watch_that_has_ended_has_no_watcher() -> None:
+    cache = cache_of(MemoryStorage())
+    await cache._load()
+    cache.watch(kinds.POD).close()
+    assert cache.watchers == 0
+
+
 async def test_a_consistent_list_has_what_a_lagging_cache_has_not() -> None:
     storage = MemoryStorage()
     cache = cache_of(storage, wait_seconds=0.01)

@@ -9,11 +9,11 @@ import pytest
 from nominee.machinery.api import errors
 from nominee.machinery.api.kinds import RESOURCE_CLAIM
 from nominee.machinery.api.objects import copy_of
-from nominee.machinery.api.pb import devices
+from nominee.machinery.api.pb import core, devices
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.scheduler.failure import requeue_failed
 from nominee.scheduler.framework.api.io_steps import Get, Sleep, Update
-from nominee.scheduler.framework.types import QueuedPodInfo
+from nominee.scheduler.framework.types import PodInfo, QueuedPodInfo
 from nominee.scheduler.plugins.dynamic_resources.claim_writes import ClaimWriter
 from nominee.scheduler.plugins.dynamic_resources.tracker import ClaimTracker, manager_of
 from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue
@@ -76,27 +76,38 @@ def test_an_answer_that_the_watch_has_overtaken_is_not_assumed() -> None:
     assert not tracker._usage._counts
 
 
+class Queue:
+    """Records what is queued, and what is not in flight any more."""
+
+    def __init__(self) -> None:
+        self.queued: list[str] = []
+        self.ended: list[str] = []
+
+    def add_unschedulable(self, info: QueuedPodInfo, now: float) -> None:
+        self.queued.append(info.pod_info.uid)
+
+    def done(self, uid: str) -> None:
+        self.ended.append(uid)
+
+    def nominate(self, *_: object) -> None:
+        """Take no nomination."""
+
+
+def requeued(who: PodInfo, cached: core.Pod | None) -> Queue:
+    queue = Queue()
+    taken = cast("PrioritySchedulingQueue", queue)
+    assert not requeue_failed(taken, QueuedPodInfo(who, 0.0), cached, None, 0.0)
+    return queue
+
+
 def test_a_pod_that_is_bound_after_all_is_not_queued_again() -> None:
-    class Queue:
-        """Records what is queued."""
-
-        def __init__(self) -> None:
-            self.queued: list[str] = []
-            self.ended: list[str] = []
-
-        def add_unschedulable(self, info: QueuedPodInfo, now: float) -> None:
-            self.queued.append(info.pod_info.uid)
-
-        def done(self, uid: str) -> None:
-            self.ended.append(uid)
-
-        def nominate(self, *_: object) -> None:
-            """Take no nomination."""
-
     who = user()
     bound = copy_of(who.pod)
     bound.spec.nodeName = "n1"
-    queue = Queue()
-    taken = cast("PrioritySchedulingQueue", queue)
-    assert not requeue_failed(taken, QueuedPodInfo(who, 0.0), bound, None, 0.0)
+    queue = requeued(who, bound)
     assert (queue.queued, queue.ended) == ([], [who.uid])
+
+
+def test_a_pod_that_is_gone_is_not_in_flight() -> None:
+    who = user()
+    assert requeued(who, None).ended == [who.uid]

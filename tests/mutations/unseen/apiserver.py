@@ -239,4 +239,22 @@ APISERVER: Final[tuple[Unseen, ...]] = (
         reached="a pod with two containers is resized",
         proof=f"{_PROOFS}::test_a_resize_changes_all_containers",
     ),
+    Unseen(
+        mutation=Mutation(
+            name="watcher-not-removed",
+            title="the watch cache keeps the watchers of all namespaces after their watches have ended",
+            module=_MODULE,
+            edits=(
+                Edit(
+                    f"{_CACHE}.watch_cache:WatchCache._leave",
+                    "if subscription.watcher is watcher:",
+                    "if subscription.watcher is watcher and subscription.namespace:",
+                ),
+            ),
+        ),
+        component="apiserver",
+        disturbed=True,
+        reached="a client's watch breaks: the cache goes on to send events to it, for ever",
+        proof=f"{_PROOFS}::test_a_watch_that_has_ended_has_no_watcher",
+    ),
 )

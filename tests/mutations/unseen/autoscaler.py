@@ -226,4 +226,22 @@ AUTOSCALER: Final[tuple[Unseen, ...]] = (
             "tests/autoscaler/steps/test_orders.py::test_unregistered_nodes_are_deleted_down_to_the_minimum"
         ),
     ),
+    Unseen(
+        mutation=Mutation(
+            name="needed-node-stays-unneeded",
+            title="a node that is needed again stays among the unneeded ones",
+            module=_MODULE,
+            edits=(
+                Edit(
+                    "nominee.autoscaler.planning.scale_down.unneeded_nodes:UnneededNodes.update",
+                    "self._nodes = nodes",
+                    "self._nodes |= nodes",
+                ),
+            ),
+        ),
+        component="autoscaler",
+        disturbed=False,
+        reached="a pod comes to a node that was unneeded: it is removed nevertheless when its time has come",
+        proof="tests/autoscaler/test_cooldowns.py::test_a_refused_deletion_delays_its_group[True-again1]",
+    ),
 )

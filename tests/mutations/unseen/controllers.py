@@ -314,4 +314,23 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
             "::test_a_budget_is_counted_again_when_a_label_leaves_it"
         ),
     ),
+    Unseen(
+        mutation=Mutation(
+            name="condition-renewed-at-each-sync",
+            title="a Deployment's conditions are written again at each sync, with the time of the sync",
+            module=_MODULE,
+            edits=(
+                Edit(
+                    "nominee.controllers.deployments.progress:put",
+                    "if (old.status, old.reason) == (new.status, new.reason):",
+                    "if (old.status, old.reason) == (new.status, new.reason)"
+                    " and old.lastUpdateTime == new.lastUpdateTime:",
+                ),
+            ),
+        ),
+        component="controllers",
+        disturbed=False,
+        reached="any Deployment: each write of its status leads to the next sync, once a second",
+        proof="tests/controllers/deployments/test_rollout.py::test_first_rollout",
+    ),
 )

@@ -257,4 +257,22 @@ KUBELET: Final[tuple[Unseen, ...]] = (
         reached="a pod is deleted with a shorter grace period than that of its spec",
         proof="tests/kubelet/test_sync.py::test_a_shorter_grace_period_shortens_the_wait",
     ),
+    Unseen(
+        mutation=Mutation(
+            name="allocation-of-removed-pod-kept",
+            title="the allocation of a pod that is gone is kept",
+            module=_MODULE,
+            edits=(
+                Edit(
+                    "nominee.kubelet.node.state:NodeState.release",
+                    "self.allocations.pop(uid, None)",
+                    "if uid in self.pods:\n        self.allocations.pop(uid, None)",
+                ),
+            ),
+        ),
+        component="kubelet",
+        disturbed=False,
+        reached="any pod is removed: the checkpoint grows",
+        proof="tests/kubelet/test_allocation.py::test_a_pod_that_is_gone_has_no_allocation",
+    ),
 )

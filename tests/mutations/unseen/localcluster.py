@@ -29,4 +29,22 @@ LOCALCLUSTER: Final[tuple[Unseen, ...]] = (
         reached="a component is killed again and again before it is ready",
         proof="tests/localcluster/test_supervisor_core.py::test_restart_delays_double_up_to_the_limit",
     ),
+    Unseen(
+        mutation=Mutation(
+            name="failures-in-a-row-not-counted",
+            title="a process that crashes again and again is started after the shortest delay",
+            module="nominee.localcluster.supervisor",
+            edits=(
+                Edit(
+                    f"{_CORE}.exited",
+                    "process.failures += 1",
+                    "process.failures = 1",
+                ),
+            ),
+        ),
+        component="localcluster",
+        disturbed=True,
+        reached="a component cannot start: it is started again each second, and never left down",
+        proof="tests/localcluster/test_supervisor_core.py::test_restart_delays_double_up_to_the_limit",
+    ),
 )

@@ -141,4 +141,22 @@ MACHINERY: Final[tuple[Unseen, ...]] = (
         reached="an object waits for a long back-off or resync, and is to be reconciled again soon",
         proof="tests/machinery/test_work_queue.py::test_of_several_delays_the_shortest_counts",
     ),
+    Unseen(
+        mutation=Mutation(
+            name="back-off-never-grows",
+            title="a key that fails again and again waits for the shortest time",
+            module="nominee.controllers",
+            edits=(
+                Edit(
+                    "nominee.machinery.runtime.queues.work_queue:WorkQueue.add_rate_limited",
+                    "_BACKOFF.delay(failures)",
+                    "_BACKOFF.delay(1)",
+                ),
+            ),
+        ),
+        component="machinery",
+        disturbed=True,
+        reached="a quota refuses the pods of a set: it is tried 200 times a second",
+        proof="tests/machinery/test_work_queue.py::test_a_back_off_grows_until_it_is_forgotten",
+    ),
 )

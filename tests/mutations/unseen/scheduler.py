@@ -334,4 +334,40 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
         reached="the API server is away: each pod's binding is tried without a pause",
         proof="tests/scheduler/queue/test_golden.py::test_sequence[error-backoff/growth-0]",
     ),
+    Unseen(
+        mutation=Mutation(
+            name="flight-of-gone-pod-not-ended",
+            title="a pod that was deleted during its attempt stays in flight",
+            module=_MODULE,
+            edits=(
+                Edit(
+                    "nominee.scheduler.failure:requeue_failed",
+                    "queue.done(uid)\n        requeued = False",
+                    "if cached is not None:\n            queue.done(uid)\n        requeued = False",
+                ),
+            ),
+        ),
+        component="scheduler",
+        disturbed=True,
+        reached="a pod is deleted while it is tried, and does not fit: all later events are kept for it",
+        proof="tests/mutations/proofs/test_scheduler.py::test_a_pod_that_is_gone_is_not_in_flight",
+    ),
+    Unseen(
+        mutation=Mutation(
+            name="rejector-index-kept",
+            title="a pod that leaves the unschedulable ones stays in the index of one of its rejectors",
+            module=_MODULE,
+            edits=(
+                Edit(
+                    "nominee.scheduler.queue.unschedulable:UnschedulablePods.remove",
+                    "for index in self._indexed.pop(key):",
+                    "for index in sorted(self._indexed.pop(key))[1:]:",
+                ),
+            ),
+        ),
+        component="scheduler",
+        disturbed=False,
+        reached="a pod that was unschedulable is deleted: the next event of its rejector queues it again",
+        proof="tests/scheduler/queue/test_golden.py::test_sequence[random/001]",
+    ),
 )
