@@ -21,8 +21,11 @@ _QUEUES: Final = {
     "endpointslice-mirroring-controller": "endpoint_slice_mirroring",
     "horizontal-pod-autoscaler-controller": "horizontalpodautoscaler",
     "job-controller-orphaned-pods": "job_orphan_pod",
+    "pv-protection": "pvprotection",
+    "pvc-protection": "pvcprotection",
     "replicationcontroller-controller": "replicationmanager",
     "resourceclaim-controller": "resource_claim",
+    "resourcequota-controller": "resourcequota_primary",
     "root-ca-certificate-publisher-controller": "root_ca_cert_publisher",
     "ttl-after-finished-controller": "ttl_jobs_to_delete",
 }

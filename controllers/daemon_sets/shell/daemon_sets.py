@@ -25,7 +25,7 @@ from nominee.controllers.shell.owner_references import adopt_and_release
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, ignoring, is_already_exists, is_not_found
 from nominee.machinery.api.objects import ObjectKey, copy_of, is_terminating, key_of
-from nominee.machinery.api.pb import apps, core, meta
+from nominee.machinery.api.pb import apps, core
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.scheduling.daemons import NodeRules, Verdict
 
@@ -83,9 +83,6 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
             on_update=self._node_updated,
             on_delete=lambda node, _stale: self._node_changed(node),
         )
-
-    def selector_of(self, owner: apps.DaemonSet) -> meta.LabelSelector:
-        return owner.spec.selector
 
     # --- events of nodes and pods ---
 

@@ -25,7 +25,7 @@ from nominee.machinery.api.objects import (
     resource_version_number,
     resource_version_of,
 )
-from nominee.machinery.api.pb import batch, core, meta
+from nominee.machinery.api.pb import batch, core
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime import failpoints
 
@@ -81,9 +81,6 @@ class JobController(PodOwner[batch.Job]):
         )
         gate = "MutableSchedulingDirectivesForSuspendedJobs"
         self._clears_start_time = context.gates.enabled(gate)
-
-    def selector_of(self, owner: batch.Job) -> meta.LabelSelector:
-        return owner.spec.selector
 
     def pod_changed(self, key: ObjectKey) -> None:
         self.queue.add_after(key, BATCH_SECONDS)

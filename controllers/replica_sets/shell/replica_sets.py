@@ -37,9 +37,6 @@ class ReplicaSetController(PodOwner[apps.ReplicaSet]):
         super().__init__(context, self.acts_on)
         self._terminating = context.gates.enabled("DeploymentReplicaSetTerminatingReplicas")
 
-    def selector_of(self, owner: apps.ReplicaSet) -> meta.LabelSelector:
-        return owner.spec.selector
-
     async def reconcile(self, key: ObjectKey) -> float | None:
         replica_set = self.owners.get(key.name, key.namespace)
         if replica_set is None:

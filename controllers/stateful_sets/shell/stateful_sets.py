@@ -24,7 +24,7 @@ from nominee.machinery.api.objects import (
     resource_version_number,
     resource_version_of,
 )
-from nominee.machinery.api.pb import apps, core, meta
+from nominee.machinery.api.pb import apps, core
 from nominee.machinery.runtime import failpoints
 
 CLAIM_AFTER = failpoints.declare(
@@ -64,9 +64,6 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
         """The resourceVersions of the last writes for a set, by kind."""
         self.claims = context.informers.of(kinds.PERSISTENT_VOLUME_CLAIM)
         self.claims.add_handler(on_delete=lambda gone, _stale: self._claim_gone(gone))
-
-    def selector_of(self, owner: apps.StatefulSet) -> meta.LabelSelector:
-        return owner.spec.selector
 
     def _claim_gone(self, gone: core.PersistentVolumeClaim) -> None:
         """Queue the set whose pod waits until the claim of an earlier pod is gone."""

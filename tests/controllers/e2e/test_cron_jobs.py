@@ -128,11 +128,12 @@ def test_a_job_that_runs_forbids_another_one(kubectl: Session) -> None:
 
 def test_active_jobs_are_listed(kubectl: Session) -> None:
     """Source: CronJobStatus (active)."""
-    (active,) = status_of(kubectl, "allows", "active")["active"]
+    active = status_of(kubectl, "allows", "active")["active"][0]  # there is another one in each minute
     found = jobs_of(kubectl, "allows")[0]["metadata"]
     assert (active["kind"], active["name"], active["uid"]) == ("Job", found["name"], found["uid"])
     columns = kubectl("get", "cronjob", "allows", "--no-headers").split()
-    assert columns[:6] == ["allows", "@every", "3s", "<none>", "False", "1"]
+    assert columns[:5] == ["allows", "@every", "3s", "<none>", "False"]
+    assert int(columns[5]) >= 1
 
 
 def test_a_suspended_cron_job_creates_nothing(kubectl: Session) -> None:
@@ -196,7 +197,7 @@ def test_a_schedule_is_changed(kubectl: Session) -> None:
 
 def test_a_job_that_is_gone_is_noticed(kubectl: Session) -> None:
     """Source: cronjob_controllerv2.go, syncCronJob (MissingJob)."""
-    (active,) = status_of(kubectl, "allows", "active")["active"]
+    active = status_of(kubectl, "allows", "active")["active"][0]
     kubectl("delete", "job", active["name"])
     assert f"Active job went missing: {active['name']}" in events_of(kubectl, "allows", "MissingJob")
 
