@@ -5,10 +5,10 @@ Source: kube-apiserver 1.36 (apiserver_request_total and so on).
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+from nominee.apiserver.flow_control.counts import Histogram
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -31,18 +31,12 @@ class RequestLabels(NamedTuple):
     subresource: str
 
 
-@dataclass(slots=True)
-class _Durations:
-    buckets: list[int] = field(default_factory=lambda: [0] * (len(_BUCKETS) + 1))
-    seconds: float = 0.0
-
-
 class RequestMetrics:
     """Counts requests; cheap enough for every one of them."""
 
     def __init__(self) -> None:
         self._codes: dict[tuple[RequestLabels, int], int] = {}
-        self._durations: dict[RequestLabels, _Durations] = {}
+        self._durations: dict[RequestLabels, Histogram] = {}
         # Watches that run now.
         self._watches: dict[RequestLabels, int] = {}
 
@@ -53,9 +47,8 @@ class RequestMetrics:
             return
         durations = self._durations.get(labels)
         if durations is None:
-            durations = self._durations[labels] = _Durations()
-        durations.seconds += seconds
-        durations.buckets[bisect_left(_BUCKETS, seconds)] += 1
+            durations = self._durations[labels] = Histogram(_BUCKETS)
+        durations.observe(seconds)
 
     def watching(self, labels: RequestLabels, change: int) -> None:
         """Count a watch that begins (1) or ends (-1)."""
@@ -75,11 +68,7 @@ class RequestMetrics:
             "apiserver_request_duration_seconds", "Time to the answer, without watches.", labels=_LABELS
         )
         for labels, one in self._durations.items():
-            total, rows = 0, []
-            for bound, count in zip([*map(str, _BUCKETS), "+Inf"], one.buckets, strict=True):
-                total += count
-                rows.append((bound, total))
-            durations.add_metric(list(labels), rows, one.seconds)
+            durations.add_metric(list(labels), one.rows(), one.total)
         yield durations
         watches = GaugeMetricFamily("apiserver_longrunning_requests", "Watches that run now.", labels=_LABELS)
         for labels, count in self._watches.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
 
 SECONDS = (0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30)
 LENGTHS = (0, 10, 25, 50, 100, 250, 500, 1000)
@@ -23,6 +24,11 @@ class Histogram:
     def observe(self, value: float) -> None:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
+
+    def rows(self) -> list[tuple[str, float]]:
+        """Return the observations up to each bound, as prometheus-client takes them."""
+        bounds = [*map(str, self.bounds), "+Inf"]
+        return list(zip(bounds, accumulate(map(float, self.counts)), strict=True))
 
 
 class Counts:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from nominee.apiserver.flow_control.counts import Histogram
-
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
@@ -93,16 +91,8 @@ def _histograms(control: FlowControl) -> Iterator[Metric]:
                 (asked, [level, schema], counts.seats_asked),
             ):
                 if any(found.counts):
-                    family.add_metric(labels, _buckets(found), found.total)
+                    family.add_metric(labels, found.rows(), found.total)
     yield from (waited, ran, lengths, asked)
-
-
-def _buckets(found: Histogram) -> list[tuple[str, float]]:
-    total, rows = 0, []
-    for bound, count in zip([*map(str, found.bounds), "+Inf"], found.counts, strict=True):
-        total += count
-        rows.append((bound, float(total)))
-    return rows
 
 
 def _by_level(control: FlowControl) -> Iterator[Metric]:

@@ -10,9 +10,8 @@ import anyio
 
 from nominee.apiserver.flow_control.seats import Stored
 from nominee.apiserver.kinds.flowcontrol import bootstrap
-from nominee.apiserver.objects.requests import Create, Update
+from nominee.apiserver.objects.requests import Update, create_if_missing
 from nominee.apiserver.objects.watcher import EventType
-from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import FLOW_SCHEMA, KINDS, PRIORITY_LEVEL_CONFIGURATION, AnyKind
 from nominee.machinery.api.objects import copy_of
@@ -69,17 +68,14 @@ async def _ensured(registry: RegistryAPI, cache: WatchCache) -> bool:
         (PRIORITY_LEVEL_CONFIGURATION, [*bootstrap.mandatory_levels(), *bootstrap.suggested_levels()]),
         (FLOW_SCHEMA, [*bootstrap.mandatory_schemas(), *bootstrap.suggested_schemas()]),
     ]
-    for kind, objects in wanted:
-        for obj in objects:
-            name = obj.metadata.name
-            if cache.get(kind, "", name) is not None:
-                continue
-            try:
-                await registry.perform(Create(kind, "", obj))
-            except StatusError as error:
-                if not errors.is_already_exists(error):
-                    _log.warning("flow control's objects are not written yet", error=str(error))
-                    return False
+    try:
+        for kind, objects in wanted:
+            for obj in objects:
+                if cache.get(kind, "", obj.metadata.name) is None:
+                    await create_if_missing(registry, obj)
+    except StatusError as error:
+        _log.warning("flow control's objects are not written yet", error=str(error))
+        return False
     return True
 
 

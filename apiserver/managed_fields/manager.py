@@ -207,10 +207,7 @@ def conflict(found: list[tuple[Manager, tuple[str, ...]]]) -> StatusError:
             lines.append(f"conflicts with {entries.describe_manager(owner)}:")
             lines += [f"- {shown_path(path)}" for each, path in found if each == owner]
         text = f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines)
-    details = meta.StatusDetails()
-    for cause in causes:
-        details.causes.add(reason=cause.reason, message=cause.message, field=cause.field)
-    return StatusError(409, "Conflict", text, details=details)
+    return StatusError(409, "Conflict", text, causes=causes)
 
 
 def _updated(endpoint: Endpoint, old: Any, new: Any, managed: Managed, who: Who) -> Managed:
