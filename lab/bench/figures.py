@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 PERCENTILES = (50, 90, 95, 99)
 
@@ -41,9 +43,6 @@ def per_second(times: Sequence[float], begin: float) -> list[float]:
     return counts
 
 
-_SAMPLE = re.compile(r"^(\w+?)(_bucket|_sum|_count)?(?:\{(.*)\})? ([^ ]+)$")
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-
 Histogram = dict[float, float]
 """Upper bound to the number of observations up to it."""
 
@@ -51,23 +50,21 @@ Histogram = dict[float, float]
 def histogram(metrics: str, name: str, labels: Mapping[str, str]) -> Histogram:
     """Return the buckets of a histogram in Prometheus text, summed over the series that have these labels."""
     buckets: Histogram = {}
-    for line in metrics.splitlines():
-        if not line.startswith(f"{name}_bucket"):
-            continue
-        sample = _SAMPLE.match(line)
-        found = dict(_LABEL.findall(sample[3] or "")) if sample else {}
-        if sample and all(found.get(key) == value for key, value in labels.items()):
-            bound = float(found["le"])
-            buckets[bound] = buckets.get(bound, 0.0) + float(sample[4])
+    for each in _samples(metrics, f"{name}_bucket"):
+        if labels.items() <= each.labels.items():
+            bound = float(each.labels["le"])
+            buckets[bound] = buckets.get(bound, 0.0) + each.value
     return buckets
 
 
 def sample(metrics: str, name: str) -> float:
     """Return the value of a series without labels in Prometheus text; 0 if it is absent."""
-    for line in metrics.splitlines():
-        if line.startswith(f"{name} "):
-            return float(line.rpartition(" ")[2])
-    return 0.0
+    return next((each.value for each in _samples(metrics, name) if not each.labels), 0.0)
+
+
+def _samples(metrics: str, name: str) -> Iterator[Sample]:
+    families = text_string_to_metric_families(metrics)
+    return (each for family in families for each in family.samples if each.name == name)
 
 
 def difference(after: Histogram, before: Histogram) -> Histogram:

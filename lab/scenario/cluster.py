@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
+from nominee.lab.history.invariants.checking import checker
 from nominee.lab.history.revision import Revision
 from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
 from nominee.lab.scenario import cloud
@@ -129,3 +130,10 @@ def damaged(data: bytes, how: str) -> bytes | None:
     middle = len(data) // 2
     changed = b"" if how == "truncate" else bytes([data[middle] ^ 0xFF]) + data[middle + 1 :]
     return data[:middle] + changed
+
+
+def violation_of(found: checker.Violation) -> Violation:
+    """Return a violation for the result of a scenario."""
+    return Violation(
+        invariant=found.invariant, message=found.message, revisions=found.revisions, objects=found.objects
+    )

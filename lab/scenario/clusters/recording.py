@@ -14,6 +14,7 @@ from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.recorder import Recorder
 from nominee.lab.history.revision import Revision
 from nominee.lab.history.verification.verification import verify
+from nominee.lab.scenario.cluster import violation_of
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.runtime.clock import Clock
@@ -57,15 +58,7 @@ class Recording:
             if each not in self._reported
         ]
         self._reported.update(found)
-        return [
-            Violation(
-                invariant=each.invariant,
-                message=each.message,
-                revisions=each.revisions,
-                objects=each.objects,
-            )
-            for each in found
-        ]
+        return list(map(violation_of, found))
 
     def revisions(self) -> list[Revision]:
         """Return the writes up to now. Raises: ClusterError."""

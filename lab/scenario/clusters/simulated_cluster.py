@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Final
 
 from nominee.lab.history.invariants.check import Result
-from nominee.lab.history.invariants.checking import checker
 from nominee.lab.history.invariants.checking.evidence import CheckpointedPod, Evidence
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.revision import Revision
 from nominee.lab.history.verification.evidence import checkpointed_pods, queued_pods
 from nominee.lab.history.verification.settings import settings_from
 from nominee.lab.history.verification.verification import settled
-from nominee.lab.scenario.cluster import ScenarioCluster, damaged
+from nominee.lab.scenario.cluster import ScenarioCluster, damaged, violation_of
 from nominee.lab.scenario.clusters.running_check import RunningCheck
 from nominee.lab.scenario.clusters.simulated_processes import SimulatedProcesses
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions, InvariantException
@@ -94,17 +94,7 @@ class SimulatedCluster(ScenarioCluster):
 
     async def failpoints(self, component: str) -> Sequence[FailpointState]:
         """Return a process's failpoints, and those of other components without hits."""
-        return [
-            FailpointState(
-                name=each.name,
-                action=each.action,
-                hits=each.hits,
-                fired=each.fired,
-                waiting=each.waiting,
-                last=each.last,
-            )
-            for each in self._started(component)[0].points.states()
-        ]
+        return [FailpointState(**asdict(each)) for each in self._started(component)[0].points.states()]
 
     async def inject_fault(
         self, component: str, action: str, *, to: str = "*", method: str = "*", kind: str = "*"
@@ -164,13 +154,13 @@ class SimulatedCluster(ScenarioCluster):
         """Return the first violation that a write has shown, None if there was none yet."""
         excepted = {exception.name for exception in exceptions}
         found = (each for each in self._running_check.violations if each.invariant not in excepted)
-        return next(map(_violation, found), None)
+        return next(map(violation_of, found), None)
 
     async def violations(self, exceptions: Sequence[InvariantException]) -> Sequence[Violation]:
         excepted = {exception.name for exception in exceptions}
         names = [each.about.name for each in CHECKERS if each.about.name not in excepted]
         results = await settled(await self._check(names), self._check, self.clock)
-        return [_violation(found) for result in results for found in result.violations]
+        return [violation_of(found) for result in results for found in result.violations]
 
     async def _check(self, names: Collection[str]) -> Sequence[Result]:
         evidence = Evidence(
@@ -208,9 +198,3 @@ class SimulatedCluster(ScenarioCluster):
         files = self._simulation.files.content.items()
         found = {path.stem: checkpointed_pods(data) for path, data in files if path.parent == folder}
         return {node: pods for node, pods in found.items() if pods is not None}
-
-
-def _violation(found: checker.Violation) -> Violation:
-    return Violation(
-        invariant=found.invariant, message=found.message, revisions=found.revisions, objects=found.objects
-    )

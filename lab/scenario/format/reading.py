@@ -22,8 +22,7 @@ def read_file(path: Path) -> list[Scenario]:
     Raises:
         InvalidScenarioError: the file cannot be read or has mistakes.
     """
-    file = str(path)
-    return read_text(_read(path, file), file, folder=path.parent)
+    return read_text(text_of(path), str(path), folder=path.parent)
 
 
 def read_text(text: str, file: str, *, folder: Path | None = None) -> list[Scenario]:
@@ -72,7 +71,13 @@ def read_files(files: Sequence[Path]) -> list[Scenario]:
     return scenarios
 
 
-def _read(path: Path, file: str) -> str:
+def text_of(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        InvalidScenarioError: it cannot be read, or is too large.
+    """
+    file = str(path)
     try:
         if path.stat().st_size > _FILE_BYTES_MAX:
             raise InvalidScenarioError(
@@ -99,7 +104,7 @@ def _with_base(document: Document, folder: Path | None, key: str) -> Document:
     if folder is None:
         raise InvalidScenarioError([document.problem(where, "this scenario is in no file")])
     base_path = folder / part["base"]
-    bases = read_documents(_read(base_path, str(base_path)), str(base_path))
+    bases = read_documents(text_of(base_path), str(base_path))
     if len(bases) != 1:
         raise InvalidScenarioError([document.problem(where, f"{base_path} is not one YAML document")])
     base = bases[0]

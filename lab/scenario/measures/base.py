@@ -10,7 +10,7 @@ from typing import ClassVar
 from google.protobuf.message import Message
 
 from nominee.lab.scenario.conditions.object import ObjectCondition
-from nominee.lab.scenario.fields.fragments import Fragment
+from nominee.lab.scenario.fields.declared import Declared
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.observing.base import Condition, ConditionParser, Objects, leaves
 from nominee.machinery.api.kinds import AnyKind
@@ -34,7 +34,7 @@ class Recorder(ABC):
         """Return the value at the end of the run."""
 
 
-class Measure(ABC):
+class Measure(Declared, ABC):
     """A value that a run collects. A kind of measures is a frozen dataclass of its fields."""
 
     __slots__ = ()
@@ -44,14 +44,9 @@ class Measure(ABC):
     """Its row in docs/scenarios.md."""
 
     @classmethod
-    @abstractmethod
-    def schema(cls) -> Fragment:
-        """Return the JSON Schema of the field."""
-
-    @classmethod
-    @abstractmethod
     def parse(cls, parser: ConditionParser, path: FieldPath, value: Json) -> Measure:
         """Return the measure of a field, which the schema accepts; mistakes go to the parser."""
+        return cls.read(parser, path, value)
 
     @property
     @abstractmethod

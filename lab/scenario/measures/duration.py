@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Final
 
 from google.protobuf.message import Message
 
+from nominee.lab.scenario.fields.declared import Field
 from nominee.lab.scenario.fields.fragments import CONDITION, Fragment, mapping, text
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.measures.base import Measure, Recorder, concerns, observable
@@ -24,6 +25,19 @@ class Moment:
     step: str = ""
 
 
+_STEP: Final = mapping("A step.", {"step": text("When the step of this name begins.")}, required=["step"])
+_MOMENT: Final[Fragment] = {
+    "description": "A condition, when it first holds, or a step.",
+    "anyOf": [CONDITION, _STEP],
+}
+
+
+def _moment(parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Moment:
+    if "step" in value:
+        return Moment(step=value["step"])
+    return Moment(condition=observable(parser, path, value))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duration(Measure):
     """The seconds from one moment to the first occurrence of another one after it; None without both."""
@@ -34,22 +48,10 @@ class Duration(Measure):
         "or a condition, when it first holds; null if one of them does not come"
     )
 
-    start: Moment
-    end: Moment
+    about: ClassVar[str] = "A duration."
 
-    @classmethod
-    def schema(cls) -> Fragment:
-        step = mapping("A step.", {"step": text("When the step of this name begins.")}, required=["step"])
-        moment = {"description": "A condition, when it first holds, or a step.", "anyOf": [CONDITION, step]}
-        return mapping("A duration.", {"from": moment, "until": moment}, required=["from", "until"])
-
-    @classmethod
-    def parse(cls, parser: ConditionParser, path: FieldPath, value: Json) -> Measure:
-        """Return the measure of a duration."""
-        return cls(
-            start=_moment(parser, (*path, "from"), value["from"]),
-            end=_moment(parser, (*path, "until"), value["until"]),
-        )
+    start: Annotated[Moment, Field(_MOMENT, _moment, key="from")]
+    end: Annotated[Moment, Field(_MOMENT, _moment, key="until")]
 
     @property
     def conditions(self) -> Sequence[Condition]:
@@ -65,12 +67,6 @@ class Duration(Measure):
     def recorder(self, objects: Objects) -> Recorder:
         """Return a recorder of the two moments."""
         return _Timer(self, objects)
-
-
-def _moment(parser: ConditionParser, path: FieldPath, value: Mapping[str, Json]) -> Moment:
-    if "step" in value:
-        return Moment(step=value["step"])
-    return Moment(condition=observable(parser, path, value))
 
 
 class _Timer(Recorder):

@@ -32,7 +32,6 @@ from nominee.lab.skew.matrix.model import Path as UpgradePath
 from nominee.machinery.wire.values.scalars import Json
 
 SCHEMA_FILE: Final = Path(__file__).with_name("skew.v1alpha1.schema.json")
-_FILE_BYTES_MAX = 1 << 20
 _OF_SCENARIO = ("cluster", "variants", "steps", "measure", "timeoutSeconds")
 """The fields of a scenario that a row may have, instead of its file."""
 
@@ -51,15 +50,7 @@ def read_matrix(path: Path) -> Matrix:
         InvalidScenarioError: the file, or a scenario that it names, cannot be read or has mistakes.
     """
     file = str(path)
-    try:
-        if path.stat().st_size > _FILE_BYTES_MAX:
-            raise InvalidScenarioError(
-                [Problem(file, 0, "", f"the file has more than {_FILE_BYTES_MAX} bytes")]
-            )
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidScenarioError([Problem(file, 0, "", f"cannot be read: {error}")]) from None
-    documents = read_documents(text, file)
+    documents = read_documents(reading.text_of(path), file)
     if len(documents) != 1:
         raise InvalidScenarioError([Problem(file, 0, "", "the file is not one YAML document")])
     if found := check_with(schema(), documents[0]):
