@@ -18,7 +18,7 @@ from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.localcluster.supervisor.model.node_ranges import NodeRange
 from nominee.localcluster.supervisor.model.spec import ClusterSpec
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.errors import StatusError, ignoring, is_not_found
 from nominee.machinery.client import api_client as client_module
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.client.credentials import NoCredential
@@ -40,11 +40,8 @@ async def remove(client: Client, surplus: Iterable[NodeRange]) -> list[str]:
 
     async def delete(name: str) -> None:
         async with limiter:
-            try:
+            with ignoring(is_not_found):
                 await client.delete(kinds.NODE, name)
-            except StatusError as error:
-                if not is_not_found(error):
-                    raise
 
     async with anyio.create_task_group() as tasks:
         for name in names:

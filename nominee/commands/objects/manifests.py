@@ -152,14 +152,12 @@ def apply(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool
 
 async def _apply(client: Client, obj: Any, document: Mapping[str, Any], *, dry_run: bool) -> None:
     # 50 ms that --help and completion would pay.
-    from nominee.machinery.api import errors, kinds
+    from nominee.machinery.api import kinds
+    from nominee.machinery.client.watches.live_objects import get_if_exists
 
     kind, metadata = kinds.of(obj), obj.metadata
-    try:
-        present = await client.get(kind, metadata.name, metadata.namespace)
-    except errors.StatusError as error:
-        if not errors.is_not_found(error):
-            raise
+    present = await get_if_exists(client, kind, metadata.name, metadata.namespace)
+    if present is None:
         _said(await client.create(obj, dry_run=dry_run), "created")
         return
     patch = {key: value for key, value in document.items() if key != "status"}
