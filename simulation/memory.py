@@ -49,6 +49,8 @@ _IGNORED: Final = (
     "nominee.apiserver.objects.",
     "nominee.autoscaler.planning.node_groups.cluster_state.ClusterStateRegistry._scale_downs.",
     "nominee.autoscaler.planning.snapshot.",
+    "nominee.controllers.endpoints.pending_writes.PendingWrites.",
+    "nominee.controllers.owned_pods.expectations.Expectations._versions.",
     "nominee.kubelet.pods.record.",
     "nominee.machinery.client.api_client.",
     "nominee.machinery.client.connection.",
