@@ -46,6 +46,7 @@ _IGNORED: Final = (
     "nominee.apiserver.admission.chain.",
     "nominee.apiserver.cache.kind_cache.KindCache._",
     "nominee.apiserver.chain.metrics.",
+    "nominee.apiserver.flow_control.counts.",
     "nominee.apiserver.objects.",
     "nominee.autoscaler.planning.node_groups.cluster_state.ClusterStateRegistry._scale_downs.",
     "nominee.autoscaler.planning.snapshot.",

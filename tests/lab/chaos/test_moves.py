@@ -20,6 +20,8 @@ from nominee.lab.scenario.format.reading import read_file
 from tests.mutations.catalogue import BY_NAME
 from tests.mutations.patch import applied
 
+pytestmark = pytest.mark.processes  # an explored cluster goes on in forks
+
 FILE = Path(__file__).parents[2] / "mutations" / "scenarios" / "recreated.yaml"
 
 
