@@ -157,7 +157,7 @@ def _find(
 
 
 def _write_page(file: Path, title: str, found: Sequence[Entry | LogLine], end: float) -> None:
-    from nominee.lab.history.timeline.page import page
+    from nominee.lab.timeline.page import page
 
     text = page(title, found, end)
     try:

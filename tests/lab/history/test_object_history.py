@@ -17,8 +17,8 @@ from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.history.history_file import NAME, HistoryWriter
 from nominee.lab.history.object_history import Selection, Target, entries
 from nominee.lab.history.process_logs import LogLine, lines_of, writers
-from nominee.lab.history.timeline.page import page
 from nominee.lab.history.writers import UNKNOWN, Writer, manager_of
+from nominee.lab.timeline.page import page
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from tests.lab.invariants.histories import History, node, pod

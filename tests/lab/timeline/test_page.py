@@ -8,9 +8,9 @@ import re
 from nominee.lab.history.object_history import Entry, Selection, entries
 from nominee.lab.history.process_logs import lines_of
 from nominee.lab.history.revision import Revision
-from nominee.lab.history.timeline.lanes import Bar, lanes
-from nominee.lab.history.timeline.page import ENTRIES_MAX, page
 from nominee.lab.history.writers import Writer
+from nominee.lab.timeline.lanes import Bar, lanes
+from nominee.lab.timeline.page import ENTRIES_MAX, page
 from tests.lab.invariants.histories import BEGIN, History, node, pod
 
 LOG = ['I1114 22:13:22.500000 scheduler] Ready text="</script><b>"']

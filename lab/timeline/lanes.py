@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from nominee.lab.history.object_history import Entry
 from nominee.lab.history.process_logs import LogLine
-from nominee.machinery.wire import codec
-from nominee.machinery.wire.values.scalars import Json
-
-_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "phase": ("status", "phase"),
-    "node": ("spec", "nodeName"),
-    "nominated": ("status", "nominatedNodeName"),
-    "holder": ("spec", "holderIdentity"),
-    "replicas": ("spec", "replicas"),
-    "terminating": ("metadata", "deletionTimestamp"),
-}
-"""Fields that have a row of bars besides the conditions, by the name of the row."""
-_TAINTS: Final = "taints"
+from nominee.lab.timeline.rows import bars as values_of
 
 
 @dataclass(slots=True)
@@ -43,7 +30,7 @@ class Lane:
     def add(self, entry: Entry) -> None:
         """Add a revision, which ends the bars whose value it changes."""
         self.entries.append(entry)
-        values = {} if entry.revision.object is None else _values(codec.to_json(entry.revision.object))
+        values = {} if entry.revision.object is None else values_of(entry.revision.object)
         for name in dict.fromkeys([*self.rows, *values]):
             bars, value = self.rows.setdefault(name, []), values.get(name, "")
             last = bars[-1] if bars and bars[-1].end is None else None
@@ -71,21 +58,3 @@ def lanes(entries: Iterable[Entry | LogLine]) -> list[Lane]:
         if isinstance(entry, Entry) and not entry.event:
             found.setdefault(entry.revision.subject, Lane(entry.revision.subject)).add(entry)
     return list(found.values())
-
-
-def _values(document: Mapping[str, Json]) -> dict[str, str]:
-    """Return the value of each row of an object's lane."""
-    found = {}
-    for name, path in _FIELDS.items():
-        value: Json = document
-        for part in path:
-            value = value.get(part) if isinstance(value, Mapping) else None
-        if value is not None and value != "":
-            found[name] = str(value)
-    taints = document.get("spec", {}).get("taints", ()) if isinstance(document.get("spec"), Mapping) else ()
-    if taints:
-        found[_TAINTS] = ", ".join(f"{each['key']}:{each['effect']}" for each in taints)
-    for condition in document.get("status", {}).get("conditions", ()) or ():
-        reason = condition.get("reason", "")
-        found[str(condition.get("type"))] = f"{condition.get('status')} {reason}".rstrip()
-    return found

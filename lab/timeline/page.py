@@ -13,8 +13,8 @@ from nominee.lab.history import object_history
 from nominee.lab.history.changes import shown_object
 from nominee.lab.history.object_history import Entry
 from nominee.lab.history.process_logs import LogLine
-from nominee.lab.history.timeline.lanes import Bar, lanes
 from nominee.lab.reports import html
+from nominee.lab.timeline.lanes import Bar, lanes
 from nominee.machinery.runtime.clock import rfc3339_micro
 from nominee.machinery.wire.values.scalars import Json
 

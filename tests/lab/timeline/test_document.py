@@ -1,0 +1,122 @@
+"""The document of a time line: revisions with rows, the state before them, and marks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from nominee.lab.history.invariants.checking.checker import Violation
+from nominee.lab.history.process_logs import lines_of
+from nominee.lab.history.writers import Writer
+from nominee.lab.timeline.document import TimeLine, timeline
+from nominee.lab.timeline.marks import Mark, of_lines, of_revision, of_violations
+from nominee.machinery.api.pb import coordination, core
+from tests.lab.invariants.histories import BEGIN, History, event, lease, node, pod
+
+
+def _read(found: TimeLine, **more: Any) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(found.text(**more))
+    return document
+
+
+def test_revisions_have_rows_and_a_deletion_has_none() -> None:
+    history = History().put(node("n1"), pod("a"), pod("a", node="n1")).delete(pod("a"))
+    writer = Writer(user="system:kube-scheduler", verb="create pods/binding", client="kube-scheduler")
+    document = _read(timeline("x", "file", history.revisions, {3: writer}))
+    assert (document["apiVersion"], document["kind"]) == ("dashboard.nominee.dev/v1", "TimeLine")
+    assert [(each["r"], each["k"], each["ns"], each["n"]) for each in document["revisions"]] == [
+        (1, "Node", "", "n1"),
+        (2, "Pod", "default", "a"),
+        (3, "Pod", "default", "a"),
+        (4, "Pod", "default", "a"),
+    ]
+    assert document["revisions"][2]["row"]["node"] == "n1"
+    assert document["revisions"][2]["w"] == "create pods/binding by system:kube-scheduler (kube-scheduler)"
+    assert document["revisions"][3]["row"] is None
+    assert document["coverage"]["end"] == 4
+    assert (document["begin"], document["end"]) == (BEGIN + 1, BEGIN + 4)
+
+
+def test_heartbeats_and_events_are_left_out() -> None:
+    leader = coordination.Lease()
+    leader.metadata.name, leader.metadata.namespace = "kube-scheduler", "kube-system"
+    leader.spec.holderIdentity = "a"
+    renewed, taken = coordination.Lease(), coordination.Lease()
+    renewed.CopyFrom(leader)
+    renewed.spec.renewTime.seconds = 7
+    taken.CopyFrom(renewed)
+    taken.spec.holderIdentity = "b"
+    history = History().put(lease("n1"), event("e", "Scheduled", pod("a")), leader, renewed, taken)
+    document = _read(timeline("x", "file", history.revisions))
+    assert [(each["r"], each["row"]["rows"]["holder"]) for each in document["revisions"]] == [
+        (3, "a"),
+        (5, "b"),
+    ]
+
+
+def test_above_the_limit_the_oldest_revisions_become_the_state_before() -> None:
+    history = History().state(node("n1")).put(pod("a"), pod("b"), pod("a", node="n1"))
+    history = history.delete(pod("b")).put(pod("c"))
+    found = TimeLine("x", "live", revisions_max=1)
+    for revision in history.revisions:
+        found.add(revision)
+    document = _read(found)
+    assert [(each["n"], each["r"], each.get("state")) for each in document["revisions"]] == [
+        ("n1", 1, True),
+        ("a", 4, True),
+        ("c", 6, None),
+    ]
+    assert document["revisions"][1]["row"]["node"] == "n1"
+    assert document["coverage"]["left_out"] == 5
+
+
+def test_a_value_that_cannot_be_decoded_has_an_empty_row() -> None:
+    history = History()
+    history.revisions.append(history.fold.change("/registry/pods/default/x", b"k8s\0garbage", 1, BEGIN))
+    assert _read(timeline("x", "file", history.revisions))["revisions"][0]["row"] == {}
+
+
+def test_marks_of_logs() -> None:
+    lines = lines_of(
+        [
+            "I1114 22:13:20.000000 scheduler] Ready http=127.0.0.1:1",
+            'I1114 22:13:21.000000 scheduler] Failpoint set name=scheduler.bind.before action="crash"',
+            "W1114 22:13:22.000000 scheduler] Failpoint name=scheduler.bind.before action=crash",
+            "I1114 22:13:23.000000 supervisor] Process ended name=scheduler exit=1",
+            "I1114 22:13:24.000000 scheduler] Ready http=127.0.0.1:2",
+            "I1114 22:13:25.000000 scheduler] Attempted pod=default/a",
+        ],
+        2023,
+    )
+    marks = list(of_lines(lines, set()))
+    assert [mark.kind for mark in marks] == ["start", "failpoint", "crash", "crash", "restart"]
+    assert marks[0] == Mark(BEGIN, "start", "scheduler: ready")
+
+
+def test_the_mark_of_a_preemption_is_that_of_its_first_event() -> None:
+    first = event("e", "Preempted", pod("victim"), note="Preempted by pod x on node n1")
+    again = event("e", "Preempted", pod("victim"), note="Preempted by pod x on node n1", count=2)
+    revisions = History().put(first, again, event("f", "Scheduled", pod("a")), core.Node()).revisions
+    assert [of_revision(each) for each in revisions] == [
+        Mark(
+            BEGIN + 1,
+            "preemption",
+            "Pod default/victim: Preempted by pod x on node n1",
+            "Pod default/victim",
+        ),
+        None,
+        None,
+        None,
+    ]
+
+
+def test_the_mark_of_a_violation_is_at_its_last_revision() -> None:
+    violation = Violation(
+        invariant="one-node", message="two nodes", revisions=(1, 3), objects=("Pod default/a",)
+    )
+    (mark,) = of_violations([violation], {1: 10.0, 3: 30.0})
+    assert mark == Mark(30.0, "violation", "one-node: two nodes", "Pod default/a")
+    document = _read(timeline("x", "file", History().put(pod("a")).revisions), marks=[mark])
+    assert document["marks"] == [
+        {"t": 30.0, "kind": "violation", "text": "one-node: two nodes", "object": "Pod default/a"}
+    ]
