@@ -52,7 +52,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an action is about: an object, a process, or with "" the cluster. `pod` is the present one."""
+    """The target of an action: an object, a process, or the cluster with "". `pod` is the present one."""
 
     kind: str = ""
     namespace: str = ""
@@ -72,13 +72,13 @@ class Command:
     arguments: tuple[str, ...]
     input: str = ""
     module: str = _CLI
-    shown: str = ""
+    kubectl: str = ""
     """The equal command of kubectl, where `nominee` has none."""
 
     def text(self, directory: Path) -> str:
         """Return the command as a person types it."""
-        line = self.shown or f"nominee {shlex.join(self.arguments)}"
-        text = f"{line}{directory_hint(directory)}" if not self.shown else line
+        line = self.kubectl or f"nominee {shlex.join(self.arguments)}"
+        text = f"{line}{directory_hint(directory)}" if not self.kubectl else line
         return f"{text} <<'EOF'\n{self.input.rstrip()}\nEOF" if self.input else text
 
 
@@ -151,8 +151,8 @@ def _delete(target: Target, fields: Fields) -> Command:
 
 
 def _drain(target: Target, _: Fields) -> Command:
-    shown = f"kubectl drain {shlex.quote(target.name)} --ignore-daemonsets --delete-emptydir-data --force"
-    return Command((target.name,), module=_DRAIN, shown=shown)
+    kubectl = f"kubectl drain {shlex.quote(target.name)} --ignore-daemonsets --delete-emptydir-data --force"
+    return Command((target.name,), module=_DRAIN, kubectl=kubectl)
 
 
 def _uncordon(target: Target, _: Fields) -> Command:

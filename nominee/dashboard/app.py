@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import anyio.to_thread
 import click
@@ -28,8 +28,10 @@ from nominee.dashboard.events import CLIENTS_MAX, Follower, stream
 from nominee.lab.history.object_history import Target
 from nominee.lab.history.revision import Revision
 from nominee.localcluster.declared_failpoints import all_sentences
+from nominee.localcluster.supervisor.directory import JsonObject
 from nominee.machinery.api.kinds import POD
 from nominee.machinery.runtime.clock import SystemClock
+from nominee.machinery.wire.values.scalars import Json
 
 BUNDLE: Final = Path(lab.__path__[0], "timeline", "bundle")
 ACTION_HEADER: Final = "x-nominee-token"
@@ -117,7 +119,7 @@ class Dashboard:
         revisions, setting, clock = self._revisions(), self._setting(), SystemClock()
         is_now = board.is_live and number >= board.timeline.end
 
-        def make() -> dict[str, list[str]]:
+        def make() -> Json:
             times = (each.time for each in revisions if each.revision <= number)
             until = clock.now() if is_now else max(times, default=0.0)
             found = details.decisions(target, until, board.directory)
@@ -178,7 +180,7 @@ class Dashboard:
         return actions.Target(target.kind.kind, _word(target.namespace), _word(target.name), pod)
 
     def _revisions(self) -> list[Revision]:
-        """Return the revisions now; a thread must not iterate over what the event loop changes."""
+        """Return the revisions now, for a thread: the event loop goes on to change the time line."""
         return [item.revision for item in self.board.timeline.items()]
 
     def _revision(self, request: Request) -> int:
@@ -194,7 +196,7 @@ class Dashboard:
         gates = ",".join(f"{gate}={str(on).lower()}" for gate, on in found["gates"].items())
         return Setting(found["version"], gates)
 
-    async def _made(self, make: Callable[[], Any]) -> Any:
+    async def _made(self, make: Callable[[], Json]) -> Json:
         return await anyio.to_thread.run_sync(make, limiter=self._threads)
 
 
@@ -213,7 +215,7 @@ def _word(text: str) -> str:
     return text
 
 
-async def _body(request: Request) -> Mapping[str, Any]:
+async def _body(request: Request) -> JsonObject:
     data = b""
     async for chunk in request.stream():
         data += chunk

@@ -37,7 +37,8 @@ class Board:
     """Pages that follow."""
     parts: dict[str, str] = field(default_factory=lambda: dict.fromkeys(PARTS, "null"))
     """JSON by name of the part."""
-    _changed: anyio.Event = field(default_factory=anyio.Event)
+    change: anyio.Event = field(default_factory=anyio.Event)
+    """The next change: take it before you look at the board, and wait for it afterwards."""
 
     @property
     def is_live(self) -> bool:
@@ -67,12 +68,7 @@ class Board:
         """Return the document of the page."""
         return self.timeline.text(marks=self.marks, read_only=self.read_only, parts=self.parts)
 
-    @property
-    def changed(self) -> anyio.Event:
-        """Return the event of the next change: take it before looking, and wait for it afterwards."""
-        return self._changed
-
     def notify(self) -> None:
-        """Wake what waits for a change."""
-        self._changed.set()
-        self._changed = anyio.Event()
+        """Wake the tasks that wait for a change."""
+        self.change.set()
+        self.change = anyio.Event()

@@ -1,7 +1,7 @@
 """The changes of a board as server-sent events, at the pace of one page.
 
 Nothing is queued for a page: it has a place in the time line. A page that falls behind too far, or behind
-what is kept, is told to load the document again.
+the revisions that are kept, has to load the document again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Follower:
         return cls(board, board.timeline.number_of(revision), marks, board.resets)
 
     def changes(self) -> Iterator[str]:
-        """Yield what the page does not have yet; after `reset` it does not go on."""
+        """Yield the changes since the last call; after `reset` there are no more."""
         board = self.board
         items = board.timeline.after(self.number)
         if self.resets != board.resets or items is None or len(items) > LAG_MAX:
@@ -75,13 +75,13 @@ async def stream(follower: Follower) -> AsyncIterator[str]:
     try:
         yield "retry: 1000\n\n"
         while True:
-            changed = board.changed
+            change = board.change
             for text in follower.changes():
                 yield text
                 if text.startswith("event: reset"):
                     return
             with anyio.move_on_after(PING_SECONDS) as silence:
-                await changed.wait()
+                await change.wait()
             if silence.cancelled_caught:
                 yield ": still here\n\n"
             await anyio.sleep(BATCH_SECONDS)

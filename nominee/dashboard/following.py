@@ -91,9 +91,9 @@ class ClusterFollower:
     async def poll(self) -> None:
         """Ask the processes while a page follows."""
         while True:
-            changed = self.board.changed
+            change = self.board.change
             if not self.board.clients:
-                await changed.wait()
+                await change.wait()
                 continue
             await self.refresh()
             await self.clock.sleep(POLL_SECONDS)
@@ -109,7 +109,7 @@ class ClusterFollower:
         year = datetime.fromtimestamp(now, UTC).year
         self.board.add_marks(await _in_thread(lambda: self.logs.read(year)))
         self._note_states(found or [], now)
-        self.board.set_part("components", found or processes.planned(directory))
+        self.board.set_part("components", found or processes.of_plan(directory))
         scheduler, autoscaler = (_asked(found or [], name) for name in ("scheduler", "autoscaler"))
         self.board.set_part("queues", await _in_thread(lambda: processes.queues(directory, scheduler, now)))
         self.board.set_part(

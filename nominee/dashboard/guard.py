@@ -37,7 +37,7 @@ _HEADERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The token of the URL, and what is derived from it: a restarted process knows its pages."""
+    """The token of the URL, and those derived from it: a process that is started again knows its pages."""
 
     token: str
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from nominee.commands.cluster.status import changed_gates, running_cluster
 from nominee.lab.history.verification.settings import read_plan
 from nominee.localcluster.components import BY_NAME
+from nominee.localcluster.supervisor.directory import JsonObject
 from nominee.localcluster.supervisor.model.node_ranges import option_value
 from nominee.machinery.features.gates import DEFAULT
 from nominee.machinery.process.run_files import RunFile
@@ -22,7 +23,7 @@ from nominee.machinery.process.serving_port.serving_client import HttpError, Ser
 from nominee.machinery.runtime.clock import parse_rfc3339
 from nominee.machinery.wire.values.scalars import Json
 
-Component = dict[str, Any]
+Component = JsonObject
 _SECONDS_MAX: Final = 2.0
 _QUEUES: Final = ("active", "backoff", "unschedulable", "gated", "waiting_on_permit", "binding")
 _OFF: Final = ("", "off")
@@ -31,7 +32,7 @@ _OFF: Final = ("", "off")
 def running(directory: Path, holders: Collection[str]) -> list[Component] | None:
     """Return the processes of a running cluster, None if none runs; `holders` are those of leases."""
     try:
-        found: Sequence[Mapping[str, Any]] = running_cluster(directory)["components"]
+        found: Sequence[JsonObject] = running_cluster(directory)["components"]
     except click.ClickException:
         return None
     several = {each["component"] for each in found if f"{each['component']}-1" == each["name"]}
@@ -40,7 +41,7 @@ def running(directory: Path, holders: Collection[str]) -> list[Component] | None
             "name": each["name"],
             "component": each["component"],
             "version": each.get("emulatedVersion") or each.get("version") or "",
-            "gates": changed_gates({**each}),
+            "gates": changed_gates(each),
             "leader": _leads(each["name"], holders) if each["component"] in several else None,
             "state": each["state"],
             "health": _HEALTH[each["healthy"]],
@@ -61,7 +62,7 @@ def _leads(name: str, holders: Collection[str]) -> bool | None:
     return any(f"_{name}_" in holder for holder in holders)
 
 
-def planned(directory: Path) -> list[Component]:
+def of_plan(directory: Path) -> list[Component]:
     """Return the processes of the last `nominee up` in a directory, which are down."""
     plan = read_plan(directory)
     found: list[Component] = []
@@ -87,7 +88,7 @@ def planned(directory: Path) -> list[Component]:
     return found
 
 
-def _disturbances(process: Mapping[str, Any], directory: Path) -> dict[str, list[str]]:
+def _disturbances(process: JsonObject, directory: Path) -> dict[str, list[str]]:
     """Return the failpoints and faults of a healthy process; of another one none are known."""
     if not process.get("healthy") or process["component"] not in BY_NAME or not process.get("http"):
         return {"failpoints": [], "faults": []}
@@ -139,7 +140,7 @@ def _seconds(since: str | None, now: float) -> float | None:
 
 
 def autoscaler(directory: Path, process: str, nodes: Collection[str]) -> Json:
-    """Return the groups of the cloud, and what the autoscaler's last loop decided; None without a cloud.
+    """Return the groups of the cloud, and the result of the autoscaler's last loop; None without a cloud.
 
     `nodes` are the names of those that exist: other instances are upcoming.
     """
@@ -181,7 +182,7 @@ def _port(directory: Path, process: str) -> ServingPort | None:
     return ServingPort.of(file.http, directory) if file is not None and file.http else None
 
 
-def _get(port: ServingPort, path: str) -> Any:
+def _get(port: ServingPort, path: str) -> Json:
     """Return the JSON that a process answers; None if it does not."""
     try:
         answer = request(port, path, timeout_seconds=_SECONDS_MAX)

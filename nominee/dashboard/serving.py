@@ -30,7 +30,7 @@ from nominee.machinery.runtime.clock import Clock, rfc3339
 HOST: Final = "127.0.0.1"
 GRACE_SECONDS: Final = 1
 NICE: Final = 5
-"""What the page shows must not slow what it looks at."""
+"""The dashboard must not slow the cluster that it shows."""
 
 Announce = Callable[[str, int], None]
 
@@ -41,7 +41,7 @@ class PortTakenError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What is shown and how. `file` is a history file; without one it is the cluster of `directory`.
+    """The source and the settings of a dashboard: a history `file`, or the cluster of `directory`.
 
     `waits`: the cluster is starting, and its etcd is waited for.
     """
@@ -58,7 +58,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A board, and what is needed to follow its cluster."""
+    """A board, and the readers that go on to follow its cluster."""
 
     board: Board
     reader: Reader
@@ -82,7 +82,7 @@ async def load(options: Options, clock: Clock) -> Loaded:
     year = int(rfc3339(reader.history.fold.time or clock.now())[:4])
     board.add_marks([*reader.marks, *logs.read(year)])
     reader.marks = []
-    board.set_part("components", processes.planned(place))
+    board.set_part("components", processes.of_plan(place))
     return Loaded(board, reader, logs)
 
 
@@ -98,12 +98,12 @@ async def _read(reader: Reader, options: Options, clock: Clock) -> None:
 
 
 def _settings(options: Options) -> ComponentSettings:
-    """Return what is known of the configuration; a history file alone says nothing of it."""
+    """Return the configuration as far as it is known; a history file alone has none."""
     return ComponentSettings() if options.file is not None else settings_of(options.directory)
 
 
 async def show(options: Options, clock: Clock, announce: Announce) -> None:
-    """Load and serve until cancelled. Raises: PortTakenError, and what `load` raises."""
+    """Load and serve until cancelled. Raises: PortTakenError, and the errors of `load`."""
     await serve(await load(options, clock), options, clock, announce)
 
 
