@@ -14,7 +14,7 @@ from nominee.machinery.wire.values.scalars import Json
 
 MARKS_MAX: Final = 10_000
 
-Sort = Literal["start", "crash", "restart", "fault", "failpoint", "preemption", "violation", "step"]
+Sort = Literal["start", "crash", "restart", "fault", "failpoint", "preemption", "violation", "step", "log"]
 
 _READY: Final = "Ready"
 _PREEMPTED: Final = "Preempted"
