@@ -44,6 +44,10 @@ class StoredObject:
                 raise envelope.EnvelopeError(f"{self.key}: {error}") from None
         return self._message
 
+    def forget(self) -> None:
+        """Free the decoded object; it is decoded again when it is read."""
+        self._message = None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final
 
 from nominee.lab.history.etcd_observer import Coverage
@@ -22,21 +23,27 @@ from nominee.machinery.wire.values.scalars import Json
 
 API_VERSION: Final = "dashboard.nominee.dev/v1"
 KIND: Final = "TimeLine"
-REVISIONS_MAX: Final = 200_000
-"""Revisions that are kept: some 70 MB. Older ones become the state at the beginning."""
+BYTES_MAX: Final = 256 << 20
+"""Of values and rows that are kept: some 100,000 revisions of pods. Older ones become the state before."""
+_ITEM_BYTES: Final = 1000
+"""What a revision takes besides its value and its row."""
 _HEARTBEATS: Final = "kube-node-lease"
 _STATE: Final = ',"state":true}'
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A revision of the document; `text` is its JSON."""
+    """A revision with its place among all; `text` is its JSON, "" for one that the page does not show."""
 
-    revision: int
-    time: float
-    key: str
+    number: int
+    revision: Revision
     text: str
-    is_deletion: bool
+
+    @property
+    def size(self) -> int:
+        """Return the bytes that it takes, about."""
+        value = self.revision.value
+        return _ITEM_BYTES + len(self.text) + (0 if value is None else len(value.data))
 
 
 @dataclass(slots=True)
@@ -46,28 +53,50 @@ class TimeLine:
     title: str
     source: str
     """live, directory, file or page."""
-    revisions_max: int = REVISIONS_MAX
+    bytes_max: int = BYTES_MAX
     coverage: Coverage = field(default_factory=Coverage)
     left_out: int = 0
+    end: int = 0
+    """The newest revision."""
+    count: int = 0
+    """Revisions so far: the number of the newest item."""
     _before: dict[str, Item] = field(default_factory=dict)
     _items: deque[Item] = field(default_factory=deque)
+    _bytes: int = 0
 
-    def add(self, revision: Revision, writer: Writer | None = None) -> Item | None:
-        """Add a revision and return it; None for one that the page does not show.
+    def add(self, revision: Revision, writer: Writer | None = None) -> None:
+        """Add a revision; heartbeats of nodes are left out.
 
         `writer` is the one that an API server has logged, if it is known.
         """
-        if not _is_shown(revision):
-            return None
-        item = _item(revision, writer)
+        self.end = max(self.end, revision.revision)
+        if revision.kind is LEASE and revision.namespace == _HEARTBEATS:
+            return
+        self.count += 1
+        item = Item(self.count, revision, _text(revision, writer) if _is_shown(revision) else "")
+        if revision.previous_value is not None:
+            revision.previous_value.forget()
         self._items.append(item)
-        if len(self._items) > self.revisions_max:
+        self._bytes += item.size
+        while self._bytes > self.bytes_max and len(self._items) > 1:
             self._leave_out()
-        return item
 
-    def items(self) -> list[Item]:
-        """Return the state before the newest revisions, and these."""
-        return [*sorted(self._before.values(), key=lambda each: each.revision), *self._items]
+    def items(self) -> Iterator[Item]:
+        """Yield the state before the newest revisions, and these."""
+        yield from sorted(self._before.values(), key=lambda each: each.revision.revision)
+        yield from self._items
+
+    def after(self, number: int) -> list[Item] | None:
+        """Return the items behind the one with this number; None if some of them are left out."""
+        first = self._items[0].number if self._items else self.count + 1
+        if number + 1 < first:
+            return None
+        return list(islice(self._items, number + 1 - first, None))
+
+    def number_of(self, revision: int) -> int:
+        """Return the number of the newest item whose revision is not newer than this one."""
+        older = (item.number for item in reversed(self._items) if item.revision.revision <= revision)
+        return next(older, self._items[0].number - 1 if self._items else self.count)
 
     def text(
         self,
@@ -80,8 +109,9 @@ class TimeLine:
         read_only: bool = True,
     ) -> str:
         """Return the document as JSON."""
-        items, shown = self.items(), sorted(marks, key=lambda mark: mark.time)
-        times = [item.time for item in items if item.time] + [mark.time for mark in shown]
+        items = [item for item in self.items() if item.text]
+        shown = sorted(marks, key=lambda mark: mark.time)
+        times = [item.revision.time for item in items if item.revision.time] + [mark.time for mark in shown]
         head = {
             "apiVersion": API_VERSION,
             "kind": KIND,
@@ -92,7 +122,7 @@ class TimeLine:
             "end": max(times, default=0.0),
             "coverage": {
                 "begin": self.coverage.begin,
-                "end": self.coverage.end,
+                "end": self.end,
                 "gaps": self.coverage.gaps,
                 "left_out": self.left_out,
             },
@@ -108,13 +138,19 @@ class TimeLine:
     def _leave_out(self) -> None:
         """Make the oldest revision part of the state before the others."""
         oldest = self._items.popleft()
+        self._bytes -= oldest.size
         self.left_out += 1
-        if oldest.is_deletion:
-            self._before.pop(oldest.key, None)
+        key = oldest.revision.key
+        if oldest.revision.value is None:
+            self._before.pop(key, None)
             return
-        is_state = oldest.text.endswith(_STATE)
-        text = oldest.text if is_state else f"{oldest.text[:-1]}{_STATE}"
-        self._before[oldest.key] = replace(oldest, text=text)
+        text = oldest.text
+        if text and not text.endswith(_STATE):
+            text = f"{text[:-1]}{_STATE}"
+        elif not text and key in self._before:  # a lease whose holder is the same
+            text = self._before[key].text
+        revision = replace(oldest.revision, previous_value=None, is_state=True)
+        self._before[key] = Item(oldest.number, revision, text)
 
 
 def timeline(
@@ -124,7 +160,6 @@ def timeline(
     found, logged = TimeLine(title, source), writers or {}
     for revision in revisions:
         found.add(revision, logged.get(revision.revision))
-        found.coverage.end = max(found.coverage.end, revision.revision)
     return found
 
 
@@ -134,18 +169,14 @@ def compact(document: Json) -> str:
 
 
 def _is_shown(revision: Revision) -> bool:
-    """Return whether the page shows a revision: no Event, no heartbeat, and of leases a new holder only."""
-    if revision.kind is None or revision.kind is EVENT:
-        return False
+    """Return whether the page shows a revision: no Event, and of leases a new holder only."""
     if revision.kind is not LEASE:
-        return True
-    if revision.namespace == _HEARTBEATS:
-        return False
+        return revision.kind is not None and revision.kind is not EVENT
     after, before = revision.after(LEASE), revision.before(LEASE)
     return after is None or before is None or after.spec.holderIdentity != before.spec.holderIdentity
 
 
-def _item(revision: Revision, writer: Writer | None) -> Item:
+def _text(revision: Revision, writer: Writer | None) -> str:
     try:
         made = writer or manager_of(revision)
         values: Json = None if revision.object is None else row(revision.object)
@@ -161,6 +192,4 @@ def _item(revision: Revision, writer: Writer | None) -> Item:
         "row": values,
     }
     text = compact(document)
-    if revision.is_state:
-        text = f"{text[:-1]}{_STATE}"
-    return Item(revision.revision, revision.time, revision.key, text, revision.value is None)
+    return f"{text[:-1]}{_STATE}" if revision.is_state else text

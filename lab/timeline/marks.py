@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -11,8 +11,6 @@ from nominee.lab.history.process_logs import LogLine
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import EVENT
 from nominee.machinery.wire.values.scalars import Json
-
-MARKS_MAX: Final = 10_000
 
 Sort = Literal["start", "crash", "restart", "fault", "failpoint", "preemption", "violation", "step", "log"]
 
@@ -30,6 +28,7 @@ _OF_LINES: Final[Mapping[str, Sort]] = {
     "Process resumed": "fault",
 }
 """The marks of log lines by their messages; those of the supervisor begin with "Process"."""
+MESSAGES: Final = (_READY, *_OF_LINES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,8 @@ def of_lines(lines: Iterable[LogLine], started: set[str]) -> Iterator[Mark]:
             is_crash = (
                 sort == "failpoint" and line.fields.get("action") == "crash" and line.message == "Failpoint"
             )
-            yield Mark(line.time, "crash" if is_crash else sort, line.text)
+            text = line.fields.get("text", line.text) if sort == "step" else line.text
+            yield Mark(line.time, "crash" if is_crash else sort, text)
 
 
 def of_revision(revision: Revision) -> Mark | None:
@@ -83,8 +83,3 @@ def of_violations(violations: Iterable[Violation], times: Mapping[int, float]) -
         yield Mark(
             max(shown, default=0.0), "violation", f"{violation.invariant}: {violation.message}", subject
         )
-
-
-def newest(marks: Sequence[Mark]) -> Sequence[Mark]:
-    """Return the newest marks; more would only make the axis grey."""
-    return marks[-MARKS_MAX:]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+from nominee.lab.history.etcd_observer import Coverage
+from nominee.lab.history.history_file import NAME, HistoryWriter
 from nominee.lab.history.invariants.checking.checker import Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.process_logs import lines_of
 from nominee.lab.history.writers import Writer
 from nominee.lab.timeline.document import TimeLine, timeline
 from nominee.lab.timeline.marks import Mark, of_lines, of_revision, of_violations
+from nominee.lab.timeline.reading import LogMarks, Reader
 from nominee.machinery.api.pb import coordination, core
 from tests.lab.invariants.histories import BEGIN, History, event, lease, node, pod
 
@@ -57,7 +62,7 @@ def test_heartbeats_and_events_are_left_out() -> None:
 def test_above_the_limit_the_oldest_revisions_become_the_state_before() -> None:
     history = History().state(node("n1")).put(pod("a"), pod("b"), pod("a", node="n1"))
     history = history.delete(pod("b")).put(pod("c"))
-    found = TimeLine("x", "live", revisions_max=1)
+    found = TimeLine("x", "live", bytes_max=1)
     for revision in history.revisions:
         found.add(revision)
     document = _read(found)
@@ -68,6 +73,15 @@ def test_above_the_limit_the_oldest_revisions_become_the_state_before() -> None:
     ]
     assert document["revisions"][1]["row"]["node"] == "n1"
     assert document["coverage"]["left_out"] == 5
+    assert [item.number for item in found.after(found.count - 1) or ()] == [6]
+    assert found.after(found.count - 2) is None
+
+
+def test_items_behind_a_revision_are_found_by_number() -> None:
+    found = timeline("x", "live", History().put(pod("a"), event("e", "X", pod("a")), pod("b")).revisions)
+    assert [found.number_of(revision) for revision in (0, 1, 2, 3, 9)] == [0, 1, 2, 3, 3]
+    assert [item.revision.revision for item in found.after(found.number_of(1)) or ()] == [2, 3]
+    assert found.after(3) == []
 
 
 def test_a_value_that_cannot_be_decoded_has_an_empty_row() -> None:
@@ -120,3 +134,31 @@ def test_the_mark_of_a_violation_is_at_its_last_revision() -> None:
     assert document["marks"] == [
         {"t": 30.0, "kind": "violation", "text": "one-node: two nodes", "object": "Pod default/a"}
     ]
+
+
+def test_a_history_file_is_read_with_its_writers_marks_and_broken_invariants(tmp_path: Path) -> None:
+    both = pod("a", node="n2", uid="u")
+    history = History().put(node("n1"), node("n2"), pod("a", node="n1", uid="u"), both)
+    writer = HistoryWriter(tmp_path / NAME, Coverage())
+    writer.append(history.revisions)
+    writer.close()
+    log = tmp_path / "apiserver.log"
+    log.write_text(
+        "I1114 22:13:20.000000 apiserver] Ready http=127.0.0.1:1\n"
+        "D1114 22:13:23.000000 apiserver] Wrote verb=create resource=pods object=default/a revision=3 user=me\n"
+    )
+    logs, reader = LogMarks(tmp_path), Reader(TimeLine("x", "file"), tmp_path, ComponentSettings())
+    reader.read_file(tmp_path / NAME)
+    document = _read(reader.timeline, marks=[*reader.marks, *logs.read(2023)])
+    assert document["revisions"][2]["w"] == "create pods by me (no user agent)"
+    kinds = [(each["kind"], each["object"]) for each in document["marks"]]
+    assert kinds[0] == ("start", None)
+    assert ("violation", "Pod default/a") in kinds
+    with log.open("a") as file:
+        file.write("I1114 22:13:25.000000 apiserver] Ready http=")
+        file.flush()
+        assert logs.read(2023) == []
+        file.write("127.0.0.1:2\n")
+    assert [mark.kind for mark in logs.read(2023)] == ["restart"]
+    log.write_text("I1114 22:13:26.000000 apiserver] Ready http=127.0.0.1:3\n")
+    assert [mark.time for mark in logs.read(2023)] == [BEGIN + 6]
