@@ -6,6 +6,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from string import Template
@@ -43,14 +44,17 @@ def page(title: str, entries: Sequence[Entry | LogLine], follow: Iterable[str] =
 
     `follow` are the objects (`Pod default/a`) whose states are bars below the time axis from the beginning.
     """
-    shown = TimeLine(title, "page", revisions_max=ENTRIES_MAX)
-    details: dict[str, Json] = {}
-    for entry in entries:
-        if isinstance(entry, Entry) and shown.add(entry.revision, entry.writer) is not None:
-            shown.coverage.end = max(shown.coverage.end, entry.revision.revision)
-            details[str(entry.revision.revision)] = _details(entry)
-            if len(details) > ENTRIES_MAX:
-                del details[next(iter(details))]
+    shown = TimeLine(title, "page")
+    writes = [entry for entry in entries if isinstance(entry, Entry) and not entry.event]
+    shown.left_out = max(len(writes) - ENTRIES_MAX, 0)
+    before = {entry.revision.key: entry.revision for entry in writes[: shown.left_out]}
+    for revision in before.values():
+        if revision.value is not None:
+            shown.add(replace(revision, is_state=True))
+    writes = writes[shown.left_out :]
+    details: dict[str, Json] = {str(entry.revision.revision): _details(entry) for entry in writes}
+    for entry in writes:
+        shown.add(entry.revision, entry.writer)
     marks = list(_marks(entries))[-ENTRIES_MAX:]
     document = json.loads(shown.text(marks=marks, details=details))
     return html({**document, "follow": list(follow)})

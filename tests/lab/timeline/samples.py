@@ -135,18 +135,9 @@ def _trouble(made: Sample, names: list[str]) -> None:
     """Let nodes fail, pods be preempted, resized, and wait."""
     bound = [name for name in names if made.rows[name].get("node")]
     if made.nodes > 2:
-        conditions = {"Ready": "Unknown NodeStatusUnknown"}
-        row = {
-            "ready": "Unknown",
-            "conditions": conditions,
-            "taints": ["node.kubernetes.io/unreachable:NoExecute"],
-        }
-        made.write(
-            "Node",
-            "node-1",
-            {**row, "rows": {"Ready": conditions["Ready"], "taints": row["taints"][0]}},
-            "node-lifecycle",
-        )
+        taint = "node.kubernetes.io/unreachable:NoExecute"
+        rows = {"Ready": "Unknown NodeStatusUnknown", "taints": taint}
+        made.write("Node", "node-1", {"ready": "Unknown", "taints": [taint], "rows": rows}, "node-lifecycle")
     if made.nodes > 9:
         made.write("Node", "node-7", {"unschedulable": True}, "kubectl cordon")
         made.write("Node", "node-12", {"conditions": {"MemoryPressure": "True"}}, "kubelet")
