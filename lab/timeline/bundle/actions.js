@@ -13,13 +13,8 @@ export async function loadActions(source) {
   known = await source.actions().catch(() => []);
 }
 
-/** Return the values of an action's fields for a target. @param {Action} action @param {string} target @returns {Record<string, string>} */
-export function initial(action, target) {
-  const [namespace, name] = target.includes("/") ? target.split("/") : ["", target];
-  /** @type {Record<string, string>} */
-  const about = { namespace, name, pod: target, node: target, component: target, target };
-  return Object.fromEntries(action.fields.map((field) => [field.name, field.value || about[field.name] || field.choices?.[0] || ""]));
-}
+/** Return the values with which an action's fields begin. @param {Action} action @returns {Record<string, string>} */
+export const initial = (action) => Object.fromEntries(action.fields.map((field) => [field.name, field.value || field.choices?.[0] || ""]));
 
 /** @extends {Component<{app: App, on: string, target: string, title?: string}>} */
 export class Actions extends Component {
@@ -34,7 +29,7 @@ export class Actions extends Component {
   /** @param {Action} action */
   open(action) {
     if (this.state.open === action.name) return this.setState({ open: "" });
-    const fields = initial(action, this.props.target);
+    const fields = initial(action);
     this.setState({ open: action.name, fields, command: "", output: "", failed: false });
     this.send(action.name, fields, true);
   }
@@ -44,10 +39,10 @@ export class Actions extends Component {
     const asked = ++this.asked;
     if (!dry) this.setState({ busy: true });
     try {
-      const { command, output, ok } = await this.props.app.source.act(name, fields, dry);
+      const { command, output, ok } = await this.props.app.source.act(name, this.props.target, fields, dry);
       if (asked === this.asked) this.setState({ command, output: output ?? "", failed: ok === false, busy: false });
     } catch (error) {
-      if (asked === this.asked) this.setState({ output: String(/** @type {Error} */ (error).message), failed: true, busy: false });
+      if (asked === this.asked) this.setState({ command: dry ? "" : this.state.command, output: String(/** @type {Error} */ (error).message), failed: !dry, busy: false });
     }
   }
 

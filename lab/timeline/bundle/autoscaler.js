@@ -25,5 +25,8 @@ export function Autoscaler({ app }) {
       ${status.upcoming.map((each) => html`<li><span class="line"><${ObjectLink} app=${app} to=${`Node ${each.node}`} text=${each.node} /> ${each.group ?? ""}${after(each.seconds)}</span></li>`)}</ul><//>` : ""}
     ${status.unneeded?.length ? html`<${Section} title="Unneeded nodes" count=${status.unneeded.length}><ul class="rows">
       ${status.unneeded.map((each) => html`<li><span class="line"><${ObjectLink} app=${app} to=${`Node ${each.node}`} text=${each.node} />${after(each.seconds)}</span><span class="quiet">${each.reason}</span></li>`)}</ul><//>` : ""}
+    ${Object.keys(status.unremovable ?? {}).length ? html`<${Section} title="Not removable"><ul class="rows">
+      ${Object.entries(status.unremovable ?? {}).map(([node, reason]) => html`<li><span class="line"><${ObjectLink} app=${app} to=${`Node ${node}`} text=${node} /></span><span class="quiet">${String(reason)}</span></li>`)}</ul><//>` : ""}
+    ${status.error ? html`<p class="bad">${status.error}</p>` : ""}
   </div>`;
 }

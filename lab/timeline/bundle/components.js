@@ -28,7 +28,7 @@ export function Components({ app }) {
       const [shape, colour, text] = sign(each);
       return html`<li key=${each.name} class="component"><span class="line"><span class=${`sign ${colour}`} aria-hidden="true">${shape}</span><b>${each.name}</b>
         ${each.leader ? html`<span class="chip">leader</span>` : each.leader === false ? html`<span class="chip off">standby</span>` : ""}
-        <span class="end">${each.version}</span></span>
+        ${each.restarts ? html`<span class="quiet">${each.restarts} restarts</span>` : ""}<span class="end">${each.version}</span></span>
         <span class=${colour === "good" ? "quiet" : colour}>${text}</span>
         ${Object.entries(each.gates ?? {}).map(([name, on]) => html`<span class="chip">${name}=${String(on)}</span>`)}
         ${(each.failpoints ?? []).map((name) => html`<span class="chip warn">failpoint ${name}</span>`)}

@@ -229,7 +229,7 @@ async function load() {
   };
   source.follow(last, {
     revisions: renew((data) => model.append(data)),
-    marks: renew((data) => model.marks.push(...data)),
+    marks: renew((data) => model.mark(data)),
     components: renew((data) => (model.document.components = data)),
     queues: renew((data) => (model.document.queues = data)),
     autoscaler: renew((data) => (model.document.autoscaler = data)),

@@ -84,6 +84,13 @@ export class Model {
     }
   }
 
+  /** Add marks; the newest may come again. @param {Mark[]} marks */
+  mark(marks) {
+    const known = new Set(this.marks.map((each) => `${each.t} ${each.text}`));
+    this.marks.push(...marks.filter((each) => !known.has(`${each.t} ${each.text}`)));
+    this.marks.sort((a, b) => a.t - b.t);
+  }
+
   /** @param {Row | null | undefined} former @param {Row | null} row */
   #count(former, row) {
     if (former && counted(former) >= 0) this.now[counted(former)]--;

@@ -93,7 +93,6 @@ export class ObjectPanel extends Component {
     const [revision] = this.revisions();
     const row = revision?.row;
     const pod = [...app.cluster.waiting, ...app.cluster.nodes.flatMap((node) => node.pods)].find((each) => each.key === key);
-    const target = key.slice(key.indexOf(" ") + 1);
     const kind = key.slice(0, key.indexOf(" "));
     const node = kind === "Node" ? app.cluster.nodes.find((each) => each.key === key) : undefined;
     const pods = node ? [...node.pods, ...node.nominated] : [];
@@ -103,7 +102,7 @@ export class ObjectPanel extends Component {
         ${row?.unschedulable ? html`<span class="chip warn">cordoned</span>` : ""}
         ${revision ? html`<span class="quiet">since revision ${revision.r}, ${clock(revision.t)}</span>` : ""}</p>
       ${row?.message ? html`<p class="message">${row.reason}: ${row.message}</p>` : ""}
-      <${Actions} app=${app} on=${kind} target=${target} />
+      <${Actions} app=${app} on=${kind} target=${key.replace(" ", "/")} />
       ${row ? html`<dl>${facts(row, kind).map(([name, value]) => html`<div><dt>${name}</dt><dd>${name === "node" || name === "nominated" ? html`<${ObjectLink} app=${app} to=${`Node ${value}`} text=${value} />` : value}</dd></div>`)}</dl>` : ""}
       ${error ? html`<p class="bad" role="alert">${error}</p>` : ""}
       <${Lines} title="Changed fields" lines=${details.changes} open />

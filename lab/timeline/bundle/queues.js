@@ -7,7 +7,8 @@ import { html, ObjectLink, Section } from "./view.js";
 /** @import { App } from "./view.js" */
 /** @import { Pod, QueuedPod, Queues as Lists } from "./types.js" */
 
-const TITLES = { active: "Active", backoff: "Backoff", unschedulable: "Unschedulable", gated: "Gated", nominated: "Nominated", binding: "Binding" };
+/** @type {Record<string, string>} */
+const TITLES = { active: "Active", backoff: "Backoff", unschedulable: "Unschedulable", gated: "Gated", nominated: "Nominated", waiting_on_permit: "Waits for Permit", binding: "Binding" };
 const SHOWN_MAX = 200;
 
 /** Return the queues that pods' statuses show. @param {Pod[]} waiting @returns {Lists} */
@@ -29,7 +30,7 @@ export function Queues({ app }) {
   return html`<div>
     <p class="quiet">${live ? "The scheduler's queues now." : "As the statuses of pods show them at this moment."}</p>
     ${names.length ? "" : html`<p class="empty">No pod waits.</p>`}
-    ${names.map((name) => html`<${Section} title=${TITLES[/** @type {keyof typeof TITLES} */ (name)]} count=${lists[name].length} key=${name}>
+    ${names.map((name) => html`<${Section} title=${TITLES[name]} count=${lists[name].length} key=${name}>
       <ul class="rows">${lists[name].slice(0, SHOWN_MAX).map((/** @type {QueuedPod} */ each) => html`<li key=${each.pod}>
         <span class="line"><${ObjectLink} app=${app} to=${`Pod ${each.pod}`} text=${each.pod} />${each.node ? html` <span>→ ${each.node}</span>` : ""}
           ${each.seconds === undefined || each.seconds === null ? "" : html`<span class="end">${duration(each.seconds)}</span>`}</span>

@@ -71,10 +71,10 @@ export class Source {
     return answer.actions;
   }
 
-  /** @param {string} name @param {Record<string, string>} fields @param {boolean} dry @returns {Promise<{command: string, output?: string, ok?: boolean}>} */
-  act(name, fields, dry) {
+  /** @param {string} name @param {string} target @param {Record<string, string>} fields @param {boolean} dry @returns {Promise<{command: string, output?: string, ok?: boolean}>} */
+  act(name, target, fields, dry) {
     const headers = { "Content-Type": "application/json", "X-Nominee-Token": this.token };
-    return call(`api/actions/${name}`, { method: "POST", headers, body: JSON.stringify({ fields, dry }) });
+    return call(`api/actions/${name}`, { method: "POST", headers, body: JSON.stringify({ target, fields, dry }) });
   }
 
   /**

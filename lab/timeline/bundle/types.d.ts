@@ -23,7 +23,7 @@ export interface Revision {
 export interface Mark { t: number; kind: string; text: string; object?: string | null }
 export interface Component {
   name: string; component: string; version?: string; gates?: Record<string, boolean>; leader?: boolean | null;
-  state?: string; health?: string; failpoints?: string[]; faults?: string[];
+  state?: string; health?: string; restarts?: number; failpoints?: string[]; faults?: string[];
 }
 export interface QueuedPod { pod: string; reason?: string; node?: string; seconds?: number | null }
 export type Queues = Record<string, QueuedPod[]>;
@@ -31,6 +31,7 @@ export interface Autoscaler {
   groups?: { name: string; size: number; min?: number; max?: number; upcoming?: number }[];
   unneeded?: { node: string; seconds?: number | null; reason?: string }[];
   upcoming?: { node: string; group?: string; seconds?: number | null }[];
+  unremovable?: Record<string, unknown>; error?: string;
 }
 export interface Details { changes?: string[]; object?: string[]; name?: string; writer?: string }
 export interface TimeLine {

@@ -110,3 +110,11 @@ test("owners keep their number whatever comes later", () => {
   made.append([pod(3, "a", null), pod(4, "c", {}), pod(5, "d", { owner: "ReplicaSet/y" })]);
   assert.deepEqual([...made.owners], [["ReplicaSet/x", 0], ["ReplicaSet/y", 1], ["", 2]]);
 });
+
+test("marks that come again are there once, in the order of their times", () => {
+  const made = model(pod(1, "a", {}));
+  const [first, second] = [{ t: 5, kind: "step", text: "x" }, { t: 4, kind: "crash", text: "x" }];
+  made.mark([first]);
+  made.mark([second, first]);
+  assert.deepEqual(made.marks, [second, first]);
+});

@@ -79,10 +79,9 @@ test("queues of a past moment come from the pods' statuses", () => {
   assert.deepEqual(pods, { unschedulable: ["default/b"], gated: ["default/c"], nominated: ["default/a"], binding: [], active: ["default/d"] });
 });
 
-test("an action begins with the names of its target", () => {
-  const action = { fields: [{ name: "namespace" }, { name: "name" }, { name: "grace", value: "5" }, { name: "how", choices: ["x", "y"] }] };
-  assert.deepEqual(initial(action, "default/a"), { namespace: "default", name: "a", grace: "5", how: "x" });
-  assert.equal(initial(action, "n1").name, "n1");
+test("an action begins with its values, or the first choices", () => {
+  const fields = [{ name: "name" }, { name: "grace", value: "5" }, { name: "how", choices: ["x", "y"] }, { name: "to", value: "y", choices: ["x", "y"] }];
+  assert.deepEqual(initial({ fields }), { name: "", grace: "5", how: "x", to: "y" });
 });
 
 test("bars are coloured by the name of the row, conditions by their status", () => {
