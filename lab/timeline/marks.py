@@ -12,7 +12,7 @@ from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import EVENT
 from nominee.machinery.wire.values.scalars import Json
 
-Sort = Literal["start", "crash", "restart", "fault", "failpoint", "preemption", "violation", "step"]
+Sort = Literal["start", "crash", "restart", "fault", "failpoint", "preemption", "violation", "step", "log"]
 
 _READY: Final = "Ready"
 _PREEMPTED: Final = "Preempted"

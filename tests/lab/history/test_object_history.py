@@ -231,7 +231,7 @@ def test_the_values_of_secrets_are_hidden_everywhere() -> None:
     revisions = History().put(secret(b"hunter1"), secret(b"hunter2")).revisions
     found = entries(revisions, Selection(namespace="default"))
     shown = "\n".join(
-        [*object_history.lines(found), json.dumps(object_history.as_json(found)), page("", found, 0)]
+        [*object_history.lines(found), json.dumps(object_history.as_json(found)), page("", found)]
     )
     assert "hunter" not in shown
     assert base64.b64encode(b"hunter1").decode() not in shown
