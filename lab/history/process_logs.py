@@ -15,11 +15,13 @@ from nominee.machinery.runtime.clock import parse_rfc3339
 
 _LINE: Final = re.compile(r"[DIWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{6}) (\S+)\] (.*?)((?: [\w.]+=.*)?)")
 _FIELD: Final = re.compile(r' ([\w.]+)=("(?:[^"\\]|\\.)*"|\S+)')
-_WROTE: Final = "Wrote"
+WROTE: Final = "Wrote"
 _MARKS: Final = frozenset(
     {"Ready", "Step", "Failpoint", "Failpoint set", "Fault set", "Faults removed", "Clock shifted"}
 )
 """Messages of restarts, of a scenario's steps and of faults."""
+MARK: Final = re.compile(rf"\] ({'|'.join(sorted(_MARKS))})(?: |$)")
+"""Finds a line with one of these messages."""
 _OF_KIND: Final = {"Pod": ("pod", "victims", "preemptor")}
 """Keys of fields that name objects of a kind, where they are not the kind's name."""
 _LOG_BYTES_MAX: Final = 64 << 20
@@ -118,7 +120,7 @@ def writers(lines: Iterable[LogLine]) -> dict[int, Writer]:
     """
     found: dict[int, Writer] = {}
     for line in lines:
-        if line.message == _WROTE and line.fields.get("revision", "").isdecimal():
+        if line.message == WROTE and line.fields.get("revision", "").isdecimal():
             get = line.fields.get
             verb = f"{get('verb', '')} {get('resource', '')}"
             writer = Writer(user=get("user", ""), verb=verb, client=get("userAgent", ""))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Final
 
 from nominee.lab.history.etcd_observer import Coverage
@@ -102,13 +103,11 @@ class TimeLine:
         self,
         *,
         marks: Iterable[Mark] = (),
-        components: Sequence[Json] = (),
-        queues: Json = None,
-        autoscaler: Json = None,
+        parts: Mapping[str, str] = MappingProxyType({}),
         details: Mapping[str, Json] | None = None,
         read_only: bool = True,
     ) -> str:
-        """Return the document as JSON."""
+        """Return the document as JSON; `parts` are the JSON of components, queues and autoscaler."""
         items = [item for item in self.items() if item.text]
         shown = sorted(marks, key=lambda mark: mark.time)
         times = [item.revision.time for item in items if item.revision.time] + [mark.time for mark in shown]
@@ -127,13 +126,12 @@ class TimeLine:
                 "left_out": self.left_out,
             },
             "marks": [mark.as_json() for mark in shown],
-            "components": components,
-            "queues": queues,
-            "autoscaler": autoscaler,
             "details": details,
         }
-        revisions = ",".join(item.text for item in items)
-        return f'{compact(head)[:-1]},"revisions":[{revisions}]}}'
+        more = {"components": "[]", "queues": "null", "autoscaler": "null", **parts}
+        more["revisions"] = f"[{','.join(item.text for item in items)}]"
+        rest = ",".join(f'"{name}":{text}' for name, text in more.items())
+        return f"{compact(head)[:-1]},{rest}}}"
 
     def _leave_out(self) -> None:
         """Make the oldest revision part of the state before the others."""

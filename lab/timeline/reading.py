@@ -11,7 +11,7 @@ from typing import Final
 from nominee.lab.history import process_logs
 from nominee.lab.history.invariants.check import Check
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
-from nominee.lab.history.process_logs import LogTail, lines_of
+from nominee.lab.history.process_logs import LogLine, LogTail, lines_of
 from nominee.lab.history.revision import Revision
 from nominee.lab.history.verification.reading import History
 from nominee.lab.history.writers import Writer
@@ -33,7 +33,7 @@ class LogMarks:
 
     def read(self, year: int) -> list[Mark]:
         """Return the marks since the last call; klog's format has no year. Raises: OSError."""
-        found = []
+        found: list[LogLine] = []
         for path in process_logs.log_files(self.directory):
             tail = self._tails.setdefault(path, LogTail(path))
             found += lines_of(filter(_MARKED.search, tail.read()), year)

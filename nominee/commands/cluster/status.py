@@ -29,17 +29,8 @@ def status(directory: Path, output: str) -> None:
     and memory (PSS). A process that runs but fails its health check is `unhealthy`. The exit status is 1
     if no cluster runs in the directory.
     """
-    state = StateDirectory(directory)
-    try:
-        cluster = call(state, "status", timeout_seconds=10.0)["cluster"]
-    except NotRunningError as error:
-        cluster = _unsupervised(state)
-        if cluster is None:
-            raise click.ClickException(f"{error}; start one with `nominee up`") from None
-    except TimeoutError as error:
-        raise click.ClickException(str(error)) from None
+    cluster = running_cluster(directory)
     _add_memory(cluster)
-    _add_health(cluster, state)
     if output == "json":
         echo_json(cluster)
         return
@@ -51,6 +42,27 @@ def status(directory: Path, output: str) -> None:
     header = ["COMPONENT", "STATE", "PID", "RESTARTS", "VERSION", "GATES", "GRPC", "REST", "HTTP", "PSS"]
     for line in table(header, rows):
         click.echo(line)
+
+
+def running_cluster(directory: Path) -> JsonObject:
+    """Return the description of a running cluster; each component has `healthy`, None if it is not checked.
+
+    Raises:
+        click.ClickException: no cluster runs in the directory.
+    """
+    state = StateDirectory(directory)
+    try:
+        cluster: JsonObject = call(state, "status", timeout_seconds=10.0)["cluster"]
+    except NotRunningError as error:
+        unsupervised = _unsupervised(state)
+        if unsupervised is None:
+            raise click.ClickException(f"{error}; start one with `nominee up`") from None
+        cluster = unsupervised
+    except TimeoutError as error:
+        raise click.ClickException(str(error)) from None
+    for component in cluster["components"]:
+        component["healthy"] = _is_healthy(component, state) if component["state"] == "ready" else None
+    return cluster
 
 
 def _row(component: JsonObject) -> list[str]:
@@ -73,17 +85,22 @@ def _gates(component: JsonObject) -> str:
 
     The JSON output has all gates that the component reads.
     """
+    compat = [f"--compat={component['compat']}"] if component.get("compat") else []
+    set_here = [f"{gate}={str(on).lower()}" for gate, on in changed_gates(component).items()]
+    return ",".join([*compat, *set_here]) or "-"
+
+
+def changed_gates(component: JsonObject) -> dict[str, bool]:
+    """Return the gates of a running component that differ from the defaults of its version."""
     # 7 ms that --help and completion would pay.
     from nominee.machinery.features import gates as versions
 
     effective = component.get("featureGates")
     if not effective:
-        return "-"
+        return {}
     version = versions.Version.parse(component["emulatedVersion"])
     defaults = versions.Gates(component["component"], version).all()
-    compat = [f"--compat={component['compat']}"] if component.get("compat") else []
-    set_here = [f"{gate}={str(on).lower()}" for gate, on in effective.items() if defaults.get(gate) != on]
-    return ",".join([*compat, *set_here]) or "-"
+    return {gate: on for gate, on in effective.items() if defaults.get(gate) != on}
 
 
 def _mib(size: int | None) -> str:
@@ -111,12 +128,6 @@ def _unsupervised(state: StateDirectory) -> JsonObject | None:
             for name, document in live.items()
         ],
     }
-
-
-def _add_health(cluster: JsonObject, state: StateDirectory) -> None:
-    """Add `healthy` to each component: the result of its health check; None if the check does not apply."""
-    for component in cluster["components"]:
-        component["healthy"] = _is_healthy(component, state) if component["state"] == "ready" else None
 
 
 def _is_healthy(component: JsonObject, state: StateDirectory) -> bool | None:

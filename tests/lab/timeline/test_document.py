@@ -145,12 +145,12 @@ def test_a_history_file_is_read_with_its_writers_marks_and_broken_invariants(tmp
     log = tmp_path / "apiserver.log"
     log.write_text(
         "I1114 22:13:20.000000 apiserver] Ready http=127.0.0.1:1\n"
-        "D1114 22:13:23.000000 apiserver] Wrote verb=create resource=pods object=default/a revision=3 user=me\n"
+        "D1114 22:13:23.000000 apiserver] Wrote verb=create resource=pods revision=3 user=u\n"
     )
     logs, reader = LogMarks(tmp_path), Reader(TimeLine("x", "file"), tmp_path, ComponentSettings())
     reader.read_file(tmp_path / NAME)
     document = _read(reader.timeline, marks=[*reader.marks, *logs.read(2023)])
-    assert document["revisions"][2]["w"] == "create pods by me (no user agent)"
+    assert document["revisions"][2]["w"] == "create pods by u (no user agent)"
     kinds = [(each["kind"], each["object"]) for each in document["marks"]]
     assert kinds[0] == ("start", None)
     assert ("violation", "Pod default/a") in kinds
