@@ -11,12 +11,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 DESKTOP: Final = (1440, 900)
 PHONE: Final = (390, 844)
+
+NOTE_MOMENTS: Final = """() => {
+    window.moments = {};
+    const note = () => {
+        const text = document.querySelector(".moment .quiet").textContent;
+        window.moments[text] ??= Date.now() / 1000;
+    };
+    const parts = { subtree: true, childList: true, characterData: true };
+    new MutationObserver(note).observe(document.getElementById("root"), parts);
+}"""
+"""Notes when each revision was the newest on the page, for `Opened.noted`."""
+_NOTED: Final = "part => Object.entries(window.moments).find(([text]) => text.includes(part))?.[1]"
 
 
 @dataclass(slots=True)
@@ -31,6 +45,11 @@ class Opened:
     def moment(self) -> int:
         """Return the revision that is shown."""
         return int(self.page.locator("#revision").inner_text())
+
+    def noted(self, part: str) -> float:
+        """Wait until a revision is shown, and return the time of that; `part` is of the text about it."""
+        limit = PATIENCE_SECONDS * 1000
+        return float(self.page.wait_for_function(_NOTED, arg=part, timeout=limit).json_value())
 
     def drawn(self) -> None:
         """Wait until what was changed is rendered."""

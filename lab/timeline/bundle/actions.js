@@ -42,7 +42,7 @@ export class Actions extends Component {
       const { command, output, ok } = await this.props.app.source.act(name, this.props.target, fields, dry);
       if (asked === this.asked) this.setState({ command, output: output ?? "", failed: ok === false, busy: false });
     } catch (error) {
-      if (asked === this.asked) this.setState({ command: dry ? "" : this.state.command, output: String(/** @type {Error} */ (error).message), failed: !dry, busy: false });
+      if (asked === this.asked) this.setState({ output: String(/** @type {Error} */ (error).message), failed: true, busy: false });
     }
   }
 
@@ -57,9 +57,7 @@ export class Actions extends Component {
       this.setState({ fields: changed });
       this.send(open, changed, true);
     };
-    return html`<div class="actions">
-      ${title ? html`<h3>${title}</h3>` : ""}
-      <div class="buttons" role="group" aria-label="Actions">${actions.map((each) => html`<button key=${each.name} aria-expanded=${each.name === open} onClick=${() => this.open(each)}>${each.title}</button>`)}</div>
+    const body = html`<div class="buttons" role="group" aria-label="Actions">${actions.map((each) => html`<button key=${each.name} aria-expanded=${each.name === open} onClick=${() => this.open(each)}>${each.title}</button>`)}</div>
       ${action && html`<form onSubmit=${(/** @type {Event} */ event) => {
         event.preventDefault();
         this.send(open, fields, false);
@@ -73,8 +71,9 @@ export class Actions extends Component {
         })}
         <pre class="command" aria-label="The command that this equals">${command || "…"}</pre>
         <button class="run" disabled=${busy || !command}>${busy ? "Running…" : "Run"}</button>
-        ${output && html`<pre class=${failed ? "bad" : "done"} role="status">${output}</pre>`}
-      </form>`}
-    </div>`;
+        ${output && html`<pre class=${failed ? "bad" : command ? "done" : "hint"} role="status">${output}</pre>`}
+      </form>`}`;
+    if (on === "component") return html`<details class="actions"><summary>Actions</summary>${body}</details>`;
+    return html`<div class="actions">${title ? html`<h3>${title}</h3>` : ""}${body}</div>`;
   }
 }

@@ -19,6 +19,7 @@ import { html } from "./view.js";
 const TABS = { object: "Object", queues: "Queues", autoscaler: "Autoscaler", components: "Components", marks: "Marks" };
 /** While playing, a pause of the history longer than this is left out. */
 const IDLE_SECONDS = 0.7;
+const LINK_MS = 150;
 
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 const source = new Source(document);
@@ -69,12 +70,16 @@ const seek = (place) => set({ at: place, playing: false });
 /** @param {string} key */
 const select = (key) => set({ selected: key, tab: "object" });
 
-/** Write the moment and the object into the location: it is a link to them. */
+let linked = 0;
+/** Write the moment and the object into the location, which is a link to them; browsers refuse that at every frame. */
 function link() {
-  const moment = new URLSearchParams();
-  if (ui.at !== null) moment.set("revision", String(model.numberOf(ui.at)));
-  if (ui.selected) moment.set("object", ui.selected);
-  history.replaceState(null, "", `#${moment}`);
+  clearTimeout(linked);
+  linked = setTimeout(() => {
+    const moment = new URLSearchParams();
+    if (ui.at !== null) moment.set("revision", String(model.numberOf(ui.at)));
+    if (ui.selected) moment.set("object", ui.selected);
+    history.replaceState(null, "", `#${moment}`);
+  }, LINK_MS);
 }
 
 /** Go to the moment of the location. */
@@ -173,7 +178,6 @@ function Find() {
 }
 
 async function copy() {
-  link();
   const done = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
   set({ link: done ? "Copied" : "In the address" });
   setTimeout(() => set({ link: "" }), 1500);

@@ -5,6 +5,8 @@ import { amount } from "./format.js";
 
 /** @import { Cell, Layout, Node, Pod, Segment } from "./types.js" */
 
+/** Narrower bars show no single pods. */
+const SMALL_BAR = 80;
 const NAMES = ["text", "quiet", "panel", "line", "track", "bad", "warn", "link", "back"];
 
 /** The colours and patterns of a theme, read once. */
@@ -189,16 +191,35 @@ function clipped(context, text, width) {
 
 /** @param {CanvasRenderingContext2D} context @param {Theme} theme @param {Node} node @param {Box} bar @param {string} resource @param {Shown} shown */
 function paintBar(context, theme, node, bar, resource, shown) {
+  const found = segments(node, resource);
+  context.fillStyle = theme.colour.track;
+  if (bar.width < SMALL_BAR) {
+    context.fillRect(bar.x, bar.y, bar.width, bar.height);
+    for (const segment of joined(found, shown)) paintPod(context, theme, bar, segment, 0, shown, resource);
+    return;
+  }
   const radius = Math.min(4, bar.height / 3);
   context.save();
   box(context, bar.x, bar.y, bar.width, bar.height, radius);
-  context.fillStyle = theme.colour.track;
   context.fill();
   context.clip();
-  const found = segments(node, resource);
   const gap = bar.width / Math.max(found.length, 1) > 4 ? 1 : 0;
   for (const segment of found) paintPod(context, theme, bar, segment, gap, shown, resource);
   context.restore();
+}
+
+/** Join neighbours that look the same: thousands of small bars are painted at each step. @param {Segment[]} found @param {Shown} shown @returns {Segment[]} */
+function joined(found, shown) {
+  const plain = (/** @type {Segment} */ { pod, nominated }) => !nominated && pod.state !== "terminating" && pod.key !== shown.selected;
+  /** @type {Segment[]} */
+  const runs = [];
+  for (const segment of found) {
+    const last = runs[runs.length - 1];
+    const same = last && last.pod.hue === segment.pod.hue && plain(last) && plain(segment) && shown.dim(last.pod) === shown.dim(segment.pod);
+    if (same) last.to = Math.min(segment.to, 1);
+    else runs.push({ ...segment, to: Math.min(segment.to, 1) });
+  }
+  return runs;
 }
 
 /** @param {CanvasRenderingContext2D} context @param {Theme} theme @param {Box} bar @param {Segment} segment @param {number} gap @param {Shown} shown @param {string} resource */

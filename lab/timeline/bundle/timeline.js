@@ -13,6 +13,8 @@ import { html } from "./view.js";
 const HEIGHT = 124;
 const MARK_Y = 9;
 const NEAR = 7;
+/** A screen shows no more points. */
+const POINTS_MAX = 4000;
 const COUNTS = [1, 2, 5].flatMap((each) => [1, 10, 100, 1000, 10000, 100000].map((ten) => each * ten)).sort((a, b) => a - b);
 /** Marks of one kind that are closer are drawn as one. */
 const CLOSE = 7;
@@ -24,8 +26,11 @@ export const MARKS = {
 
 /** Return the values of the chart: running totals, the last of COUNTED below all. @param {App["model"]} model @returns {any} */
 function series(model) {
-  const times = model.times.slice(Math.max(model.first - 1, 0));
-  const rows = model.counts.map((each) => each.slice(Math.max(model.first - 1, 0)));
+  const begin = Math.max(model.first - 1, 0);
+  const stride = Math.ceil((model.length - begin) / POINTS_MAX) || 1;
+  const some = (/** @type {number[]} */ all) => all.filter((_, index) => index >= begin && (index === model.length - 1 || (index - begin) % stride === 0));
+  const times = some(model.times);
+  const rows = model.counts.map(some);
   const end = model.span[1];
   if (times.length && end > times[times.length - 1]) {
     times.push(end);
@@ -40,8 +45,8 @@ export class TimeAxis extends Component {
   place = createRef();
   /** @type {uPlot | null} */
   plot = null;
-  drawn = { length: -1, theme: "", end: 0 };
-  state = { hint: "", box: { left: 0, width: 0 } };
+  drawn = { theme: "", shown: "", data: "" };
+  state = { hint: "", box: { left: 0, width: 0, height: 0 } };
 
   componentDidMount() {
     this.observer = new ResizeObserver(() => this.draw());
@@ -58,14 +63,19 @@ export class TimeAxis extends Component {
     const { model, ui } = this.props.app;
     const width = this.place.current.clientWidth;
     if (!width) return;
-    if (!this.plot || this.drawn.theme !== ui.scheme) this.make(width);
+    if (!this.plot || this.drawn.theme !== ui.scheme) {
+      this.make(width);
+      this.drawn.shown = "";
+    }
     const plot = /** @type {uPlot} */ (this.plot);
-    if (plot.width !== width) plot.setSize({ width, height: HEIGHT });
     const [begin, end] = ui.range ?? model.span;
-    if (this.drawn.length !== model.length || this.drawn.end !== model.span[1]) plot.setData(series(model), false);
-    plot.setScale("x", { min: begin, max: end });
-    this.drawn = { length: model.length, theme: ui.scheme, end: model.span[1] };
-    const box = { left: plot.over.offsetLeft, width: plot.over.offsetWidth };
+    const data = `${model.length} ${model.span[1]}`;
+    const shown = `${data} ${model.marks.length} ${begin} ${end} ${width}`;
+    if (plot.width !== width) plot.setSize({ width, height: HEIGHT });
+    if (this.drawn.data !== data) plot.setData(series(model), false);
+    if (this.drawn.shown !== shown) plot.setScale("x", { min: begin, max: end });
+    this.drawn = { theme: ui.scheme, shown, data };
+    const box = { left: plot.over.offsetLeft, width: plot.over.offsetWidth, height: plot.over.offsetHeight + plot.over.offsetTop };
     if (box.left !== this.state.box.left || box.width !== this.state.box.width) this.setState({ box });
   }
 
@@ -96,9 +106,9 @@ export class TimeAxis extends Component {
     this.plot.over.addEventListener("wheel", this.wheel, { passive: false });
   }
 
-  /** Draw the marks, the gaps of the history and the chosen moment. @param {uPlot} plot @param {(name: string) => string} colour */
+  /** Draw the marks. @param {uPlot} plot @param {(name: string) => string} colour */
   over(plot, colour) {
-    const { model, place, live } = this.props.app;
+    const { model } = this.props.app;
     const [pen, ratio] = [plot.ctx, window.devicePixelRatio || 1];
     const { left, width, height } = plot.bbox;
     const x = (/** @type {number} */ time) => plot.valToPos(time, "x", true);
@@ -125,13 +135,16 @@ export class TimeAxis extends Component {
       pen.fillRect(at - 0.5 * ratio, 17 * ratio, ratio, height + 3 * ratio);
       pen.globalAlpha = 1;
     }
-    const at = live ? left + width : x(model.timeOf(place));
-    pen.fillStyle = colour("text");
-    pen.fillRect(at - ratio, 15 * ratio, 2 * ratio, height + 5 * ratio);
-    pen.beginPath();
-    pen.arc(at, 15 * ratio + height + 5 * ratio, 5 * ratio, 0, 7);
-    pen.fill();
     pen.restore();
+  }
+
+  /** Return where the chosen moment is; the newest revision is the right end. */
+  headAt() {
+    const { model, ui, place, live } = this.props.app;
+    const [begin, end] = ui.range ?? model.span;
+    const { left, width } = this.state.box;
+    const time = live ? end : model.timeOf(place);
+    return left + Math.min(Math.max((time - begin) / (end - begin), -0.01), 1) * width;
   }
 
   /** @param {number} x in the plot */
@@ -179,7 +192,8 @@ export class TimeAxis extends Component {
     const { app } = this.props;
     return html`<section class="axis panel" aria-label="Time axis">
       <${Transport} app=${app} hint=${this.state.hint} />
-      <div class="plot" ref=${this.place}></div>
+      <div class="chart"><div class="plot" ref=${this.place}></div>
+        <i class="head" style=${{ left: `${this.headAt()}px`, height: `${this.state.box.height}px` }}></i></div>
       <${Lanes} app=${app} box=${this.state.box} />
     </section>`;
   }

@@ -76,7 +76,7 @@ def test_keys_step_by_revision_and_a_link_opens_the_moment(shown: Opened, browse
     shown.drawn()
     assert shown.moment() == numbers[1]
     shown.page.locator(".lane").get_by_role("button", name="Pod default/a", exact=True).click()
-    shown.drawn()
+    shown.page.wait_for_url(f"**#revision={numbers[1]}&object=*")
     link = shown.page.url
     shown.page.keyboard.press("End")
     shown.drawn()
