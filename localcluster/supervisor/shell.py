@@ -310,7 +310,7 @@ class Supervisor:
         write_atomically(self._directory.cluster, json.dumps(self.describe(), indent=2) + "\n")
 
     def _log(self, process: ProcessState) -> None:
-        """Note the state of a process, with its time, in the supervisor's log: `nominee history` marks it."""
+        """Write the state of a process with the time into the supervisor's log: a mark of the time line."""
         fate = f" exit={json.dumps(process.last_exit)}" if process.last_exit else ""
         line = f"I{klog_time()} supervisor] Process state={process.state} name={process.name}{fate}\n"
         log = self._directory.open_log("supervisor")

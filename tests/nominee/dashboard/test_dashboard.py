@@ -22,6 +22,7 @@ from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.history.history_file import NAME, HistoryWriter
 from nominee.localcluster.output import INTERRUPTED
 from nominee.localcluster.supervisor.clock import wait_until
+from nominee.localcluster.supervisor.report import ready_lines
 from nominee.machinery.process.serving_port import serving_token
 from nominee.machinery.process.serving_port.serving_client import ServingPort, request
 from nominee.machinery.runtime.clock import SystemClock
@@ -82,6 +83,17 @@ class Page:
         return next(each for each in found if each["name"] == name)
 
 
+def opened(url: str) -> Page:
+    """Return the page after its URL was opened."""
+    found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", url)
+    assert found, url
+    page = Page(int(found[1]), "")
+    status, headers, _ = page.ask(f"/?token={found[2]}")
+    assert status == 303
+    page.cookie = headers["set-cookie"].partition(";")[0]
+    return page
+
+
 @contextmanager
 def dashboard(*words: str | Path) -> Iterator[Page]:
     """Run the command, and open its page."""
@@ -89,13 +101,8 @@ def dashboard(*words: str | Path) -> Iterator[Page]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        url = process.stdout.readline()
-        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)\n", url)
-        assert found, (url, process.stderr.read() if process.stderr else "")
-        page = Page(int(found[1]), "", process=process)
-        status, headers, _ = page.ask(f"/?token={found[2]}")
-        assert status == 303
-        page.cookie = headers["set-cookie"].partition(";")[0]
+        page = opened(process.stdout.readline().rstrip("\n"))
+        page.process = process
         yield page
     finally:
         process.kill()
@@ -106,16 +113,18 @@ def dashboard(*words: str | Path) -> Iterator[Page]:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     directory = tmp_path_factory.mktemp("dashboard") / "cluster"
     try:
-        yield Cluster(directory, "--nodes", "2", "--history")
+        yield Cluster(directory, "--nodes", "2", "--history", "--dashboard")
     finally:
         nominee("down", "--kill", directory=directory)
 
 
 @pytest.fixture(scope="module")
-def page(cluster: Cluster) -> Iterator[Page]:
-    with dashboard("--dir", cluster.directory) as found:
-        found.token = found.json("/api/actions")["token"]
-        yield found
+def page(cluster: Cluster) -> Page:
+    """The page of the cluster's own dashboard, at the URL that `nominee up` prints."""
+    (line,) = (line for line in ready_lines(cluster.document, "") if line.startswith("dashboard: "))
+    found = opened(line.removeprefix("dashboard: "))
+    found.token = found.json("/api/actions")["token"]
+    return found
 
 
 class Events:
@@ -164,7 +173,6 @@ def test_the_document_has_nodes_processes_and_queues(page: Page) -> None:
     assert processes["scheduler"]["health"] == "ok"
     assert set(document["queues"]) >= {"active", "backoff", "unschedulable", "gated", "binding", "nominated"}
     assert {"start"} <= {mark["kind"] for mark in document["marks"]}
-    assert any("(nominee" in each["w"] or "by system:" in each["w"] for each in document["revisions"])
 
 
 def test_the_page_itself(page: Page) -> None:
@@ -208,6 +216,7 @@ def test_the_history_and_each_revision_are_those_of_the_command(page: Page, clus
     assert len(numbers) >= 3
     for number in numbers:
         detail = page.json(f"/api/object?object=Pod/default/past&revision={number}")
+        assert re.search(r" by [\w:-]+ \(", detail["writer"]), detail["writer"]
         at = lines.index(without_time(detail["name"]))
         assert f"    {detail['changes'][0]}" == lines[at + 1]
 
@@ -246,7 +255,8 @@ def test_the_dashboard_of_grafana_has_metrics_that_exist(cluster: Cluster) -> No
     names = set(re.findall(r"^# TYPE (\S+)", served, re.M))
     document = json.loads((ROOT / "docs" / "grafana.json").read_text(encoding="utf-8"))
     exprs = [target["expr"] for panel in document["panels"] for target in panel["targets"]]
-    used = {re.sub("_(bucket|sum|count)$", "", name) for expr in exprs for name in METRIC.findall(expr)}
+    found = {name for expr in exprs for name in METRIC.findall(expr)}
+    used = {name if name in names else re.sub("_(bucket|sum|count)$", "", name) for name in found}
     assert len(used) > 15
     assert used - names == set()
     groupings = re.findall(r"by \(([^)]*)\)", "\n".join(exprs))
@@ -292,17 +302,18 @@ def test_actions_on_processes(page: Page, cluster: Cluster) -> None:
     assert page.act("kill", "controllers")["ok"]
     assert cluster.component("controllers")["pid"] != before
 
-    def marks() -> set[str]:
-        return {mark["kind"] for mark in page.json("/api/timeline")["marks"]}
+    def marks(key: str) -> set[str]:
+        return {mark[key] for mark in page.json("/api/timeline")["marks"]}
 
-    assert wait_until(lambda: "restart" in marks(), PATIENCE_SECONDS, 0.2)
+    assert wait_until(lambda: "restart" in marks("kind"), PATIENCE_SECONDS, 0.2)
     assert page.act("pause", "controllers")["ok"]
     becomes("controllers", state="paused")
+    assert "controllers: paused" in marks("text")
     assert page.act("resume", "controllers")["ok"]
     assert page.act("failpoint", "scheduler", name="scheduler.bind.before", action="sleep(1)")["ok"]
     assert page.act("fault", "scheduler", action="delay(1)", to="apiserver", method="Bind")["ok"]
     becomes("scheduler", failpoints=["scheduler.bind.before: sleep(1)"], faults=["apiserver Bind delay(1)"])
-    assert {"fault", "failpoint"} <= marks()
+    assert {"fault", "failpoint"} <= marks("kind")
     gate = "NominatedNodeNameForExpectation"
     assert page.act("gate", "scheduler", gate=gate, value="false")["ok"]
     becomes("scheduler", gates={gate: False}, failpoints=[], faults=[])
