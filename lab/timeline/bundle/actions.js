@@ -13,6 +13,12 @@ export async function loadActions(source) {
   known = await source.actions().catch(() => []);
 }
 
+/** Return an action whose choices, if some have the target's name (those of failpoints do), are only these. @param {Action} action @param {string} target @returns {Action} */
+export function narrowed(action, target) {
+  const own = (/** @type {string[] | undefined} */ choices) => choices?.filter((each) => each.startsWith(`${target.split("-", 1)[0]}.`));
+  return { ...action, fields: action.fields.map((field) => (own(field.choices)?.length ? { ...field, choices: own(field.choices) } : field)) };
+}
+
 /** Return the values with which an action's fields begin. @param {Action} action @returns {Record<string, string>} */
 export const initial = (action) => Object.fromEntries(action.fields.map((field) => [field.name, field.value || field.choices?.[0] || ""]));
 
@@ -49,7 +55,7 @@ export class Actions extends Component {
   render() {
     const { on, title } = this.props;
     const { open, fields, command, output, failed, busy } = this.state;
-    const actions = known.filter((each) => each.on === on);
+    const actions = known.filter((each) => each.on === on).map((each) => narrowed(each, this.props.target));
     const action = actions.find((each) => each.name === open);
     if (!actions.length) return "";
     const change = (/** @type {string} */ name, /** @type {string} */ value) => {

@@ -6,14 +6,15 @@ import base64
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, Literal
 
 from nominee.lab.timeline.page import html
 from tests.lab.timeline.samples import sample
-from tests.support.browser import chromium, opened
+from tests.support.browser import chromium, open_tab
 
 PODS: Final = {3: 22, 100: 900, 1000: 10_000}
 TABS: Final = {3: "object", 100: "queues", 1000: "marks"}
+SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 _QUALITY: Final = 78
 
 
@@ -26,11 +27,11 @@ def main(folder: Path) -> None:
             file = Path(scratch, f"{nodes}.html")
             file.write_text(html(document))
             about = next(each["n"] for each in document["revisions"] if (each["row"] or {}).get("nominated"))
-            selected = f"#object=Pod%20default%2F{about}" if nodes in (3,) else ""
-            for scheme in ("light", "dark"):
-                with opened(browser, file.as_uri() + selected, scheme=scheme) as shown:
+            selected = f"#object=Pod%20default%2F{about}" if TABS[nodes] == "object" else ""
+            for scheme in SCHEMES:
+                with open_tab(browser, file.as_uri() + selected, scheme=scheme) as shown:
                     shown.page.click(f"#tab-{TABS[nodes]}")
-                    shown.drawn()
+                    shown.settle()
                     if shown.problems:
                         raise SystemExit("\n".join(shown.problems))
                     session = shown.page.context.new_cdp_session(shown.page)

@@ -18,7 +18,7 @@ import pytest
 from nominee.machinery.runtime.clock import SystemClock
 from tests.localcluster.test_cluster import POD, Cluster
 from tests.nominee.test_cli import nominee
-from tests.support.browser import NOTE_MOMENTS, Opened, chromium, opened
+from tests.support.browser import NOTE_MOMENTS, Tab, chromium, open_tab
 from tests.support.eventually import eventually_sync
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -72,9 +72,9 @@ def url(cluster: Cluster) -> Iterator[str]:
 
 
 @pytest.fixture
-def shown(browser: Browser, url: str) -> Iterator[Opened]:
+def shown(browser: Browser, url: str) -> Iterator[Tab]:
     """Open the dashboard; the test fails if the console shows an error, or the page asks another server."""
-    with opened(browser, url, ready=".badge.live") as found:
+    with open_tab(browser, url, ready=".badge.live") as found:
         yield found
     assert found.problems == []
     assert {_origin(each) for each in found.requests} == {_origin(url)}
@@ -84,7 +84,7 @@ def _origin(url: str) -> str:
     return "/".join(url.split("/", 3)[:3])
 
 
-def _select(shown: Opened, name: str) -> None:
+def _select(shown: Tab, name: str) -> None:
     """Find an object; it may not be on the page yet."""
     shown.page.wait_for_function(
         """name => {
@@ -98,7 +98,7 @@ def _select(shown: Opened, name: str) -> None:
     )
 
 
-def test_a_write_is_shown_within_a_second(cluster: Cluster, shown: Opened) -> None:
+def test_a_write_is_shown_within_a_second(cluster: Cluster, shown: Tab) -> None:
     from lightkube import Client, KubeConfig
     from lightkube.resources.core_v1 import ConfigMap
 
@@ -109,7 +109,7 @@ def test_a_write_is_shown_within_a_second(cluster: Cluster, shown: Opened) -> No
     for number in range(WRITES):
         began = clock.now()
         client.create(ConfigMap.from_dict({"metadata": {"name": f"live-{number}"}}))
-        delays.append(shown.noted(f"default/live-{number}:") - began)
+        delays.append(shown.time_of(f"default/live-{number}:") - began)
     client._client._client.close()
     assert statistics.median(delays) < LIVE_SECONDS_MAX, delays
 
@@ -132,7 +132,7 @@ def _indented(text: str) -> Iterator[str]:
     yield from (f"    {line.strip()}" for line in rest)
 
 
-def test_every_revision_shows_what_history_prints(cluster: Cluster, shown: Opened) -> None:
+def test_every_revision_shows_what_history_prints(cluster: Cluster, shown: Tab) -> None:
     cluster.apply("scrubbed", cpu="100m")
     cluster.wait_running("scrubbed")
     cluster("delete", "pod", "scrubbed")
@@ -158,7 +158,7 @@ def test_every_revision_shows_what_history_prints(cluster: Cluster, shown: Opene
         assert _entries(_indented(at.inner_text())) == [entry]
 
 
-def _act(shown: Opened, where: Locator, title: str, **fields: str) -> tuple[str, str]:
+def _act(shown: Tab, where: Locator, title: str, **fields: str) -> tuple[str, str]:
     """Open an action, fill in its fields and run it; return its command and the output."""
     where.get_by_role("button", name=title, exact=True).click()
     form = where.locator("form")
@@ -183,7 +183,7 @@ def _act(shown: Opened, where: Locator, title: str, **fields: str) -> tuple[str,
     return command, text
 
 
-def test_a_pod_is_created_resized_and_deleted(cluster: Cluster, shown: Opened) -> None:
+def test_a_pod_is_created_resized_and_deleted(cluster: Cluster, shown: Tab) -> None:
     shown.page.click("#tab-components")
     manifest = POD.format(name="made", cpu="100m")
     command, output = _act(shown, shown.page.locator(CLUSTER), "Create objects", manifest=manifest)
@@ -202,7 +202,7 @@ def test_a_pod_is_created_resized_and_deleted(cluster: Cluster, shown: Opened) -
 
 
 @pytest.mark.slow
-def test_nodes_and_processes_have_actions(cluster: Cluster, shown: Opened) -> None:
+def test_nodes_and_processes_have_actions(cluster: Cluster, shown: Tab) -> None:
     _select(shown, "Node node-1")
     actions = shown.page.locator(OBJECT)
     command, _ = _act(shown, actions, "Drain")
@@ -219,7 +219,7 @@ def test_nodes_and_processes_have_actions(cluster: Cluster, shown: Opened) -> No
         ("Kill and start again", {}, "restart scheduler --kill"),
         ("Pause", {}, "pause scheduler"),
         ("Resume", {}, "resume scheduler"),
-        ("Arm a failpoint", {"action": "sleep(1)"}, "failpoint scheduler"),
+        ("Arm a failpoint", {"action": "sleep(1)"}, "failpoint scheduler scheduler."),
         ("Set a fault of calls", {"action": "cut"}, "fault scheduler cut"),
         ("Stop", {}, "stop scheduler"),
         ("Start", {}, "start scheduler"),
@@ -235,7 +235,7 @@ def test_nodes_and_processes_have_actions(cluster: Cluster, shown: Opened) -> No
 def test_a_page_that_only_shows_has_no_actions(browser: Browser, cluster: Cluster) -> None:
     with (
         _dashboard(cluster.directory, "--read-only") as url,
-        opened(browser, url, ready=".badge.live") as found,
+        open_tab(browser, url, ready=".badge.live") as found,
     ):
         found.page.click("#tab-components")
         found.page.wait_for_selector("li.component")
@@ -293,7 +293,7 @@ class _Hostile(BaseHTTPRequestHandler):
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
-def test_a_hostile_page_can_do_nothing(cluster: Cluster, shown: Opened, name: str) -> None:
+def test_a_hostile_page_can_do_nothing(cluster: Cluster, shown: Tab, name: str) -> None:
     """Another port of this machine is the same site: the browser sends the cookie with its requests."""
     before = len(cluster.json("get", "pods", "-A")["items"])
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Hostile)
@@ -301,16 +301,17 @@ def test_a_hostile_page_can_do_nothing(cluster: Cluster, shown: Opened, name: st
     thread.start()
     try:
         other = shown.page.context.new_page()
-        answers: list[tuple[str, int]] = []
-        other.on("response", lambda each: answers.append((each.url, each.status)))
+        sent: list[str] = []
+        answered: list[str] = []
+        other.on("request", lambda each: sent.append(each.url))
+        other.on("response", lambda each: answered.append(each.url))
         other.goto(f"http://{name}:{server.server_port}/")
         target = _origin(shown.page.url)
         found = other.evaluate(ATTACK, target)
         assert len(found) == ATTEMPTS
         assert set(found.values()) == {"refused"}, found
-        sent = [(url, status) for url, status in answers if url.startswith(f"{target}/api/")]
-        assert sent
-        assert {status for _, status in sent} == {403}, sent
+        assert len([url for url in sent if url.startswith(f"{target}/api/")]) >= ATTEMPTS - 2
+        assert [url for url in answered if url.startswith(f"{target}/api/")] == []
         other.close()
     finally:
         server.shutdown()

@@ -18,7 +18,7 @@ from nominee.lab.timeline.document import TimeLine
 from nominee.machinery.process.http.http_server import HttpServer
 from nominee.machinery.runtime.clock import SystemClock
 from tests.lab.invariants.histories import History, node, pod
-from tests.support.browser import NOTE_MOMENTS, chromium, opened
+from tests.support.browser import NOTE_MOMENTS, chromium, open_tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -98,7 +98,7 @@ def test_a_write_is_shown_within_two_seconds(browser: Browser, fed: tuple[Fed, H
     server, history = fed
     clock = SystemClock()
     url = f"http://127.0.0.1:{server.port}/?token={server.secrets.token}"
-    with opened(browser, url, ready=".badge.live") as shown:
+    with open_tab(browser, url, ready=".badge.live") as shown:
         assert shown.page.locator(".nodes h2 .count").inner_text() == str(NODES)
         shown.page.evaluate(NOTE_MOMENTS)
         delays = []
@@ -106,7 +106,7 @@ def test_a_write_is_shown_within_two_seconds(browser: Browser, fed: tuple[Fed, H
             history.put(pod(f"new-{number}"))
             began = clock.now()
             server.write(history)
-            delays.append(shown.noted(f"default/new-{number}:") - began)
+            delays.append(shown.time_of(f"default/new-{number}:") - began)
         assert shown.problems == []
     assert statistics.median(delays) < LIVE_SECONDS_MAX, delays
 
@@ -115,13 +115,13 @@ def test_a_burst_is_shown_to_its_end(browser: Browser, fed: tuple[Fed, History])
     """Thousands of writes at once come in batches; none is lost, and the page does not load again."""
     server, history = fed
     url = f"http://127.0.0.1:{server.port}/?token={server.secrets.token}"
-    with opened(browser, url, ready=".badge.live") as shown:
+    with open_tab(browser, url, ready=".badge.live") as shown:
         documents = len([each for each in shown.requests if each.endswith("/api/timeline")])
         for number in range(5000):
             history.put(pod(f"burst-{number}"))
             server.write(history)
         newest = history.revisions[-1].revision
-        shown.page.wait_for_function(f"document.getElementById('revision').textContent === '{newest}'")
+        shown.wait_for(newest)
         assert shown.page.locator(".totals li", has_text="pending").inner_text().split()[0] == "5000"
         assert len([each for each in shown.requests if each.endswith("/api/timeline")]) == documents
         assert shown.problems == []
