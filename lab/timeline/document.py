@@ -168,7 +168,7 @@ def compact(document: Json) -> str:
 
 def _is_shown(revision: Revision) -> bool:
     """Return whether the page shows a revision: no Event, and of leases a new holder only."""
-    if revision.kind is not LEASE:
+    if revision.kind is not LEASE or not revision.is_readable:
         return revision.kind is not None and revision.kind is not EVENT
     after, before = revision.after(LEASE), revision.before(LEASE)
     return after is None or before is None or after.spec.holderIdentity != before.spec.holderIdentity

@@ -77,7 +77,7 @@ def of_revision(revision: Revision) -> Mark | None:
     """Return the mark of an Event that says that a pod was preempted."""
     if revision.kind is not EVENT or revision.is_state or revision.previous_value is not None:
         return None
-    event = revision.after(EVENT)
+    event = revision.after(EVENT) if revision.is_readable else None
     if event is None or event.reason != _PREEMPTED:
         return None
     about = event.involvedObject
