@@ -103,7 +103,8 @@ class Action:
             raise ActionError(f"{self.name} is an action on {self.on}, not on {target.on}")
         for field in self.fields:
             value = fields.get(field.name, "")
-            if field.kind != "yaml" and (value.startswith("-") or "\n" in value or "\0" in value):
+            is_line = field.kind != "yaml"
+            if is_line and (value.startswith("-") or not value.isprintable()):
                 raise ActionError(f"{field.label}: {value!r} is no value")
         return self.make(target, fields)
 
@@ -112,6 +113,8 @@ def _create(_: Target, fields: Fields) -> Command:
     manifest = fields.get("manifest", "")
     if not manifest.strip():
         raise ActionError("write a manifest")
+    if manifest.encode("utf-8", "replace").decode() != manifest:
+        raise ActionError("the manifest is no UTF-8")
     return Command(("create", "-f", "-"), input=manifest)
 
 

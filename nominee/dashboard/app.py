@@ -216,7 +216,7 @@ def _number(text: str) -> int:
 
 def _word(text: str) -> str:
     """Return a name that cannot be read as an option. Raises: RequestError."""
-    if text.startswith("-") or any(character.isspace() for character in text):
+    if text.startswith("-") or " " in text or not text.isprintable():
         raise RequestError(400, f"{text!r} is no name")
     return text
 
@@ -229,7 +229,7 @@ async def _body(request: Request) -> JsonObject:
             raise RequestError(413, f"the request is larger than {BODY_MAX} bytes")
     try:
         body = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RequestError(400, f"the request is not JSON: {error}") from None
     if not isinstance(body, dict):
         raise RequestError(400, "the request is no JSON object")

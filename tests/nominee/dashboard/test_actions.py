@@ -10,6 +10,7 @@ import pytest
 
 from nominee import command_group
 from nominee.dashboard.actions import ActionError, Target, actions
+from nominee.dashboard.app import RequestError, _word
 from nominee.localcluster.plan import DEFAULT_DIRECTORY
 from tests.lab.invariants.histories import pod
 
@@ -93,6 +94,8 @@ def test_a_resize_changes_limits_too_where_the_container_has_some() -> None:
     [
         ("create", Target(), {"manifest": " "}),
         ("create", POD, {"manifest": "kind: Pod"}),
+        ("create", Target(), {"manifest": "kind: \ud800"}),
+        ("delete", POD, {"grace": "3\0"}),
         ("delete", NODE, {}),
         ("delete", Target(), {}),
         ("delete", POD, {"grace": "soon"}),
@@ -112,3 +115,9 @@ def test_a_resize_changes_limits_too_where_the_container_has_some() -> None:
 def test_an_action_that_cannot_be_made_is_refused(name: str, target: Target, fields: dict[str, str]) -> None:
     with pytest.raises(ActionError):
         TABLE[name].command(target, fields)
+
+
+@pytest.mark.parametrize("name", ["--kubeconfig=/x", "-n", "a\nb", "a\0b", "\ud800", "scheduler --kill"])
+def test_a_target_is_one_word_and_no_option(name: str) -> None:
+    with pytest.raises(RequestError):
+        _word(name)
