@@ -41,8 +41,11 @@ class Follower:
     @classmethod
     def after(cls, board: Board, revision: int) -> Follower:
         """Return the follower of a page with the document up to `revision`."""
-        marks = max(board.marks_count - MARKS_AGAIN, 0)
-        return cls(board, board.timeline.number_of(revision), marks, board.resets)
+        marks, timeline = max(board.marks_count - MARKS_AGAIN, 0), board.timeline
+        # A page that was not connected may have missed a gap, or follow an etcd that has begun again.
+        gaps = [timeline.coverage.begin, *(end for _, end in timeline.coverage.gaps)]
+        is_lost = revision > timeline.end or revision < max(gaps)
+        return cls(board, timeline.number_of(revision), marks, board.resets - is_lost)
 
     def changes(self) -> Iterator[str]:
         """Yield the changes since the last call; after `reset` there are no more."""

@@ -10,6 +10,7 @@ import pytest
 from nominee.dashboard import events
 from nominee.dashboard.board import Board
 from nominee.dashboard.events import Follower, stream
+from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.timeline.document import TimeLine
 from nominee.lab.timeline.marks import Mark
 from tests.lab.invariants.histories import History, event, pod
@@ -71,6 +72,26 @@ def test_a_page_that_is_too_far_behind_loads_the_document_again(
     else:
         found.resets += 1
     assert taken(follower) == [("reset", {})]
+
+
+@pytest.mark.parametrize(
+    ("revision", "begin", "gaps", "want"),
+    [
+        (2, 0, [], []),
+        (4, 0, [], [("reset", {})]),  # etcd has begun again
+        (2, 3, [], [("reset", {})]),  # etcd was compacted before the dashboard started
+        (3, 3, [], []),
+        (1, 0, [(2, 2)], [("reset", {})]),
+        (2, 0, [(2, 2)], []),
+    ],
+)
+def test_a_page_that_connects_again_loads_the_document_if_it_has_missed_a_gap(
+    revision: int, begin: int, gaps: list[tuple[int, int]], want: list[tuple[str, object]]
+) -> None:
+    found = board(History().put(pod("a"), pod("b"), pod("c")))
+    found.timeline.coverage = Coverage(begin, 3, gaps)
+    resets = [each for each in taken(Follower.after(found, revision)) if each[0] == "reset"]
+    assert resets == want
 
 
 def test_parts_come_at_first_and_when_they_differ() -> None:
