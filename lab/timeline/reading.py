@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -36,7 +37,8 @@ class LogMarks:
         found: list[LogLine] = []
         for path in process_logs.log_files(self.directory):
             tail = self._tails.setdefault(path, LogTail(path))
-            found += lines_of(filter(_MARKED.search, tail.read()), year)
+            with suppress(FileNotFoundError):  # removed since it was listed
+                found += lines_of(filter(_MARKED.search, tail.read()), year)
         return list(of_lines(sorted(found, key=lambda line: line.time), self._started))
 
 

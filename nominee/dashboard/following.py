@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -81,7 +82,8 @@ class ClusterFollower:
         """Note the nodes that exist, and who holds the leases of leader election."""
         if revision.kind is NODE:
             (self._nodes.discard if revision.value is None else self._nodes.add)(revision.name)
-        lease = revision.after(LEASE) if revision.namespace == _LEADERS else None
+        is_election = revision.namespace == _LEADERS and revision.is_readable
+        lease = revision.after(LEASE) if is_election else None
         if lease is not None:
             self._holders[revision.name] = lease.spec.holderIdentity
 
@@ -96,29 +98,45 @@ class ClusterFollower:
             await self.clock.sleep(POLL_SECONDS)
 
     async def refresh(self) -> None:
-        """Ask the processes, unless that was just done."""
-        if self.clock.monotonic() < self._polled:
-            return
+        """Ask the processes, unless that was just done, or is being done."""
         began = self.clock.monotonic()
-        self._polled = began + POLL_SECONDS
+        if began < self._polled:
+            return
+        took, self._polled = 0.0, math.inf
+        try:
+            await self._ask()
+            took = self.clock.monotonic() - began
+        finally:
+            self._polled = began + max(POLL_SECONDS, took * POLL_SHARE)
+
+    async def _ask(self) -> None:
         directory, now = self.board.directory, self.clock.now()
-        found = await _in_thread(lambda: processes.running(directory, self._holders.values()))
         year = datetime.fromtimestamp(now, UTC).year
-        self.board.add_marks(await _in_thread(lambda: self.logs.read(year)))
+        # Not abandoned: each line is read once.
+        self.board.add_marks(await anyio.to_thread.run_sync(self.logs.read, year))
+        found = await _in_thread(lambda: processes.running(directory, self._holders.values()))
         self.board.set_part("components", found or processes.of_plan(directory))
-        scheduler, autoscaler = (_asked(found or [], name) for name in ("scheduler", "autoscaler"))
-        self.board.set_part("queues", await _in_thread(lambda: processes.queues(directory, scheduler, now)))
-        self.board.set_part(
-            "autoscaler", await _in_thread(lambda: processes.autoscaler(directory, autoscaler, self._nodes))
+        scheduler, autoscaler, cloud = (
+            _asked(found or [], name) for name in ("scheduler", "autoscaler", "cloud")
         )
-        took = self.clock.monotonic() - began
-        self._polled = began + max(POLL_SECONDS, took * POLL_SHARE)
+        queues = await _in_thread(lambda: processes.queues(directory, scheduler, now)) if scheduler else None
+        self.board.set_part("queues", queues)
+        groups = (
+            await _in_thread(lambda: processes.autoscaler(directory, autoscaler, self._nodes))
+            if cloud
+            else None
+        )
+        self.board.set_part("autoscaler", groups)
 
 
 def _asked(found: list[processes.Component], component: str) -> str:
-    """Return the process of a component that leads, or the component's name."""
-    leaders = (each["name"] for each in found if each["component"] == component and each["leader"])
-    return next(leaders, component)
+    """Return the process of a component that leads, or the first; "" if none is healthy.
+
+    To wait for a paused one would count as time for which the processes were asked.
+    """
+    healthy = [each for each in found if each["component"] == component and each["health"] == "ok"]
+    leaders = (each for each in healthy if each["leader"])
+    return str(next(leaders, next(iter(healthy), {"name": ""}))["name"])
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
