@@ -2,11 +2,12 @@
 
 import { Actions } from "./actions.js";
 import { amount, clock } from "./format.js";
+import { readiness } from "./paint.js";
 import { Component } from "./vendor/preact.js";
 import { html, ObjectLink } from "./view.js";
 
 /** @import { App } from "./view.js" */
-/** @import { Details, Revision, Row } from "./types.js" */
+/** @import { Details, Node, Revision, Row } from "./types.js" */
 
 const HEADLINE = /^revision (\d+),/;
 
@@ -22,8 +23,9 @@ export function entriesOf(lines) {
   return found;
 }
 
-/** @param {Row} row @param {string} kind @returns {[string, string][]} */
-function facts(row, kind) {
+/** @param {Row} row @param {string} kind @param {Node} [node] @returns {[string, string][]} */
+function facts(row, kind, node) {
+  const of = (/** @type {"cpu" | "memory" | "pods"} */ name) => `${node ? `${amount(name, node.used[name])} of ` : ""}${amount(name, row[name] ?? 0)}`;
   /** @type {[string, string | undefined][]} */
   const all =
     kind === "Pod"
@@ -34,8 +36,8 @@ function facts(row, kind) {
         ]
       : kind === "Node"
         ? [
-            ["cpu", amount("cpu", row.cpu ?? 0)], ["memory", amount("memory", row.memory ?? 0)], ["pods", String(row.pods ?? 0)],
-            ["zone", row.zone], ["group", row.group], ["version", row.version], ["ready", row.ready], ["taints", row.taints?.join(", ")],
+            ["cpu", of("cpu")], ["memory", of("memory")], ["pods", of("pods")],
+            ["zone", row.zone], ["group", row.group], ["version", row.version], ["taints", row.taints?.join(", ")],
           ]
         : Object.entries(row.rows ?? {});
   for (const [name, value] of Object.entries({ ...row.devices, ...row.conditions })) all.push([name, String(value)]);
@@ -98,12 +100,12 @@ export class ObjectPanel extends Component {
     const pods = node ? [...node.pods, ...node.nominated] : [];
     return html`<article class="object">
       <h2 id="selected">${key}</h2>
-      <p class="chips">${row ? html`<span class="chip state">${pod?.state ?? row.phase ?? (row.ready === undefined && kind === "Node" ? "Ready" : row.ready) ?? "exists"}</span>` : html`<span class="chip off">${revision ? "deleted" : "does not exist yet"}</span>`}
+      <p class="chips">${row ? html`<span class="chip state">${kind === "Node" ? readiness(row) : (pod?.state ?? row.phase ?? "exists")}</span>` : html`<span class="chip off">${revision ? "deleted" : "does not exist yet"}</span>`}
         ${row?.unschedulable ? html`<span class="chip warn">cordoned</span>` : ""}
         ${revision ? html`<span class="quiet">since revision ${revision.r}, ${clock(revision.t)}</span>` : ""}</p>
       ${row?.message ? html`<p class="message">${row.reason}: ${row.message}</p>` : ""}
       <${Actions} app=${app} on=${kind} target=${key.replace(" ", "/")} />
-      ${row ? html`<dl>${facts(row, kind).map(([name, value]) => html`<div><dt>${name}</dt><dd>${name === "node" || name === "nominated" ? html`<${ObjectLink} app=${app} to=${`Node ${value}`} text=${value} />` : value}</dd></div>`)}</dl>` : ""}
+      ${row ? html`<dl>${facts(row, kind, node).map(([name, value]) => html`<div><dt>${name}</dt><dd>${name === "node" || name === "nominated" ? html`<${ObjectLink} app=${app} to=${`Node ${value}`} text=${value} />` : value}</dd></div>`)}</dl>` : ""}
       ${error ? html`<p class="bad" role="alert">${error}</p>` : ""}
       <${Lines} title="Changed fields" lines=${details.changes} open />
       ${why ? html`<${Lines} title="Why: the scheduler's decisions" lines=${why.decisions} open /><${Lines} title="Explain at this moment" lines=${why.explain} open />` : ""}
