@@ -9,6 +9,7 @@ import { html, ObjectLink } from "./view.js";
 /** @import { App } from "./view.js" */
 /** @import { Details, Node, Revision, Row } from "./types.js" */
 
+const REST_MS = 120;
 const HEADLINE = /^revision (\d+),/;
 
 /** @typedef {{revision: number, text: string, lines: string[]}} Entry */
@@ -48,6 +49,7 @@ function facts(row, kind, node) {
 export class ObjectPanel extends Component {
   state = { details: /** @type {Details} */ ({}), entries: /** @type {Entry[] | null} */ (null), why: /** @type {{decisions: string[], explain: string[]} | null} */ (null), error: "" };
   asked = "";
+  waiting = 0;
 
   componentDidMount() {
     this.load();
@@ -65,7 +67,8 @@ export class ObjectPanel extends Component {
     return [at === undefined ? undefined : model.revisions[at - 1], model.revisions[(places[places.length - 1] ?? 0) - 1]];
   }
 
-  async load() {
+  /** Ask for what belongs to the object and the moment; while the moment runs along, once it rests. */
+  load() {
     const { app } = this.props;
     const key = app.ui.selected;
     const [revision, newest] = this.revisions();
@@ -74,6 +77,15 @@ export class ObjectPanel extends Component {
     const other = !this.asked.startsWith(key + " ");
     this.asked = asked;
     if (other) this.setState({ details: {}, entries: null, why: null, error: "" });
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => this.ask(asked, revision, newest), other ? 0 : REST_MS);
+  }
+
+  /** @param {string} asked @param {Revision | undefined} revision @param {Revision | undefined} newest */
+  ask(asked, revision, newest) {
+    const { app } = this.props;
+    const key = app.ui.selected;
+    if (asked !== this.asked) return;
     const number = app.model.numberOf(app.place);
     const parts = [
       app.source.history(key, newest?.r ?? 0).then((lines) => ({ entries: lines && entriesOf(lines) })),
