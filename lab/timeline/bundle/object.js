@@ -120,7 +120,7 @@ export class ObjectPanel extends Component {
       ${row ? html`<dl>${facts(row, kind, node).map(([name, value]) => html`<div><dt>${name}</dt><dd>${name === "node" || name === "nominated" ? html`<${ObjectLink} app=${app} to=${`Node ${value}`} text=${value} />` : value}</dd></div>`)}</dl>` : ""}
       ${error ? html`<p class="bad" role="alert">${error}</p>` : ""}
       <${Lines} title="Changed fields" lines=${details.changes} open />
-      ${why ? html`<${Lines} title="Why: the scheduler's decisions" lines=${why.decisions} open /><${Lines} title="Explain at this moment" lines=${why.explain} open />` : ""}
+      ${why ? html`<${Lines} title="Why: the scheduler's decisions" lines=${why.decisions} open /><${Lines} title="Explain at this moment" lines=${why.explain} open table />` : ""}
       ${pods.length ? html`<details><summary>Pods <span class="count">${pods.length}</span></summary><ul class="rows">${pods.map((each) => html`<li key=${each.key}><span class="line"><${ObjectLink} app=${app} to=${each.key} text=${each.key.slice(4)} /><span class="end">${each.state}</span></span></li>`)}</ul></details>` : ""}
       ${this.history(revision)}
       <${Lines} title="The object after it" lines=${details.object} />
@@ -153,6 +153,6 @@ export class ObjectPanel extends Component {
   }
 }
 
-/** A block of lines that opens. @param {{title: string, lines?: string[], open?: boolean}} props */
-const Lines = ({ title, lines, open }) =>
-  lines?.length ? html`<details open=${open}><summary>${title} <span class="count">${lines.length}</span></summary><pre tabindex="0">${lines.map((line) => line + "\n")}</pre></details>` : "";
+/** A block of lines that opens; those of a table are not wrapped. @param {{title: string, lines?: string[], open?: boolean, table?: boolean}} props */
+const Lines = ({ title, lines, open, table }) =>
+  lines?.length ? html`<details open=${open}><summary>${title} <span class="count">${lines.length}</span></summary><pre tabindex="0" class=${table ? "table" : ""}>${lines.map((line) => line + "\n")}</pre></details>` : "";
