@@ -26,6 +26,8 @@ RETRY_SECONDS: Final = 0.5
 POLL_SECONDS: Final = 1.0
 POLL_SHARE: Final = 50
 """The processes are asked for a fiftieth of the time at most: many pods in a queue take long to list."""
+STATES_SECONDS_MAX: Final = 5.0
+"""Their states are asked for more often, if need be: that takes little of them."""
 _LEADERS: Final = "kube-system"
 
 T = TypeVar("T")
@@ -42,6 +44,7 @@ class ClusterFollower:
     _holders: dict[str, str] = field(default_factory=dict)
     _nodes: set[str] = field(default_factory=set)
     _polled: float = 0.0
+    _listed: float = 0.0
 
     def __post_init__(self) -> None:
         for item in self.board.timeline.items():
@@ -107,7 +110,7 @@ class ClusterFollower:
             await self._ask()
             took = self.clock.monotonic() - began
         finally:
-            self._polled = began + max(POLL_SECONDS, took * POLL_SHARE)
+            self._polled = began + min(max(POLL_SECONDS, took * POLL_SHARE), STATES_SECONDS_MAX)
 
     async def _ask(self) -> None:
         directory, now = self.board.directory, self.clock.now()
@@ -119,14 +122,19 @@ class ClusterFollower:
         scheduler, autoscaler, cloud = (
             _asked(found or [], name) for name in ("scheduler", "autoscaler", "cloud")
         )
-        queues = await _in_thread(lambda: processes.queues(directory, scheduler, now)) if scheduler else None
-        self.board.set_part("queues", queues)
-        groups = (
-            await _in_thread(lambda: processes.autoscaler(directory, autoscaler, self._nodes))
-            if cloud
-            else None
-        )
-        self.board.set_part("autoscaler", groups)
+        for part, process in (("queues", scheduler), ("autoscaler", cloud)):
+            if not process:
+                self.board.set_part(part, None)
+        began = self.clock.monotonic()
+        if began < self._listed:
+            return
+        if scheduler:
+            queues = await _in_thread(lambda: processes.queues(directory, scheduler, now))
+            self.board.set_part("queues", queues)
+        if cloud:
+            groups = await _in_thread(lambda: processes.autoscaler(directory, autoscaler, self._nodes))
+            self.board.set_part("autoscaler", groups)
+        self._listed = began + (self.clock.monotonic() - began) * POLL_SHARE
 
 
 def _asked(found: list[processes.Component], component: str) -> str:

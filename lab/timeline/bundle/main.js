@@ -20,6 +20,8 @@ const TABS = { object: "Object", queues: "Queues", autoscaler: "Autoscaler", com
 /** While playing, a pause of the history longer than this is left out. */
 const IDLE_SECONDS = 0.7;
 const LINK_MS = 150;
+/** Between two attempts to load the document again. */
+const RETRY_MS = 1000;
 
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 const source = new Source(document);
@@ -222,6 +224,8 @@ async function load() {
     if (!loaded.read_only) await loadActions(source);
   } catch (error) {
     failure = `The history cannot be read: ${/** @type {Error} */ (error).message}`;
+    if (model) setTimeout(load, RETRY_MS); // it is followed no more
+    connected = false;
     return schedule();
   }
   follow();

@@ -11,7 +11,7 @@ import pytest
 
 from nominee.dashboard import following, processes
 from nominee.dashboard.board import Board
-from nominee.dashboard.following import POLL_SECONDS, ClusterFollower
+from nominee.dashboard.following import POLL_SECONDS, STATES_SECONDS_MAX, ClusterFollower
 from nominee.lab.history.fold import Fold
 from nominee.lab.history.object_history import Selection, Target, entries
 from nominee.lab.timeline.document import TimeLine
@@ -68,6 +68,30 @@ async def test_processes_that_do_not_answer_are_not_waited_for(
     assert asked == ["autoscaler"]
 
 
+async def test_states_are_asked_for_more_often_than_long_queues(
+    tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, states = follower(tmp_path), []
+    clock = found.clock
+    assert isinstance(clock, FakeClock)
+
+    def running(*_: object) -> list[dict[str, Any]]:
+        states.append(1)
+        clock._now += 0.5
+        return [{"name": "scheduler", "component": "scheduler", "health": "ok", "leader": None}]
+
+    def queues(_: Path, name: str, __: float) -> None:
+        asked.append(name)
+        clock._now += 1.0
+
+    monkeypatch.setattr(processes, "running", running)
+    monkeypatch.setattr(processes, "queues", queues)
+    for _ in range(5):
+        await found.refresh()
+        await clock.advance(STATES_SECONDS_MAX)
+    assert (len(states), len(asked)) == (5, 1)
+
+
 async def test_one_refresh_runs_at_a_time_and_one_that_is_cancelled_keeps_its_marks(
     tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,7 +109,7 @@ async def test_one_refresh_runs_at_a_time_and_one_that_is_cancelled_keeps_its_ma
         group.start_soon(found.refresh)
         await anyio.to_thread.run_sync(began.wait, 30)
         assert isinstance(found.clock, FakeClock)
-        found.clock.advance(10 * POLL_SECONDS)
+        await found.clock.advance(10 * POLL_SECONDS)
         await found.refresh()
         assert len(reads) == 1
         group.cancel_scope.cancel()
