@@ -20,12 +20,11 @@ NAME = "dashboard"
 
 @click.command()
 @click.option("--dir", "directory", type=click.Path(path_type=Path), required=True)
-@click.option("--port", type=int, default=0)
-def main(directory: Path, port: int) -> None:
+def main(directory: Path) -> None:
     """Serve the dashboard of the cluster in DIR; its token is that of the serving ports."""
     die_with_parent()
     token = serving_token.ensure(directory)
-    options = Options(directory=directory, is_running=True, port=port, token=token, waits=True)
+    options = Options(directory=directory, is_running=True, token=token, waits=True)
     try:
         anyio.run(_until_signal, options)
     except PortTakenError as error:

@@ -19,6 +19,8 @@ from nominee.machinery.process.http.http_guard import App, Message, Receive, Sco
 
 HEALTH: Final = "/healthz"
 _API: Final = b"/api/"
+_PORTS: Final = range(20_000, 30_000)
+"""Below those that Linux gives to a program that asks for a free one."""
 _NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -50,6 +52,11 @@ class Secrets:
     def action(self) -> str:
         """Return the token that the page shows with an action."""
         return self._derived(b"action")
+
+    @property
+    def port(self) -> int:
+        """Return the port that a dashboard of this token takes if it is free: open pages find it again."""
+        return _PORTS[0] + int(self._derived(b"port")[:8], 16) % len(_PORTS)
 
     def _derived(self, purpose: bytes) -> str:
         return hmac.new(self.token.encode(), purpose, sha256).hexdigest()

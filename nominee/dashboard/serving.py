@@ -113,7 +113,7 @@ async def serve(loaded: Loaded, options: Options, clock: Clock, announce: Announ
     known = Secrets(options.token or secrets.token_urlsafe(24))
     with suppress(OSError):
         os.nice(NICE)
-    listener = _listen(options.port)
+    listener = _listen_again(known) if options.token and not options.port else _listen(options.port)
     port = listener.getsockname()[1]
     follower = ClusterFollower(board, loaded.reader, loaded.logs, clock) if board.is_live else None
     dashboard = Dashboard(board, known.action, follower.refresh if follower is not None else None)
@@ -135,6 +135,13 @@ async def serve(loaded: Loaded, options: Options, clock: Clock, announce: Announ
             await anyio.sleep_forever()
         finally:
             server.stop()
+
+
+def _listen_again(known: Secrets) -> socket.socket:
+    """Return a socket with the port of a token, or with a free one. Raises: PortTakenError."""
+    with suppress(PortTakenError):
+        return _listen(known.port)
+    return _listen(0)
 
 
 def _listen(port: int) -> socket.socket:
