@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from nominee.dashboard import following, processes
+from nominee.dashboard import processes
 from nominee.dashboard.board import Board
 from nominee.dashboard.following import POLL_SECONDS, STATES_SECONDS_MAX, ClusterFollower
 from nominee.lab.history.fold import Fold
@@ -103,19 +103,20 @@ async def test_one_refresh_runs_at_a_time_and_one_that_is_cancelled_keeps_its_ma
         goes_on.wait(30)
         return [Mark(1.0, "step", "a")]
 
-    monkeypatch.setattr(following.LogMarks, "read", read)
+    monkeypatch.setattr(LogMarks, "read", read)
     found = follower(tmp_path)
+    clock = found.clock
+    assert isinstance(clock, FakeClock)
     async with anyio.create_task_group() as group:
         group.start_soon(found.refresh)
         await anyio.to_thread.run_sync(began.wait, 30)
-        assert isinstance(found.clock, FakeClock)
-        await found.clock.advance(10 * POLL_SECONDS)
+        await clock.advance(10 * POLL_SECONDS)
         await found.refresh()
         assert len(reads) == 1
         group.cancel_scope.cancel()
         goes_on.set()
     assert [mark.text for mark in found.board.marks] == ["a"]
-    await found.clock.advance(POLL_SECONDS)
+    await clock.advance(POLL_SECONDS)
     await found.refresh()
     assert len(reads) == 2
 
