@@ -79,7 +79,10 @@ class Command:
         """Return the command as a person types it."""
         line = self.kubectl or f"nominee {shlex.join(self.arguments)}"
         text = f"{line}{directory_hint(directory)}" if not self.kubectl else line
-        return f"{text} <<'EOF'\n{self.input.rstrip()}\nEOF" if self.input else text
+        end = "EOF"
+        while end in self.input.splitlines():  # the rest would be commands
+            end += "_"
+        return f"{text} <<'{end}'\n{self.input.rstrip()}\n{end}" if self.input else text
 
 
 @dataclass(frozen=True, slots=True)

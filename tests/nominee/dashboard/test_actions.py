@@ -76,6 +76,11 @@ def test_the_command_of_an_action(name: str, target: Target, fields: dict[str, s
         known.make_context(command.arguments[0], list(command.arguments[1:]))
 
 
+def test_a_line_of_a_manifest_cannot_end_it() -> None:
+    text = TABLE["create"].command(Target(), {"manifest": "a: 1\nEOF\nrm x"}).text(HERE)
+    assert text == "nominee create -f - <<'EOF_'\na: 1\nEOF\nrm x\nEOF_"
+
+
 def test_every_action_is_in_the_table_above() -> None:
     marks = getattr(test_the_command_of_an_action, "pytestmark")  # noqa: B009  # mypy knows no such attribute
     assert {each[0] for each in marks[0].args[1]} == set(TABLE)
