@@ -27,6 +27,20 @@ if TYPE_CHECKING:
 
 LIVE_SECONDS_MAX = 1.0
 """Issue 22: a page shows a write within a second."""
+LIVE_MANY_SECONDS_MAX = 2.0
+"""With 1,000 nodes and 10,000 pods."""
+MANY_SECONDS_MAX = 10 * PATIENCE_SECONDS
+MANY = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: many, namespace: default}
+spec:
+  replicas: 10000
+  selector: {matchLabels: {app: many}}
+  template:
+    metadata: {labels: {app: many}}
+    spec: {containers: [{name: c, image: x, resources: {requests: {cpu: 100m, memory: 64Mi}}}]}
+"""
 WRITES = 5
 PATIENCE_MS = PATIENCE_SECONDS * 1000
 COMPONENTS = "etcd,apiserver,scheduler,controllers,kubelet"
@@ -99,6 +113,35 @@ def _select(shown: Tab, name: str) -> None:
 
 
 def test_a_write_is_shown_within_a_second(cluster: Cluster, shown: Tab) -> None:
+    delays = _delays(cluster, shown)
+    assert statistics.median(delays) < LIVE_SECONDS_MAX, delays
+
+
+@pytest.mark.slow
+def test_a_write_among_ten_thousand_pods_is_shown_within_two_seconds(
+    browser: Browser, tmp_path: Path
+) -> None:
+    directory = tmp_path / "cluster"
+    try:
+        cluster = Cluster(directory, "--nodes", "1000", "--components", COMPONENTS)
+        (directory / "many.yaml").write_text(MANY)
+        cluster("create", "-f", directory / "many.yaml")
+        with _dashboard(directory) as url, open_tab(browser, url, ready=".badge.live") as shown:
+            running = shown.page.locator(".totals li", has_text="running")
+            eventually_sync(
+                running.locator("b").all_inner_texts,
+                lambda found: found == ["10000"],
+                limit_seconds=MANY_SECONDS_MAX,
+            )
+            delays = _delays(cluster, shown)
+            assert shown.problems == []
+        assert statistics.median(delays) < LIVE_MANY_SECONDS_MAX, delays
+    finally:
+        nominee("down", "--kill", directory=directory)
+
+
+def _delays(cluster: Cluster, shown: Tab) -> list[float]:
+    """Return the seconds from writes to the moments when the page shows them."""
     from lightkube import Client, KubeConfig
     from lightkube.resources.core_v1 import ConfigMap
 
@@ -111,7 +154,7 @@ def test_a_write_is_shown_within_a_second(cluster: Cluster, shown: Tab) -> None:
         client.create(ConfigMap.from_dict({"metadata": {"name": f"live-{number}"}}))
         delays.append(shown.time_of(f"default/live-{number}:") - began)
     client._client._client.close()
-    assert statistics.median(delays) < LIVE_SECONDS_MAX, delays
+    return delays
 
 
 def _entries(lines: Iterable[str]) -> list[str]:
