@@ -7,7 +7,7 @@ PB := build/pb
 PROTOS := $(shell find proto -name '*.proto' 2>/dev/null)
 PACKAGES := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: setup demo check lint-imports test test-fast test-wheel-etcd test-all chaos mutations skew bench bench-compare lock clean
+.PHONY: setup demo check check-page screenshots lint-imports test test-fast test-wheel-etcd test-all chaos mutations skew bench bench-compare lock clean
 
 # Compiled here: where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process would compile them again.
 setup: $(STAMP) $(PB)/.generated
@@ -44,6 +44,19 @@ LINTED := build/lint
 lint-imports: setup
 	@rm -rf $(LINTED) && mkdir -p $(LINTED) && cp -RLp nominee $(LINTED)
 	cd $(LINTED) && $(CURDIR)/$(BIN)/lint-imports --config $(CURDIR)/pyproject.toml --cache-dir $(CURDIR)/.import_linter_cache
+
+# The types of the page of lab/timeline, its modules' tests, and its libraries against the packages that npm has.
+PAGE := tests/lab/timeline/page
+VENDORED := preact.js=preact/dist/preact.mjs htm.js=htm/dist/htm.module.js uplot.js=uplot/dist/uPlot.esm.js uplot.css=uplot/dist/uPlot.min.css
+check-page:
+	@if ! command -v npm >/dev/null; then echo "check-page: skipped, there is no npm (and node) on this machine"; exit 0; fi; \
+	set -e; npm --prefix $(PAGE) ci --silent --no-audit --no-fund; \
+	for each in $(VENDORED); do cmp "lab/timeline/bundle/vendor/$${each%%=*}" "$(PAGE)/node_modules/$${each#*=}"; done; \
+	$(PAGE)/node_modules/.bin/tsc -p $(PAGE); node --test $(PAGE)
+
+# The pictures of docs/images; they need a browser, and playwright.
+screenshots: setup
+	$(BIN)/python -m tests.lab.timeline.screenshots docs/images
 
 # Python's cache of compiled tests is written also where PYTHONDONTWRITEBYTECODE is set: else each worker compiles all.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest

@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "clock": ("nominee.commands.faults.fault", "clock"),
     "verify": ("nominee.commands.measuring.verify", "verify"),
     "history": ("nominee.commands.measuring.history", "history"),
+    "dashboard": ("nominee.dashboard.command", "dashboard"),
     "vpa": ("nominee.commands.measuring.vpa", "vpa"),
     "scenario": ("nominee.commands.scenario.run", "scenario"),
     "chaos": ("nominee.commands.chaos.explore", "chaos"),

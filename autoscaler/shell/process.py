@@ -229,6 +229,7 @@ class _LoopRunner:
                 "scaleUp": str(last.scale_up.result) if last is not None else "",
                 "scaleDown": str(last.scale_down) if last is not None else "",
                 "unneeded": planner.unneeded_names(),
+                "unneededSeconds": planner.unneeded_nodes.durations(self._process.clock.monotonic()),
                 "unremovable": {name: str(why) for name, why in planner.unremovable.reasons.items()},
                 "utilization": {name: used.share for name, used in planner.utilization.items()},
                 "deleting": sorted(state.deletions.nodes()),

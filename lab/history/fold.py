@@ -64,7 +64,7 @@ class Fold:
             self._newest.pop(key, None)
         else:
             self._newest[key] = value
-            if time is None and kind in _DATED and value.message is not None:
+            if time is None and kind in _DATED and value.is_readable and value.message is not None:
                 self.time = max(self.time, newest_time(value.message))
         if time is not None:
             self.time = max(self.time, time)

@@ -118,6 +118,8 @@ def _event(revision: Revision, selection: Selection) -> str:
     """Return the text of an Event about a named object; "" for other writes, and for its expiry."""
     if revision.kind is not kinds.EVENT or not selection.targets or revision.value is None:
         return ""
+    if not revision.value.is_readable:
+        return ""
     event = cast("core.Event", revision.object)
     about = event.involvedObject
     kind = kinds.by_kind(about.apiVersion or "v1", about.kind)

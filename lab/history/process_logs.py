@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,11 +15,13 @@ from nominee.machinery.runtime.clock import parse_rfc3339
 
 _LINE: Final = re.compile(r"[DIWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{6}) (\S+)\] (.*?)((?: [\w.]+=.*)?)")
 _FIELD: Final = re.compile(r' ([\w.]+)=("(?:[^"\\]|\\.)*"|\S+)')
-_WROTE: Final = "Wrote"
+WROTE: Final = "Wrote"
 _MARKS: Final = frozenset(
     {"Ready", "Step", "Failpoint", "Failpoint set", "Fault set", "Faults removed", "Clock shifted"}
 )
 """Messages of restarts, of a scenario's steps and of faults."""
+MARK: Final = re.compile(rf"\] ({'|'.join(sorted(_MARKS))})(?: |$)")
+"""Finds a line with one of these messages."""
 _OF_KIND: Final = {"Pod": ("pod", "victims", "preemptor")}
 """Keys of fields that name objects of a kind, where they are not the kind's name."""
 _LOG_BYTES_MAX: Final = 64 << 20
@@ -59,18 +61,39 @@ def log_files(directory: Path) -> list[Path]:
     return sorted([*directory.glob("*.log"), *(directory / "logs").glob("*.log")])
 
 
-def read(files: Iterable[Path], year: int) -> list[LogLine]:
+def read(files: Iterable[Path], year: int, keeps: Callable[[str], object] = lambda _: True) -> list[LogLine]:
     """Return the lines of logs in the order of their times; klog's format has no year.
 
-    Lines of other formats are left out. Raises: OSError.
+    Lines of other formats are left out, and those that `keeps` refuses. Raises: OSError.
     """
-    found: list[LogLine] = []
-    for path in files:
-        with path.open("rb") as file:
-            file.seek(max(file.seek(0, os.SEEK_END) - _LOG_BYTES_MAX, 0))
-            # The first line may be cut; then it has not klog's format.
-            found += lines_of(file.read().decode(errors="replace").splitlines(), year)
+    tails = [LogTail(path) for path in files]
+    found = [line for tail in tails for line in lines_of(filter(keeps, tail.read(to_end=True)), year)]
     return sorted(found, key=lambda line: line.time)
+
+
+@dataclass(slots=True)
+class LogTail:
+    """A log from which each line is read once."""
+
+    path: Path
+    _offset: int = 0
+
+    def read(self, *, to_end: bool = False) -> list[str]:
+        """Return the lines since the last call, at first those of the newest 64 MiB. Raises: OSError.
+
+        A line that is still written is left for the next call, or `to_end` returned.
+        """
+        with self.path.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            if end < self._offset:  # another file has taken its place
+                self._offset = 0
+            # The first line may be cut; then it has not klog's format.
+            file.seek(max(end - _LOG_BYTES_MAX, self._offset))
+            data = file.read()
+            self._offset = file.tell()
+        whole, _, rest = (data, b"", b"") if to_end else data.rpartition(b"\n")
+        self._offset -= len(rest)
+        return whole.decode(errors="replace").splitlines()
 
 
 def lines_of(texts: Iterable[str], year: int) -> Iterator[LogLine]:
@@ -97,7 +120,7 @@ def writers(lines: Iterable[LogLine]) -> dict[int, Writer]:
     """
     found: dict[int, Writer] = {}
     for line in lines:
-        if line.message == _WROTE and line.fields.get("revision", "").isdecimal():
+        if line.message == WROTE and line.fields.get("revision", "").isdecimal():
             get = line.fields.get
             verb = f"{get('verb', '')} {get('resource', '')}"
             writer = Writer(user=get("user", ""), verb=verb, client=get("userAgent", ""))

@@ -44,6 +44,19 @@ class StoredObject:
                 raise envelope.EnvelopeError(f"{self.key}: {error}") from None
         return self._message
 
+    @property
+    def is_readable(self) -> bool:
+        """Return whether the value can be decoded; that of another program perhaps cannot."""
+        try:
+            _ = self.message
+        except envelope.EnvelopeError:
+            return False
+        return True
+
+    def forget(self) -> None:
+        """Free the decoded object; it is decoded again when it is read."""
+        self._message = None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
@@ -84,6 +97,11 @@ class Revision:
     def before(self, kind: Kind[_M]) -> _M | None:
         """Return the object before the write, if it is of this kind."""
         return cast("_M | None", self.previous) if self.kind is kind else None
+
+    @property
+    def is_readable(self) -> bool:
+        """Return whether the object can be decoded, before and after the write."""
+        return all(each is None or each.is_readable for each in (self.value, self.previous_value))
 
     @property
     def subject(self) -> str:

@@ -39,6 +39,10 @@ class UnneededNodes:
     def names(self) -> list[str]:
         return sorted(self._nodes)
 
+    def durations(self, now: float) -> dict[str, float]:
+        """Return for how many seconds each node is unneeded."""
+        return {name: now - each.since for name, each in sorted(self._nodes.items())}
+
     def update(self, removals: Iterable[NodeToBeRemoved], now: float) -> None:
         """Replace the nodes by these; nodes that were unneeded before keep their time."""
         nodes = {}

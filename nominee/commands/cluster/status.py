@@ -17,29 +17,27 @@ from nominee.machinery.printing.tables import table
 from nominee.machinery.process.serving_port.serving_client import HttpError, ServingPort, request
 
 _HEALTH_SECONDS_MAX = 1.0
+_ETCD = "etcd"
 
 
 @click.command()
 @directory_option
-@output_option("table", "json")
+@output_option("table", "json", "prometheus-sd")
 def status(directory: Path, output: str) -> None:
     """Show the processes and their state.
 
     The columns are process, state, restarts, version, gates that differ from their defaults, addresses
     and memory (PSS). A process that runs but fails its health check is `unhealthy`. The exit status is 1
     if no cluster runs in the directory.
+
+    `-o prometheus-sd` prints the processes that serve metrics as targets for Prometheus' file_sd_configs; the
+    bearer token that they require is in D/pki/serving.token.
     """
-    state = StateDirectory(directory)
-    try:
-        cluster = call(state, "status", timeout_seconds=10.0)["cluster"]
-    except NotRunningError as error:
-        cluster = _unsupervised(state)
-        if cluster is None:
-            raise click.ClickException(f"{error}; start one with `nominee up`") from None
-    except TimeoutError as error:
-        raise click.ClickException(str(error)) from None
+    cluster = running_cluster(directory)
+    if output == "prometheus-sd":
+        echo_json(targets(cluster))
+        return
     _add_memory(cluster)
-    _add_health(cluster, state)
     if output == "json":
         echo_json(cluster)
         return
@@ -51,6 +49,48 @@ def status(directory: Path, output: str) -> None:
     header = ["COMPONENT", "STATE", "PID", "RESTARTS", "VERSION", "GATES", "GRPC", "REST", "HTTP", "PSS"]
     for line in table(header, rows):
         click.echo(line)
+
+
+def running_cluster(directory: Path) -> JsonObject:
+    """Return the description of a running cluster; each component has `healthy`, None if it is not checked.
+
+    Raises:
+        click.ClickException: no cluster runs in the directory.
+    """
+    state = StateDirectory(directory)
+    try:
+        cluster: JsonObject = call(state, "status", timeout_seconds=10.0)["cluster"]
+    except NotRunningError as error:
+        unsupervised = _unsupervised(state)
+        if unsupervised is None:
+            raise click.ClickException(f"{error}; start one with `nominee up`") from None
+        cluster = unsupervised
+    except TimeoutError as error:
+        raise click.ClickException(str(error)) from None
+    for component in cluster["components"]:
+        component["healthy"] = _is_healthy(component, state) if component["state"] == "ready" else None
+    return cluster
+
+
+def targets(cluster: JsonObject) -> list[JsonObject]:
+    """Return the processes that serve metrics, each as a target group of Prometheus' service discovery.
+
+    `job` is upstream's name of the component, as in the dashboards that others have made for it.
+    """
+    return [
+        {
+            "targets": [component["http"]],
+            "labels": {
+                "job": next(iter(BY_NAME[component["component"]].aliases), component["component"]),
+                "component": component["component"],
+                "process": component["name"],
+                "version": component.get("emulatedVersion") or component.get("version") or "",
+                "cluster": cluster["directory"],
+            },
+        }
+        for component in cluster["components"]
+        if component.get("http") and component["component"] in BY_NAME and component["component"] != _ETCD
+    ]
 
 
 def _row(component: JsonObject) -> list[str]:
@@ -73,17 +113,22 @@ def _gates(component: JsonObject) -> str:
 
     The JSON output has all gates that the component reads.
     """
+    compat = [f"--compat={component['compat']}"] if component.get("compat") else []
+    set_here = [f"{gate}={str(on).lower()}" for gate, on in changed_gates(component).items()]
+    return ",".join([*compat, *set_here]) or "-"
+
+
+def changed_gates(component: JsonObject) -> dict[str, bool]:
+    """Return the gates of a running component that differ from the defaults of its version."""
     # 7 ms that --help and completion would pay.
     from nominee.machinery.features import gates as versions
 
     effective = component.get("featureGates")
     if not effective:
-        return "-"
+        return {}
     version = versions.Version.parse(component["emulatedVersion"])
     defaults = versions.Gates(component["component"], version).all()
-    compat = [f"--compat={component['compat']}"] if component.get("compat") else []
-    set_here = [f"{gate}={str(on).lower()}" for gate, on in effective.items() if defaults.get(gate) != on]
-    return ",".join([*compat, *set_here]) or "-"
+    return {gate: on for gate, on in effective.items() if defaults.get(gate) != on}
 
 
 def _mib(size: int | None) -> str:
@@ -111,12 +156,6 @@ def _unsupervised(state: StateDirectory) -> JsonObject | None:
             for name, document in live.items()
         ],
     }
-
-
-def _add_health(cluster: JsonObject, state: StateDirectory) -> None:
-    """Add `healthy` to each component: the result of its health check; None if the check does not apply."""
-    for component in cluster["components"]:
-        component["healthy"] = _is_healthy(component, state) if component["state"] == "ready" else None
 
 
 def _is_healthy(component: JsonObject, state: StateDirectory) -> bool | None:

@@ -87,7 +87,7 @@ def history(
         found, read = _find(file, directory, targets, namespace, since)
     if html is not None:
         names = ", ".join(f"{each.kind.kind} {each.name}" for each in targets) or namespace or "all objects"
-        _write_page(html, f"History of {names}", found, read.fold.time)
+        _write_page(html, f"History of {names}", found, bool(targets))
         return
     _print(found, read, output)
 
@@ -156,10 +156,12 @@ def _find(
     return found, read
 
 
-def _write_page(file: Path, title: str, found: Sequence[Entry | LogLine], end: float) -> None:
-    from nominee.lab.history.timeline.page import page
+def _write_page(file: Path, title: str, found: Sequence[Entry | LogLine], is_named: bool) -> None:
+    from nominee.lab.history.object_history import Entry
+    from nominee.lab.timeline.page import page
 
-    text = page(title, found, end)
+    subjects = (each.revision.subject for each in found if isinstance(each, Entry) and not each.event)
+    text = page(title, found, list(dict.fromkeys(subjects)) if is_named else ())
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:

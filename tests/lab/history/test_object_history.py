@@ -17,8 +17,8 @@ from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.history.history_file import NAME, HistoryWriter
 from nominee.lab.history.object_history import Selection, Target, entries
 from nominee.lab.history.process_logs import LogLine, lines_of, writers
-from nominee.lab.history.timeline.page import page
 from nominee.lab.history.writers import UNKNOWN, Writer, manager_of
+from nominee.lab.timeline.page import page
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from tests.lab.invariants.histories import History, node, pod
@@ -231,7 +231,7 @@ def test_the_values_of_secrets_are_hidden_everywhere() -> None:
     revisions = History().put(secret(b"hunter1"), secret(b"hunter2")).revisions
     found = entries(revisions, Selection(namespace="default"))
     shown = "\n".join(
-        [*object_history.lines(found), json.dumps(object_history.as_json(found)), page("", found, 0)]
+        [*object_history.lines(found), json.dumps(object_history.as_json(found)), page("", found)]
     )
     assert "hunter" not in shown
     assert base64.b64encode(b"hunter1").decode() not in shown

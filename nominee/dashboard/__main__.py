@@ -1,0 +1,52 @@
+"""Serve the dashboard of a cluster until SIGTERM: the process of `nominee up --dashboard`."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import anyio
+import click
+
+from nominee.dashboard.serving import HOST, Options, PortTakenError, show
+from nominee.machinery.process import run_files
+from nominee.machinery.process.parent_death import die_with_parent
+from nominee.machinery.process.serving_port import serving_token
+from nominee.machinery.runtime.clock import SystemClock, rfc3339
+
+NAME = "dashboard"
+
+
+@click.command()
+@click.option("--dir", "directory", type=click.Path(path_type=Path), required=True)
+def main(directory: Path) -> None:
+    """Serve the dashboard of the cluster in DIR; its token is that of the serving ports."""
+    die_with_parent()
+    token = serving_token.ensure(directory)
+    options = Options(directory=directory, is_running=True, token=token, waits=True)
+    try:
+        anyio.run(_until_signal, options)
+    except PortTakenError as error:
+        raise click.ClickException(str(error)) from None
+    finally:
+        run_files.remove(directory, NAME, os.getpid())
+
+
+async def _until_signal(options: Options) -> None:
+    clock = SystemClock()
+
+    def announce(_: str, port: int) -> None:
+        document = {"component": NAME, "name": NAME, "pid": os.getpid(), "startTime": rfc3339(clock.now())}
+        run_files.write(options.directory, NAME, {**document, "http": f"{HOST}:{port}"})
+
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with anyio.create_task_group() as group:
+            group.start_soon(show, options, clock, announce)
+            async for _ in signals:
+                group.cancel_scope.cancel()
+                return
+
+
+if __name__ == "__main__":
+    main()
