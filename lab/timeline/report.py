@@ -100,8 +100,6 @@ def page(report: Report) -> str:
     more = len(report.items) - len(shown)
     left = f"<p class='warn'>{more} more items are left out.</p>" if more else ""
     body = [
-        '<header><h1><span class="logo" aria-hidden="true"></span>nominee '
-        f'<span class="quiet">{escape(report.title)}</span></h1></header>',
         f'<p class="summary">{escape(report.summary)}</p>',
         f'<div class="wide" data-timeline="{escape(shared)}"></div>' if shared else "",
         _table(report.columns, shown) if len(shown) > 1 else "",
@@ -117,7 +115,10 @@ def frame(title: str, body: str, style: str = "") -> str:
     """Return a page in the look of the dashboard; `body` is HTML."""
     files = (BUNDLE / "page.css", _FOLDER / "report.css")
     policy = f'<meta http-equiv="Content-Security-Policy" content="{timeline_page.POLICY}">'
-    return html.page(title, "".join([*map(_text, files), style]), f'<div class="report">{body}</div>', policy)
+    name = '<span class="logo" aria-hidden="true"></span>nominee'
+    head = f'<h1>{name} <span class="quiet">{escape(title)}</span></h1>'
+    content = f'<div class="report"><header>{head}</header>\n{body}</div>'
+    return html.page(title, "".join([*map(_text, files), style]), content, policy)
 
 
 def dialog(items: Mapping[str, Item], timelines: Mapping[str, Json]) -> str:

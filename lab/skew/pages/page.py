@@ -37,7 +37,6 @@ def page(document: JsonObject, evidence: Mapping[str, JsonObject]) -> str:
     rows = [row for row in document["rows"] if _cells(document, row)]
     title = document["title"] or document["matrix"]
     parts = [
-        f"<h1>{escape(title)}</h1>",
         f'<p class="summary">{escape(document["summary"])}.</p>',
         f'<p class="quiet">{escape(_origin(document))}</p>',
         _KEY,
@@ -46,7 +45,7 @@ def page(document: JsonObject, evidence: Mapping[str, JsonObject]) -> str:
         *(line for row in rows for line in _row(document, row)),
         report.dialog(items, {}),
     ]
-    return report.frame(title, "\n".join(parts), STYLE.read_text(encoding="utf-8"))
+    return report.frame(f"skew: {title}", "\n".join(parts), STYLE.read_text(encoding="utf-8"))
 
 
 def _item(cell: JsonObject, evidence: JsonObject) -> Item:
