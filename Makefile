@@ -54,6 +54,10 @@ check-page:
 	for each in $(VENDORED); do cmp "lab/timeline/bundle/vendor/$${each%%=*}" "$(PAGE)/node_modules/$${each#*=}"; done; \
 	$(PAGE)/node_modules/.bin/tsc -p $(PAGE); node --test $(PAGE)
 
+# The pictures of docs/images; they need a browser, and playwright.
+screenshots: setup
+	$(BIN)/python -m tests.lab.timeline.screenshots docs/images
+
 # Python's cache of compiled tests is written also where PYTHONDONTWRITEBYTECODE is set: else each worker compiles all.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 

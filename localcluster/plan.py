@@ -30,6 +30,8 @@ ACTING = ("autoscaler", "scheduler", "controllers", "kubelet")
 """The components that act on objects: none of them runs while another cluster's are imported."""
 RECORDER = "history"
 """The process of `nominee up --history`."""
+DASHBOARD = "dashboard"
+"""The process of `nominee up --dashboard`."""
 NODES_MAX = 20_000
 KUBELETS_MAX = 100
 
@@ -65,6 +67,7 @@ class UpOptions:
     scheduler_config: Path | None = None
     node_groups: Path | None = None
     records_history: bool = False
+    has_dashboard: bool = False
     adopts_nodes: bool = False
     imports: tuple[Path, ...] = ()
     stopped: tuple[str, ...] = ()
@@ -117,7 +120,9 @@ def build(options: UpOptions) -> ClusterPlan:
         )
     processes += [_program(name, command, options.directory) for name, command in options.programs.items()]
     if options.records_history:
-        processes.append(_recorder(options.directory))
+        processes.append(_observer(RECORDER, "nominee.lab.history", options.directory))
+    if options.has_dashboard:
+        processes.append(_observer(DASHBOARD, "nominee.dashboard", options.directory, "/healthz"))
     spec = ClusterSpec(
         directory=options.directory,
         processes=tuple(processes),
@@ -168,11 +173,11 @@ def _program(name: str, command: Sequence[str], directory: Path) -> ProcessSpec:
     )
 
 
-def _recorder(directory: Path) -> ProcessSpec:
-    """Return the process that records the history; it stops with the API server, before etcd."""
-    argv = (sys.executable, "-P", "-m", "nominee.lab.history", "--dir", str(directory))
+def _observer(name: str, module: str, directory: Path, ready_path: str = "") -> ProcessSpec:
+    """Return a process that reads the history; it stops with the API server, before etcd."""
+    argv = (sys.executable, "-P", "-m", module, "--dir", str(directory))
     stage = BY_NAME["apiserver"].stop_stage
-    return ProcessSpec(name=RECORDER, component=RECORDER, argv=argv, stop_stage=stage, ready_path="")
+    return ProcessSpec(name=name, component=name, argv=argv, stop_stage=stage, ready_path=ready_path)
 
 
 def directory_hint(directory: Path) -> str:
@@ -306,7 +311,7 @@ def _check(options: UpOptions) -> None:
             how = " (or give --etcd-servers)" if missing[0] == "etcd" else ""
             raise OptionError("--components", f"{name} needs {missing[0]}; add it{how}")
     for name in options.programs:
-        if name in (*options.components, RECORDER) or not _PROGRAM_NAME.fullmatch(name):
+        if name in (*options.components, RECORDER, DASHBOARD) or not _PROGRAM_NAME.fullmatch(name):
             raise OptionError("--config", f"programs: {name!r} is a component of this cluster, or no name")
     running = {name for _, name, _ in _processes(options)}
     for name in options.stopped:

@@ -23,12 +23,17 @@ _OF_LINES: Final[Mapping[str, Sort]] = {
     "Fault set": "fault",
     "Faults removed": "fault",
     "Clock shifted": "fault",
-    "Process ended": "crash",
-    "Process paused": "fault",
-    "Process resumed": "fault",
 }
-"""The marks of log lines by their messages; those of the supervisor begin with "Process"."""
-MESSAGES: Final = (_READY, *_OF_LINES)
+"""The marks of log lines by their messages."""
+_PROCESS: Final = "Process"
+_STATES: Final[Mapping[str, Sort]] = {
+    "backoff": "crash",
+    "crashed": "crash",
+    "down": "fault",
+    "paused": "fault",
+}
+"""The marks of the supervisor's lines by the state of the process."""
+MESSAGES: Final = (_READY, _PROCESS, *_OF_LINES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,11 @@ def of_lines(lines: Iterable[LogLine], started: set[str]) -> Iterator[Mark]:
         if line.message == _READY:
             yield Mark(line.time, "restart" if line.process in started else "start", f"{line.process}: ready")
             started.add(line.process)
+        elif line.message == _PROCESS:
+            state, name = line.fields.get("state", ""), line.fields.get("name", "")
+            if state in _STATES:
+                fate = f"died ({line.fields.get('exit', '')})" if _STATES[state] == "crash" else state
+                yield Mark(line.time, _STATES[state], f"{name}: {fate}")
         elif line.message in _OF_LINES:
             sort = _OF_LINES[line.message]
             is_crash = (

@@ -21,6 +21,12 @@ def monotonic() -> float:
     return time.monotonic()  # noqa: TID251  # see above
 
 
+def klog_time() -> str:
+    """Return the present time as klog writes it, in UTC: `1114 22:13:20.000000`."""
+    now = time.time()  # noqa: TID251  # see above
+    return f"{time.strftime('%m%d %H:%M:%S', time.gmtime(now))}.{int(now % 1 * 1e6):06d}"
+
+
 def wait_until(condition: Callable[[], bool], limit_seconds: float, poll_seconds: float = 0.02) -> bool:
     """Poll until `condition` holds; return False if it does not within the limit."""
     deadline = monotonic() + limit_seconds

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TextIO
+from pathlib import Path
+from typing import Final, TextIO
 
 from nominee.localcluster.output import discard
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory, read_json
@@ -16,6 +17,9 @@ ANNOUNCED = (
     *("http", "grpc", "rest", "emulatedVersion", "version", "featureGates", "compat", "warning", "startTime"),
 )
 """Keys that a description copies from a process's run file."""
+
+
+_DASHBOARD: Final = "dashboard"
 
 
 def describe_process(
@@ -73,8 +77,20 @@ def ready_lines(cluster: JsonObject, hint: str) -> list[str]:
     lines = [f"  {component['name']:<{width}}  {_line(component)}" for component in components]
     if cluster["ready"]:
         lines.append(f"ready after {cluster['readyAfterSeconds']:.1f} s: {cluster['directory']}/cluster.json")
+    lines += [f"dashboard: {url}" for url in map(_url, components) if url]
     lines.append(f"next: nominee status{hint} | nominee get nodes{hint} | nominee down{hint}")
     return lines
+
+
+def _url(component: JsonObject) -> str:
+    """Return the URL of the dashboard, with its token; "" for another process."""
+    if component["component"] != _DASHBOARD or not component.get("http"):
+        return ""
+    # 1 MiB that a supervisor without a dashboard would need, too.
+    from nominee.machinery.process.serving_port import serving_token
+
+    token = serving_token.read(Path(component["log"]).parents[1])
+    return f"http://{component['http']}/?token={token}"
 
 
 def _line(component: JsonObject) -> str:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from nominee.localcluster.supervisor.children import Child, describe_exit
-from nominee.localcluster.supervisor.clock import Monotonic
+from nominee.localcluster.supervisor.clock import Monotonic, klog_time
 from nominee.localcluster.supervisor.commands.control import Answer, Control, Pending
 from nominee.localcluster.supervisor.directory import (
     JsonObject,
@@ -21,7 +21,12 @@ from nominee.localcluster.supervisor.directory import (
     process_letter,
     write_atomically,
 )
-from nominee.localcluster.supervisor.model.core import Action, Supervision, UnknownProcessError
+from nominee.localcluster.supervisor.model.core import (
+    Action,
+    ProcessState,
+    Supervision,
+    UnknownProcessError,
+)
 from nominee.localcluster.supervisor.model.spec import FIRST_SECONDS_MAX, ClusterSpec, ProcessSpec
 from nominee.localcluster.supervisor.model.states import RUNNING, ChildState, Effect, Trigger
 from nominee.localcluster.supervisor.one_shot import CHECK_OPTION, CHECK_SECONDS_MAX, OneShot
@@ -219,6 +224,7 @@ class Supervisor:
                 line = event_line(process, came_from, now)
                 if line:
                     self._say(line)
+                    self._log(process)
         if changed:
             self._write_cluster()
 
@@ -302,6 +308,18 @@ class Supervisor:
 
     def _write_cluster(self) -> None:
         write_atomically(self._directory.cluster, json.dumps(self.describe(), indent=2) + "\n")
+
+    def _log(self, process: ProcessState) -> None:
+        """Write the state of a process with the time into the supervisor's log: a mark of the time line."""
+        fate = f" exit={json.dumps(process.last_exit)}" if process.last_exit else ""
+        line = f"I{klog_time()} supervisor] Process state={process.state} name={process.name}{fate}\n"
+        log = self._directory.open_log("supervisor")
+        try:
+            os.write(log, line.encode())
+        except OSError:  # the disk is full: the cluster goes on
+            pass
+        finally:
+            os.close(log)
 
     def _say(self, line: str) -> None:
         """Print a message; on standard error if the output is JSON."""

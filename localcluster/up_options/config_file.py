@@ -8,9 +8,9 @@
     args: {kubelet: ["--start-delay=1s"]}
 
 Keys `kubelets`, `replicas` (`{scheduler: 2}`), `etcdServers`, `schedulerConfig`, `nodeGroups` (paths relative
-to the file), `insecure` (true, false), `authorizationMode`, `history` and `adopt` (true, false), `restart`
-(always, never) and `timeout` (seconds) as the options of these names. `stopped` lists components that a
-command starts later; `programs` has the command lines of other programs by name.
+to the file), `insecure` (true, false), `authorizationMode`, `history`, `dashboard` and `adopt` (true, false),
+`restart` (always, never) and `timeout` (seconds) as the options of these names. `stopped` lists components
+that a command starts later; `programs` has the command lines of other programs by name.
 """
 
 from __future__ import annotations
@@ -228,6 +228,7 @@ _SETTINGS: Mapping[str, _Setting] = {
     ),
     "authorizationMode": _Setting("authorization_mode", "a text with modes", "Node,RBAC", _text),
     "history": _Setting("records_history", "true or false", "true", _flag),
+    "dashboard": _Setting("has_dashboard", "true or false", "true", _flag),
     "adopt": _Setting("adopts_nodes", "true or false", "true", _flag),
     "restart": _Setting(
         "restart", "always or never", "never", _restart, lambda value: "always" if value else "never"

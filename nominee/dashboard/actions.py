@@ -99,12 +99,8 @@ class Action:
 
     def command(self, target: Target, fields: Fields) -> Command:
         """Return the command. Raises: ActionError."""
-        if bool(target.name) != (self.on != "cluster") or (
-            self.on in ("Pod", "Node") and target.kind != self.on
-        ):
-            raise ActionError(
-                f"{self.name} is an action on {'the' if self.on == 'cluster' else 'a'} {self.on}"
-            )
+        if target.on != self.on:
+            raise ActionError(f"{self.name} is an action on {self.on}, not on {target.on}")
         for field in self.fields:
             value = fields.get(field.name, "")
             if field.kind != "yaml" and (value.startswith("-") or "\n" in value or "\0" in value):

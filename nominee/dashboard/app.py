@@ -153,6 +153,8 @@ class Dashboard:
         try:
             command = action.command(self._action_target(str(body.get("target", ""))), fields)
         except ActionError as error:
+            if body.get("dry"):  # no failure yet: the person fills in the fields
+                return JSONResponse({"command": "", "output": str(error)})
             raise RequestError(400, str(error)) from None
         answer = {"command": command.text(self.board.directory)}
         if body.get("dry"):

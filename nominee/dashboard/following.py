@@ -17,7 +17,6 @@ from nominee.lab.history.connection import connect_to_etcd
 from nominee.lab.history.etcd_observer import EtcdObserver
 from nominee.lab.history.etcd_watch import HistoryUnavailable
 from nominee.lab.history.revision import Revision
-from nominee.lab.timeline.marks import Mark
 from nominee.lab.timeline.reading import LogMarks, Reader
 from nominee.machinery.api.kinds import LEASE, NODE
 from nominee.machinery.runtime.clock import Clock
@@ -27,7 +26,6 @@ POLL_SECONDS: Final = 1.0
 POLL_SHARE: Final = 50
 """The processes are asked for a fiftieth of the time at most: many pods in a queue take long to list."""
 _LEADERS: Final = "kube-system"
-_RUNS: Final = ("ready", "starting")
 
 T = TypeVar("T")
 
@@ -42,7 +40,6 @@ class ClusterFollower:
     clock: Clock
     _holders: dict[str, str] = field(default_factory=dict)
     _nodes: set[str] = field(default_factory=set)
-    _states: dict[str, tuple[str, int]] = field(default_factory=dict)
     _polled: float = 0.0
 
     def __post_init__(self) -> None:
@@ -108,7 +105,6 @@ class ClusterFollower:
         found = await _in_thread(lambda: processes.running(directory, self._holders.values()))
         year = datetime.fromtimestamp(now, UTC).year
         self.board.add_marks(await _in_thread(lambda: self.logs.read(year)))
-        self._note_states(found or [], now)
         self.board.set_part("components", found or processes.of_plan(directory))
         scheduler, autoscaler = (_asked(found or [], name) for name in ("scheduler", "autoscaler"))
         self.board.set_part("queues", await _in_thread(lambda: processes.queues(directory, scheduler, now)))
@@ -117,19 +113,6 @@ class ClusterFollower:
         )
         took = self.clock.monotonic() - began
         self._polled = began + max(POLL_SECONDS, took * POLL_SHARE)
-
-    def _note_states(self, found: list[processes.Component], now: float) -> None:
-        """Mark the processes that died or were stopped since the last time; their logs do not say so."""
-        marks = []
-        for each in found:
-            name, state, restarts = each["name"], each["state"], each.get("restarts", 0)
-            before, count = self._states.get(name, (state, restarts))
-            self._states[name] = state, restarts
-            if restarts > count:
-                marks.append(Mark(now, "crash", f"{name}: died"))
-            elif state != before and not (state in _RUNS and before in _RUNS):
-                marks.append(Mark(now, "fault", f"{name}: {state}"))
-        self.board.add_marks(marks)
 
 
 def _asked(found: list[processes.Component], component: str) -> str:

@@ -55,6 +55,8 @@ async def test_nodes_of_a_delayed_group_are_no_candidates_and_their_times_do_not
     # From 300 s on it is unneeded; it is deleted after the unneeded time of 60 s.
     assert await loops(it, world, seconds=50.0, every=25.0) == []
     assert it.state.planner.unneeded_names() == ["empty"]
+    (seconds,) = it.state.planner.unneeded_nodes.durations(world.clock.monotonic()).values()
+    assert 0.0 < seconds <= 40.0
     assert await loops(it, world, seconds=60.0) == ["empty"]
 
 

@@ -29,6 +29,7 @@ EVERY_OPTION: Mapping[str, Any] = {
     "insecure": True,
     "authorizationMode": "Node,RBAC",
     "history": True,
+    "dashboard": True,
     "restart": "never",
 }
 

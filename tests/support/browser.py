@@ -1,4 +1,4 @@
-"""A headless Chromium for tests of pages; they are skipped where there is none."""
+"""A headless Chromium for tests of pages; where it is not installed, they are skipped."""
 
 from __future__ import annotations
 
@@ -7,33 +7,57 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, ViewportSize
 
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 DESKTOP: Final = (1440, 900)
 PHONE: Final = (390, 844)
 
+NOTE_MOMENTS: Final = """() => {
+    window.moments = {};
+    const note = () => {
+        const text = document.querySelector(".moment .quiet").textContent;
+        window.moments[text] ??= Date.now() / 1000;
+    };
+    const parts = { subtree: true, childList: true, characterData: true };
+    new MutationObserver(note).observe(document.getElementById("root"), parts);
+}"""
+"""Notes when each revision was the newest on the page, for `Tab.time_of`."""
+_NOTED: Final = "part => Object.entries(window.moments).find(([text]) => text.includes(part))?.[1]"
+
 
 @dataclass(slots=True)
-class Opened:
-    """A page with what went wrong in it, and what it has asked for."""
+class Tab:
+    """A page with its problems and its requests."""
 
     page: Page
     problems: list[str] = field(default_factory=list)
-    """Errors of scripts, and what the console shows as an error, as a violated content policy."""
+    """Errors of scripts and of the console, such as a violated content policy."""
     requests: list[str] = field(default_factory=list)
 
     def moment(self) -> int:
         """Return the revision that is shown."""
         return int(self.page.locator("#revision").inner_text())
 
-    def drawn(self) -> None:
-        """Wait until what was changed is rendered."""
+    def time_of(self, part: str) -> float:
+        """Wait until a revision is shown, and return the time of that; `part` is of the text about it."""
+        limit = PATIENCE_SECONDS * 1000
+        return float(self.page.wait_for_function(_NOTED, arg=part, timeout=limit).json_value())
+
+    def wait_for(self, revision: int) -> None:
+        """Wait until a revision is shown."""
+        shown = "revision => document.getElementById('revision').textContent === revision"
+        self.page.wait_for_function(shown, arg=str(revision), timeout=PATIENCE_SECONDS * 1000)
+
+    def settle(self) -> None:
+        """Wait until all changes are rendered."""
         self.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
@@ -57,26 +81,26 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def opened(
+def open_tab(
     browser: Browser,
     url: str,
     *,
     size: tuple[int, int] = DESKTOP,
-    scheme: str = "light",
+    scheme: Literal["light", "dark"] = "light",
     ready: str = "#revision",
-) -> Iterator[Opened]:
+) -> Iterator[Tab]:
     """Open a URL in a context of its own, and wait for an element of the page."""
-    options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": size[0], "height": size[1]}}
-    context = browser.new_context(**options)
+    viewport: ViewportSize = {"width": size[0], "height": size[1]}
+    context = browser.new_context(color_scheme=scheme, viewport=viewport)
     try:
         page = context.new_page()
-        found = Opened(page)
+        found = Tab(page)
         page.on("pageerror", lambda error: found.problems.append(str(error)))
         page.on("console", lambda each: found.problems.append(each.text) if each.type == "error" else None)
         page.on("request", lambda each: found.requests.append(each.url))
         page.goto(url)
         page.wait_for_selector(ready)
-        found.drawn()
+        found.settle()
         yield found
     finally:
         context.close()

@@ -13,6 +13,12 @@ export async function loadActions(source) {
   known = await source.actions().catch(() => []);
 }
 
+/** Return an action whose choices, if some have the target's name (those of failpoints do), are only these. @param {Action} action @param {string} target @returns {Action} */
+export function narrowed(action, target) {
+  const own = (/** @type {string[] | undefined} */ choices) => choices?.filter((each) => each.startsWith(`${target.split("-", 1)[0]}.`));
+  return { ...action, fields: action.fields.map((field) => (own(field.choices)?.length ? { ...field, choices: own(field.choices) } : field)) };
+}
+
 /** Return the values with which an action's fields begin. @param {Action} action @returns {Record<string, string>} */
 export const initial = (action) => Object.fromEntries(action.fields.map((field) => [field.name, field.value || field.choices?.[0] || ""]));
 
@@ -42,14 +48,14 @@ export class Actions extends Component {
       const { command, output, ok } = await this.props.app.source.act(name, this.props.target, fields, dry);
       if (asked === this.asked) this.setState({ command, output: output ?? "", failed: ok === false, busy: false });
     } catch (error) {
-      if (asked === this.asked) this.setState({ command: dry ? "" : this.state.command, output: String(/** @type {Error} */ (error).message), failed: !dry, busy: false });
+      if (asked === this.asked) this.setState({ output: String(/** @type {Error} */ (error).message), failed: true, busy: false });
     }
   }
 
   render() {
     const { on, title } = this.props;
     const { open, fields, command, output, failed, busy } = this.state;
-    const actions = known.filter((each) => each.on === on);
+    const actions = known.filter((each) => each.on === on).map((each) => narrowed(each, this.props.target));
     const action = actions.find((each) => each.name === open);
     if (!actions.length) return "";
     const change = (/** @type {string} */ name, /** @type {string} */ value) => {
@@ -57,9 +63,7 @@ export class Actions extends Component {
       this.setState({ fields: changed });
       this.send(open, changed, true);
     };
-    return html`<div class="actions">
-      ${title ? html`<h3>${title}</h3>` : ""}
-      <div class="buttons" role="group" aria-label="Actions">${actions.map((each) => html`<button key=${each.name} aria-expanded=${each.name === open} onClick=${() => this.open(each)}>${each.title}</button>`)}</div>
+    const body = html`<div class="buttons" role="group" aria-label="Actions">${actions.map((each) => html`<button key=${each.name} aria-expanded=${each.name === open} onClick=${() => this.open(each)}>${each.title}</button>`)}</div>
       ${action && html`<form onSubmit=${(/** @type {Event} */ event) => {
         event.preventDefault();
         this.send(open, fields, false);
@@ -73,8 +77,9 @@ export class Actions extends Component {
         })}
         <pre class="command" aria-label="The command that this equals">${command || "…"}</pre>
         <button class="run" disabled=${busy || !command}>${busy ? "Running…" : "Run"}</button>
-        ${output && html`<pre class=${failed ? "bad" : "done"} role="status">${output}</pre>`}
-      </form>`}
-    </div>`;
+        ${output && html`<pre class=${failed ? "bad" : command ? "done" : "hint"} role="status">${output}</pre>`}
+      </form>`}`;
+    if (on === "component") return html`<details class="actions"><summary>Actions</summary>${body}</details>`;
+    return html`<div class="actions">${title ? html`<h3>${title}</h3>` : ""}${body}</div>`;
   }
 }

@@ -16,6 +16,7 @@ export function Autoscaler({ app }) {
   return html`<div>
     <p class="quiet">${live ? "The autoscaler's state now." : "As the labels of nodes show it; the autoscaler's own state is known at the live end."}</p>
     <${Section} title="Node groups" count=${status.groups?.length ?? 0}>
+      ${status.groups?.length ? "" : html`<p class="empty">There is no node group.</p>`}
       <ul class="rows">${status.groups?.map((group) => {
         const most = group.max ?? Math.max(group.size, 1);
         return html`<li key=${group.name}><span class="line"><b>${group.name}</b><span class="end">${group.size}${group.upcoming ? ` + ${group.upcoming}` : ""}${group.max === undefined ? "" : ` of ${group.min ?? 0}–${group.max}`}</span></span>

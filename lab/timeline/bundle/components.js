@@ -13,8 +13,8 @@ const MARKS_MAX = 500;
 /** @param {Component} component */
 function sign({ state, health }) {
   if (state === "paused") return ["❚❚", "warn", "paused"];
-  if (state && state !== "running") return ["✖", "bad", state];
-  return health && health !== "ok" ? ["◆", "warn", health] : ["●", "good", "running"];
+  if (state && state !== "running" && state !== "ready") return ["✖", "bad", state];
+  return health && health !== "ok" ? ["◆", "warn", health] : ["●", "good", state || "running"];
 }
 
 /** @param {{app: App}} props */

@@ -17,19 +17,26 @@ from nominee.machinery.printing.tables import table
 from nominee.machinery.process.serving_port.serving_client import HttpError, ServingPort, request
 
 _HEALTH_SECONDS_MAX = 1.0
+_ETCD = "etcd"
 
 
 @click.command()
 @directory_option
-@output_option("table", "json")
+@output_option("table", "json", "prometheus-sd")
 def status(directory: Path, output: str) -> None:
     """Show the processes and their state.
 
     The columns are process, state, restarts, version, gates that differ from their defaults, addresses
     and memory (PSS). A process that runs but fails its health check is `unhealthy`. The exit status is 1
     if no cluster runs in the directory.
+
+    `-o prometheus-sd` prints the processes that serve metrics as targets for Prometheus' file_sd_configs; the
+    bearer token that they require is in D/pki/serving.token.
     """
     cluster = running_cluster(directory)
+    if output == "prometheus-sd":
+        echo_json(targets(cluster))
+        return
     _add_memory(cluster)
     if output == "json":
         echo_json(cluster)
@@ -63,6 +70,27 @@ def running_cluster(directory: Path) -> JsonObject:
     for component in cluster["components"]:
         component["healthy"] = _is_healthy(component, state) if component["state"] == "ready" else None
     return cluster
+
+
+def targets(cluster: JsonObject) -> list[JsonObject]:
+    """Return the processes that serve metrics, each as a target group of Prometheus' service discovery.
+
+    `job` is upstream's name of the component, as in the dashboards that others have made for it.
+    """
+    return [
+        {
+            "targets": [component["http"]],
+            "labels": {
+                "job": next(iter(BY_NAME[component["component"]].aliases), component["component"]),
+                "component": component["component"],
+                "process": component["name"],
+                "version": component.get("emulatedVersion") or component.get("version") or "",
+                "cluster": cluster["directory"],
+            },
+        }
+        for component in cluster["components"]
+        if component.get("http") and component["component"] in BY_NAME and component["component"] != _ETCD
+    ]
 
 
 def _row(component: JsonObject) -> list[str]:

@@ -146,6 +146,12 @@ _FOLLOW_SECONDS = 0.2
     "`nominee history`. API servers then log each write.",
 )
 @click.option(
+    "--dashboard/--no-dashboard",
+    "dashboard",
+    default=None,
+    help="Serve the dashboard with the cluster, and print its URL (see `nominee dashboard`).",
+)
+@click.option(
     "--from",
     "sources",
     multiple=True,
@@ -319,6 +325,7 @@ def _chosen(given: UpArguments) -> UpArguments:
         "secure": None if given["insecure"] is None else not given["insecure"],
         "authorization_mode": given["authorization_mode"],
         "records_history": given["history"],
+        "has_dashboard": given["dashboard"],
         "restart": None if given["restart"] is None else given["restart"] == "always",
         "replicas": parse_replicas("--replicas", given["replicas"]) if given["replicas"] else None,
     }

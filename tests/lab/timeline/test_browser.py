@@ -15,7 +15,7 @@ from nominee.lab.timeline.report import Block, Item, Report
 from nominee.lab.timeline.report import page as report_page
 from tests.lab.invariants.histories import History, node, pod
 from tests.lab.timeline.samples import sample
-from tests.support.browser import PHONE, Opened, chromium, opened
+from tests.support.browser import PHONE, Tab, chromium, open_tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -38,24 +38,24 @@ def _history() -> list[Entry]:
 
 
 @pytest.fixture
-def shown(browser: Browser, tmp_path: Path) -> Iterator[Opened]:
+def shown(browser: Browser, tmp_path: Path) -> Iterator[Tab]:
     """Open the page of a short history, on which pod a is followed."""
     file = tmp_path / "page.html"
     file.write_text(page("A & B", _history(), ["Pod default/a"]))
-    with opened(browser, file.as_uri()) as found:
+    with open_tab(browser, file.as_uri()) as found:
         yield found
     assert found.problems == []
     assert found.requests[0] == file.as_uri()
     assert all(url.startswith("data:") for url in found.requests[1:])
 
 
-def test_each_moment_shows_what_history_prints(shown: Opened) -> None:
+def test_each_moment_shows_what_history_prints(shown: Tab) -> None:
     found = [each for each in _history() if each.revision.name == "a"]
     shown.page.locator(".lane").get_by_role("button", name="Pod default/a", exact=True).click()
     for entry in reversed(found):
         number = entry.revision.revision
         shown.page.locator(f"[data-revision='{number}'] button").click()
-        shown.drawn()
+        shown.settle()
         assert shown.moment() == number
         at = shown.page.locator(".history li.at")
         first, *rest = object_history.lines([entry])
@@ -67,59 +67,58 @@ def test_each_moment_shows_what_history_prints(shown: Opened) -> None:
         assert (state == "deleted") == is_deletion
 
 
-def test_keys_step_by_revision_and_a_link_opens_the_moment(shown: Opened, browser: Browser) -> None:
+def test_keys_step_by_revision_and_a_link_opens_the_moment(shown: Tab, browser: Browser) -> None:
     numbers = [each.revision.revision for each in _history()]
     assert shown.moment() == numbers[-1]
     for number in reversed(numbers[:-1]):
         shown.page.keyboard.press("ArrowLeft")
-        shown.drawn()
+        shown.settle()
         assert shown.moment() == number
     shown.page.keyboard.press("ArrowRight")
-    shown.drawn()
+    shown.settle()
     assert shown.moment() == numbers[1]
     shown.page.locator(".lane").get_by_role("button", name="Pod default/a", exact=True).click()
     shown.page.wait_for_url(f"**#revision={numbers[1]}&object=*")
     link = shown.page.url
     shown.page.keyboard.press("End")
-    shown.drawn()
+    shown.settle()
     assert shown.moment() == numbers[-1]
-    with opened(browser, link) as again:
+    with open_tab(browser, link) as again:
         assert again.moment() == numbers[1]
         assert again.page.locator("#selected").inner_text() == "Pod default/a"
 
 
-def test_nodes_are_reached_by_keys(shown: Opened) -> None:
+def test_nodes_are_reached_by_keys(shown: Tab) -> None:
     shown.page.locator(".pane").focus()
     shown.page.keyboard.press("ArrowRight")
     shown.page.keyboard.press("Enter")
-    shown.drawn()
+    shown.settle()
     assert shown.page.locator("#selected").inner_text() == "Node n1"
 
 
-def test_playing_ends_at_the_newest_revision(shown: Opened) -> None:
+def test_playing_ends_at_the_newest_revision(shown: Tab) -> None:
     shown.page.keyboard.press("Home")
     shown.page.select_option("select[title=Speed]", "100")
     shown.page.locator(".play").click()
-    newest = _history()[-1].revision.revision
-    shown.page.wait_for_function(f"document.getElementById('revision').textContent === '{newest}'")
+    shown.wait_for(_history()[-1].revision.revision)
     shown.page.wait_for_selector(".play[aria-label^=Play]")
 
 
-def test_the_scheme_is_chosen(shown: Opened) -> None:
+def test_the_scheme_is_chosen(shown: Tab) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     light = shown.page.evaluate(ground)
     shown.page.get_by_role("button", name="Colour scheme").click()
-    shown.drawn()
+    shown.settle()
     assert shown.page.evaluate(ground) != light
 
 
 def test_a_phone_needs_no_scrolling_to_the_side(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     file.write_text(html(sample(12, 100, "page")))
-    with opened(browser, file.as_uri(), size=PHONE) as found:
+    with open_tab(browser, file.as_uri(), size=PHONE) as found:
         for tab in ("object", "queues", "autoscaler", "components", "marks"):
             found.page.locator(f"#tab-{tab}").click()
-            found.drawn()
+            found.settle()
             assert found.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], tab
         assert found.problems == []
 
@@ -171,7 +170,7 @@ def test_a_thousand_nodes_are_quick(browser: Browser, tmp_path: Path) -> None:
             await new Promise(requestAnimationFrame);
         }
         return (performance.now() - begin) / keys.length / 1000 }"""
-    with opened(browser, file.as_uri()) as found:
+    with open_tab(browser, file.as_uri()) as found:
         seconds = found.page.evaluate(step, ["ArrowLeft"] * 10 + ["Home", "End"])
         assert seconds < STEP_SECONDS_MAX
         assert found.problems == []

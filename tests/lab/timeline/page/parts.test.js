@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { initial } from "../../../../lab/timeline/bundle/actions.js";
+import { initial, narrowed } from "../../../../lab/timeline/bundle/actions.js";
 import { barsIn, byName, cellAt, clusterOf, columnsMax, fit, grouped, layout, resourcesOf, segments } from "../../../../lab/timeline/bundle/cluster.js";
 import { amount, clock, duration } from "../../../../lab/timeline/bundle/format.js";
 import { sortOf } from "../../../../lab/timeline/bundle/lanes.js";
@@ -82,6 +82,12 @@ test("queues of a past moment come from the pods' statuses", () => {
 test("an action begins with its values, or the first choices", () => {
   const fields = [{ name: "name" }, { name: "grace", value: "5" }, { name: "how", choices: ["x", "y"] }, { name: "to", value: "y", choices: ["x", "y"] }];
   assert.deepEqual(initial({ fields }), { name: "", grace: "5", how: "x", to: "y" });
+});
+
+test("a process has the choices that begin with its component, or all", () => {
+  const action = { fields: [{ name: "name", choices: ["kubelet.sync", "scheduler.bind"] }, { name: "action", choices: ["cut"] }] };
+  assert.deepEqual(narrowed(action, "kubelet-0").fields.map((each) => each.choices), [["kubelet.sync"], ["cut"]]);
+  assert.deepEqual(narrowed(action, "etcd").fields, action.fields);
 });
 
 test("bars are coloured by the name of the row, conditions by their status", () => {
