@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -207,11 +207,18 @@ def timelines(
 
     Of each directory its title and the objects at fault. `more` returns marks that the log does not have.
     """
-    return {
-        directory: found
-        for directory, title, at_fault in directories
-        if directory and (found := _timeline(directory, title, list(at_fault), more)) is not None
-    }
+    runs: dict[str, list[tuple[str, Iterable[str]]]] = {}
+    for directory, title, at_fault in directories:
+        if directory:
+            runs.setdefault(directory, []).append((title, at_fault))
+    found: dict[str, Json] = {}
+    for directory, of in runs.items():
+        title = of[0][0] if len(of) == 1 else f"{len(of)} runs on one cluster"
+        at_fault = list(dict.fromkeys(chain.from_iterable(objects for _, objects in of)))
+        document = _timeline(directory, title, at_fault, more)
+        if document is not None:
+            found[directory] = document
+    return found
 
 
 def _timeline(

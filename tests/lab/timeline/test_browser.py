@@ -139,7 +139,7 @@ def test_an_item_of_a_report_opens_its_time_line(browser: Browser, tmp_path: Pat
     file.write_text(
         report_page(Report(title="A", summary="s", items=items, timelines={"run": document_of_run}))
     )
-    with opened(browser, file.as_uri(), ready=".items") as found:
+    with open_tab(browser, file.as_uri(), ready=".items") as found:
         page = found.page
         page.get_by_role("button", name=hostile).click()
         assert page.locator("dialog pre .bad").inner_text().strip() == f"1.0s ✗ {hostile}"
@@ -154,7 +154,7 @@ def test_an_item_of_a_report_opens_its_time_line(browser: Browser, tmp_path: Pat
         assert page.locator("img, dialog iframe").count() == 0
         assert found.problems == []
         assert all(url.startswith(("data:", "blob:")) for url in found.requests[1:])
-        with opened(browser, f"{file.as_uri()}#0", size=PHONE, ready="dialog[open] iframe") as again:
+        with open_tab(browser, f"{file.as_uri()}#0", size=PHONE, ready="dialog[open] iframe") as again:
             assert again.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
             assert again.problems == []
 

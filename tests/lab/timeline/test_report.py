@@ -84,6 +84,13 @@ def test_a_time_line_is_in_the_page_once_and_that_of_all_items_is_not_in_a_dialo
     )
 
 
+def test_runs_that_shared_a_cluster_have_one_time_line(tmp_path: Path) -> None:
+    directory = write_history(tmp_path / "run")
+    found = report.timelines([(directory, "A", ["Pod default/b"]), (directory, "B", ["Pod default/a"])])
+    assert found[directory]["title"] == "2 runs on one cluster"
+    assert found[directory]["follow"] == ["Pod default/b", "Pod default/a"]
+
+
 def test_a_directory_without_a_history_has_no_time_line(tmp_path: Path) -> None:
     assert report.timelines([("", "A", ()), (str(tmp_path), "B", ()), (str(tmp_path / "no"), "C", ())]) == {}
 
