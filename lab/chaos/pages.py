@@ -45,7 +45,7 @@ def _case(result: CaseResult, timelines: Container[str]) -> Item:
         name=str(result.case) or "without any perturbation",
         outcome=result.verdict.value,
         cells=(result.disturbance, result.observation, f"{result.seconds:.1f}"),
-        texts=[text for text in (result.disturbance, result.observation, differs) if text],
+        texts=(result.disturbance, result.observation, differs),
         blocks=[
             Block("Violated invariants", [f"{v.invariant}: {v.message}" for v in result.violations], True),
             Block("Accepted findings that it shows", result.accepted, True),
@@ -78,7 +78,7 @@ def _searched(result: Searched) -> Item:
         name=f"seed {result.seed}",
         outcome="error" if result.error else "broken" if result.rule else "held",
         cells=(result.observation or result.error, result.case, str(result.runs)),
-        texts=[text for text in (result.observation, result.error, known, result.case) if text],
+        texts=(result.observation, result.error, known, result.case),
         blocks=[Block(f"The smallest scenario, {result.file}", report.tail(Path(result.file), None), True)]
         if result.file
         else [],
@@ -114,6 +114,6 @@ def _run(result: Mapping[str, Json], timelines: Container[str]) -> Item:
         cells=("; ".join(problems), str(sum(done.values())), str(result["pods"]), f"{result['seconds']:.1f}"),
         texts=[*problems, version],
         blocks=[Block("Operations", operations, is_open=True), *report.logs(result["directory"])],
-        commands={name: text for name, text in commands.items() if text},
+        commands=commands,
         timeline=result["directory"] if result["directory"] in timelines else "",
     )

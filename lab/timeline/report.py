@@ -19,6 +19,7 @@ from nominee.lab.history.process_logs import LogLine
 from nominee.lab.history.revision import Revision
 from nominee.lab.history.verification.reading import History
 from nominee.lab.reports import html
+from nominee.lab.reports.records import Record
 from nominee.lab.timeline import page as timeline_page
 from nominee.lab.timeline.marks import Mark
 from nominee.lab.timeline.page import BUNDLE, inline
@@ -31,6 +32,8 @@ ITEMS_MAX: Final = 2000
 LOG_LINES_MAX: Final = 60
 """Of each log, from its end."""
 LINE_CHARACTERS_MAX: Final = 400
+MoreMarks = Callable[[str, Sequence[Revision], Sequence[LogLine]], Iterable[Mark]]
+"""Returns marks of the runs in a directory that the log does not have."""
 _FOLDER: Final = Path(__file__).parent
 _EMPTY: Final[Mapping[str, Json]] = {"title": "time line"}
 _FOLLOWED: Final = 3
@@ -47,33 +50,22 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(Record):
     """An item of a report: a line of its table, and the content of its dialog.
 
     `cells` are those after outcome and name. `commands` are shell commands by their purpose, `files` paths
-    beside the page by name. `timeline` is a key of the page's time lines, "" for none.
+    beside the page by name. `timeline` is a key of the page's time lines, "" for none. The dialog leaves out
+    texts, blocks and commands that are empty.
     """
 
     name: str
     outcome: str
-    cells: Sequence[str] = ()
+    cells: Sequence[str] = field(default=(), compare=False)
     texts: Sequence[str] = ()
     blocks: Sequence[Block] = ()
     commands: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     timeline: str = ""
-
-    def as_json(self) -> dict[str, Json]:
-        """Return the content of the dialog."""
-        return {
-            "name": self.name,
-            "outcome": self.outcome,
-            "texts": list(self.texts),
-            "blocks": [list(each) for each in self.blocks if each.lines],
-            "commands": dict(self.commands),
-            "files": dict(self.files),
-            "timeline": self.timeline,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,11 +193,11 @@ def logs(directory: str) -> Iterator[Block]:
 
 def timelines(
     directories: Iterable[tuple[str, str, Iterable[str]]],
-    more: Callable[[str, Sequence[Revision], Sequence[LogLine]], Iterable[Mark]] = lambda *_: (),
+    more: MoreMarks = lambda *_: (),
 ) -> dict[str, Json]:
     """Return the time lines of runs by the directories in which these left a history.
 
-    Of each directory its title and the objects at fault. `more` returns marks that the log does not have.
+    Of each run its directory, title and objects at fault.
     """
     runs: dict[str, list[tuple[str, Iterable[str]]]] = {}
     for directory, title, at_fault in directories:
@@ -225,7 +217,7 @@ def _timeline(
     directory: str,
     title: str,
     follow: Sequence[str],
-    more: Callable[[str, Sequence[Revision], Sequence[LogLine]], Iterable[Mark]],
+    more: MoreMarks,
 ) -> Json:
     history, revisions, selection = History(), list[Revision](), object_history.Selection()
     try:

@@ -41,15 +41,13 @@ def page(results: Sequence[ScenarioResult], title: str, *, keep: bool, simulated
 
 
 def _item(result: ScenarioResult, timelines: Container[str], has_files: bool) -> Item:
-    commands = {"Play it again": result.reproduce}
-    if has_files and result.directory:
-        commands["Look at its history"] = command(result.directory, result.objects)
-    why = [text for text in (result.reason, result.seeds) if text]
+    history = command(result.directory, result.objects) if has_files and result.directory else ""
+    why = "; ".join(filter(None, (result.reason, result.seeds)))
     return Item(
         name=result.scenario,
         outcome=result.outcome.value,
-        cells=(result.title, str(result.checks), f"{result.seconds:.1f}", "; ".join(why)),
-        texts=[text for text in (result.title, result.section, *why) if text],
+        cells=(result.title, str(result.checks), f"{result.seconds:.1f}", why),
+        texts=(result.title, result.section, why),
         blocks=[
             Block("Steps", list(map(_line, result.steps)), is_open=True),
             Block(
@@ -61,7 +59,7 @@ def _item(result: ScenarioResult, timelines: Container[str], has_files: bool) ->
             Block("Left out, another program does not answer", result.left_out),
             *report.logs(result.directory),
         ],
-        commands={name: text for name, text in commands.items() if text},
+        commands={"Play it again": result.reproduce, "Look at its history": history},
         timeline=result.directory if result.directory in timelines else "",
     )
 

@@ -115,6 +115,11 @@ def test_a_long_report_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) 
     assert failed["blocks"]  # those that failed come first
 
 
+def test_the_script_makes_no_element_of_a_text() -> None:
+    text = Path(report.__file__).with_name("report.js").read_text()
+    assert not re.search(r"\beval\(|new Function|innerHTML|https?:", text)
+
+
 def test_of_a_log_the_end_is_shown(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs/scheduler.log").write_text("".join(f"{each}\n" for each in range(100)) + "y" * 1000)
