@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import anyio
 import anyio.to_thread
 import click
 from starlette.applications import Starlette
@@ -36,6 +37,8 @@ from nominee.machinery.wire.values.scalars import Json
 BUNDLE: Final = Path(lab.__path__[0], "timeline", "bundle")
 ACTION_HEADER: Final = "x-nominee-token"
 BODY_MAX: Final = 1 << 20
+REFRESH_SECONDS_MAX: Final = 1.0
+"""A process that is paused does not answer; the document comes without its present state."""
 _AT_ONCE: Final = 2
 """Details that are made at the same time; others wait."""
 _ACTIONS_AT_ONCE: Final = 4
@@ -89,7 +92,8 @@ class Dashboard:
 
     async def _timeline(self, request: Request) -> Response:
         if self.refresh is not None:
-            await self.refresh()
+            with anyio.move_on_after(REFRESH_SECONDS_MAX):
+                await self.refresh()
         text = self.board.document()
         if "gzip" not in request.headers.get("accept-encoding", ""):
             return Response(text, media_type="application/json")

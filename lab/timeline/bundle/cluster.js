@@ -106,6 +106,8 @@ const MEASURES = {
 /** Below this width a node has the first bars only. */
 const NARROW = 40;
 const NARROW_BARS = 2;
+/** A bar of this height has names in it. */
+export const NAMED = 19;
 const WIDTH_MIN = 22;
 
 /** @param {number} width @param {number} bars */
@@ -123,10 +125,11 @@ export function barsIn(cell, bars) {
 }
 
 /**
- * Return the places of nodes in a number of columns. Bars grow to fill the height, within limits.
- * @param {[string, Node[]][]} groups @param {number} width @param {number} columns @param {number} bars @param {number} [fill] the height to be filled
+ * Return the places of nodes in a number of columns. Bars grow to fill the height, within limits; without one they are
+ * high enough for names.
+ * @param {[string, Node[]][]} groups @param {number} width @param {number} columns @param {number} bars @param {number | null} fill the height
  */
-export function layout(groups, width, columns, bars, fill = 0) {
+export function layout(groups, width, columns, bars, fill) {
   const { gap } = MEASURES[detailOf(width / columns)];
   const actual = (width + gap) / columns - gap;
   const detail = detailOf(actual);
@@ -134,7 +137,7 @@ export function layout(groups, width, columns, bars, fill = 0) {
   const count = barsShown(actual, bars);
   const rows = groups.reduce((sum, [, nodes]) => sum + Math.ceil(nodes.length / columns), 0);
   const headings_height = groups.reduce((sum, [text]) => sum + (text ? HEADING + 6 : 0), 0);
-  const room = ((fill - headings_height) / Math.max(rows, 1) - gap - top - end) / count - step;
+  const room = fill === null ? NAMED : ((fill - headings_height) / Math.max(rows, 1) - gap - top - end) / count - step;
   const height = top + end + count * (step + Math.min(Math.max(room, least), most));
   /** @type {Cell[]} */
   const cells = [];
@@ -161,7 +164,7 @@ export const columnsMax = (width) => Math.max(Math.floor(width / (WIDTH_MIN + ME
 /** Return the fewest columns with which all nodes are seen at once. @param {[string, Node[]][]} groups @param {number} width @param {number} height @param {number} bars */
 export function fit(groups, width, height, bars) {
   const most = columnsMax(width);
-  for (let columns = 1; columns < most; columns++) if (layout(groups, width, columns, bars).height <= height) return columns;
+  for (let columns = 1; columns < most; columns++) if (layout(groups, width, columns, bars, 0).height <= height) return columns;
   return most;
 }
 

@@ -15,6 +15,14 @@ export function sortOf(name, value) {
   return ["True", "False", "Unknown"].includes(status) ? status.toLowerCase() : "other";
 }
 
+/** Return the part of the axis in which an object changed, with some room around it. @param {App["model"]} model @param {string} key @returns {[number, number]} */
+export function spanOf(model, key) {
+  const places = model.places.get(key) ?? [];
+  const [first, last] = [model.timeOf(places[0]), model.timeOf(places[places.length - 1])];
+  const room = Math.max((last - first) * 0.15, 0.05);
+  return [Math.max(first - room, model.span[0]), Math.min(last + room, model.span[1])];
+}
+
 /** @param {{app: App, box: {left: number, width: number}}} props */
 export function Lanes({ app, box }) {
   const { model, ui } = app;
@@ -28,9 +36,11 @@ export function Lanes({ app, box }) {
     ${keys.map((key) => {
       const pinned = ui.followed.includes(key);
       const pin = () => app.set({ followed: pinned ? ui.followed.filter((each) => each !== key) : [...ui.followed, key] });
+      const zoom = () => app.set({ range: ui.range ? null : spanOf(model, key) });
       return html`<div class="lane" key=${key}>
         <h3><button class="link" onClick=${() => app.select(key)}>${key}</button>
-          <button class="pin" aria-pressed=${pinned} title=${pinned ? "Stop following" : "Keep this lane"} onClick=${pin}>${pinned ? "unfollow" : "follow"}</button></h3>
+          <button class="pin" aria-pressed=${pinned} title=${pinned ? "Stop following" : "Keep this lane"} onClick=${pin}>${pinned ? "unfollow" : "follow"}</button>
+          <button class="pin" aria-pressed=${Boolean(ui.range)} title="Show the part of the axis in which it changed, or all" onClick=${zoom}>zoom</button></h3>
         <div class="row"><span class="label">revisions</span><div class="track" style=${track}>
           ${(model.places.get(key) ?? []).map((place) => {
             const revision = model.revisions[place - 1];

@@ -133,7 +133,7 @@ export class NodesView extends Component {
     const groups = grouped(cluster.nodes, ui.group);
     const [inner, bars] = [width - 24, this.resources.length];
     const columns = ui.zoom || fit(groups, inner, height - 24, bars);
-    this.places = width ? layout(groups, inner, columns, bars, height - 24) : null;
+    this.places = width ? layout(groups, inner, columns, bars, ui.zoom ? null : height - 24) : null;
     const shown = legend(app);
     const zoomTo = (/** @type {number} */ to) => app.set({ zoom: Math.min(Math.max(Math.round(to), 1), columnsMax(inner)) });
     return html`<section class="nodes panel" aria-label="Nodes">

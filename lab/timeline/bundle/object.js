@@ -2,12 +2,14 @@
 
 import { Actions } from "./actions.js";
 import { amount, clock } from "./format.js";
+import { readiness } from "./paint.js";
 import { Component } from "./vendor/preact.js";
 import { html, ObjectLink } from "./view.js";
 
 /** @import { App } from "./view.js" */
-/** @import { Details, Revision, Row } from "./types.js" */
+/** @import { Details, Node, Revision, Row } from "./types.js" */
 
+const REST_MS = 120;
 const HEADLINE = /^revision (\d+),/;
 
 /** @typedef {{revision: number, text: string, lines: string[]}} Entry */
@@ -22,8 +24,9 @@ export function entriesOf(lines) {
   return found;
 }
 
-/** @param {Row} row @param {string} kind @returns {[string, string][]} */
-function facts(row, kind) {
+/** @param {Row} row @param {string} kind @param {Node} [node] @returns {[string, string][]} */
+function facts(row, kind, node) {
+  const of = (/** @type {"cpu" | "memory" | "pods"} */ name) => `${node ? `${amount(name, node.used[name])} of ` : ""}${amount(name, row[name] ?? 0)}`;
   /** @type {[string, string | undefined][]} */
   const all =
     kind === "Pod"
@@ -34,8 +37,8 @@ function facts(row, kind) {
         ]
       : kind === "Node"
         ? [
-            ["cpu", amount("cpu", row.cpu ?? 0)], ["memory", amount("memory", row.memory ?? 0)], ["pods", String(row.pods ?? 0)],
-            ["zone", row.zone], ["group", row.group], ["version", row.version], ["ready", row.ready], ["taints", row.taints?.join(", ")],
+            ["cpu", of("cpu")], ["memory", of("memory")], ["pods", of("pods")],
+            ["zone", row.zone], ["group", row.group], ["version", row.version], ["taints", row.taints?.join(", ")],
           ]
         : Object.entries(row.rows ?? {});
   for (const [name, value] of Object.entries({ ...row.devices, ...row.conditions })) all.push([name, String(value)]);
@@ -46,6 +49,7 @@ function facts(row, kind) {
 export class ObjectPanel extends Component {
   state = { details: /** @type {Details} */ ({}), entries: /** @type {Entry[] | null} */ (null), why: /** @type {{decisions: string[], explain: string[]} | null} */ (null), error: "" };
   asked = "";
+  waiting = 0;
 
   componentDidMount() {
     this.load();
@@ -63,7 +67,8 @@ export class ObjectPanel extends Component {
     return [at === undefined ? undefined : model.revisions[at - 1], model.revisions[(places[places.length - 1] ?? 0) - 1]];
   }
 
-  async load() {
+  /** Ask for what belongs to the object and the moment; while the moment runs along, once it rests. */
+  load() {
     const { app } = this.props;
     const key = app.ui.selected;
     const [revision, newest] = this.revisions();
@@ -72,6 +77,15 @@ export class ObjectPanel extends Component {
     const other = !this.asked.startsWith(key + " ");
     this.asked = asked;
     if (other) this.setState({ details: {}, entries: null, why: null, error: "" });
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => this.ask(asked, revision, newest), other ? 0 : REST_MS);
+  }
+
+  /** @param {string} asked @param {Revision | undefined} revision @param {Revision | undefined} newest */
+  ask(asked, revision, newest) {
+    const { app } = this.props;
+    const key = app.ui.selected;
+    if (asked !== this.asked) return;
     const number = app.model.numberOf(app.place);
     const parts = [
       app.source.history(key, newest?.r ?? 0).then((lines) => ({ entries: lines && entriesOf(lines) })),
@@ -98,15 +112,15 @@ export class ObjectPanel extends Component {
     const pods = node ? [...node.pods, ...node.nominated] : [];
     return html`<article class="object">
       <h2 id="selected">${key}</h2>
-      <p class="chips">${row ? html`<span class="chip state">${pod?.state ?? row.phase ?? (row.ready === undefined && kind === "Node" ? "Ready" : row.ready) ?? "exists"}</span>` : html`<span class="chip off">${revision ? "deleted" : "does not exist yet"}</span>`}
+      <p class="chips">${row ? html`<span class="chip state">${kind === "Node" ? readiness(row) : (pod?.state ?? row.phase ?? "exists")}</span>` : html`<span class="chip off">${revision ? "deleted" : "does not exist yet"}</span>`}
         ${row?.unschedulable ? html`<span class="chip warn">cordoned</span>` : ""}
         ${revision ? html`<span class="quiet">since revision ${revision.r}, ${clock(revision.t)}</span>` : ""}</p>
       ${row?.message ? html`<p class="message">${row.reason}: ${row.message}</p>` : ""}
       <${Actions} app=${app} on=${kind} target=${key.replace(" ", "/")} />
-      ${row ? html`<dl>${facts(row, kind).map(([name, value]) => html`<div><dt>${name}</dt><dd>${name === "node" || name === "nominated" ? html`<${ObjectLink} app=${app} to=${`Node ${value}`} text=${value} />` : value}</dd></div>`)}</dl>` : ""}
+      ${row ? html`<dl>${facts(row, kind, node).map(([name, value]) => html`<div><dt>${name}</dt><dd>${name === "node" || name === "nominated" ? html`<${ObjectLink} app=${app} to=${`Node ${value}`} text=${value} />` : value}</dd></div>`)}</dl>` : ""}
       ${error ? html`<p class="bad" role="alert">${error}</p>` : ""}
       <${Lines} title="Changed fields" lines=${details.changes} open />
-      ${why ? html`<${Lines} title="Why: the scheduler's decisions" lines=${why.decisions} open /><${Lines} title="Explain at this moment" lines=${why.explain} open />` : ""}
+      ${why ? html`<${Lines} title="Why: the scheduler's decisions" lines=${why.decisions} open /><${Lines} title="Explain at this moment" lines=${why.explain} open table />` : ""}
       ${pods.length ? html`<details><summary>Pods <span class="count">${pods.length}</span></summary><ul class="rows">${pods.map((each) => html`<li key=${each.key}><span class="line"><${ObjectLink} app=${app} to=${each.key} text=${each.key.slice(4)} /><span class="end">${each.state}</span></span></li>`)}</ul></details>` : ""}
       ${this.history(revision)}
       <${Lines} title="The object after it" lines=${details.object} />
@@ -139,6 +153,6 @@ export class ObjectPanel extends Component {
   }
 }
 
-/** A block of lines that opens. @param {{title: string, lines?: string[], open?: boolean}} props */
-const Lines = ({ title, lines, open }) =>
-  lines?.length ? html`<details open=${open}><summary>${title} <span class="count">${lines.length}</span></summary><pre tabindex="0">${lines.map((line) => line + "\n")}</pre></details>` : "";
+/** A block of lines that opens; those of a table are not wrapped. @param {{title: string, lines?: string[], open?: boolean, table?: boolean}} props */
+const Lines = ({ title, lines, open, table }) =>
+  lines?.length ? html`<details open=${open}><summary>${title} <span class="count">${lines.length}</span></summary><pre tabindex="0" class=${table ? "table" : ""}>${lines.map((line) => line + "\n")}</pre></details>` : "";

@@ -1,9 +1,9 @@
 /** Paints nodes and pods on a canvas, in the colours of the style sheet. */
 
-import { amountOf, barsIn, detailOf, HUES, segments } from "./cluster.js";
+import { amountOf, barsIn, detailOf, HUES, NAMED, segments } from "./cluster.js";
 import { amount } from "./format.js";
 
-/** @import { Cell, Layout, Node, Pod, Segment } from "./types.js" */
+/** @import { Cell, Layout, Node, Pod, Row, Segment } from "./types.js" */
 
 /** Narrower bars show no single pods. */
 const SMALL_BAR = 80;
@@ -122,11 +122,13 @@ function cross(context, theme, x, y, size) {
   context.stroke();
 }
 
+/** Return whether a node is ready, in words. @param {Row} row */
+export const readiness = ({ ready }) => (ready === "True" ? "Ready" : ready === "False" ? "NotReady" : "Ready unknown");
+
 /** Return what is wrong with a node, or unusual. @param {Node} node @returns {string[]} */
 export function notes(node) {
-  const { ready } = node.row;
   return [
-    ...(ready === "True" ? [] : [ready === "False" ? "NotReady" : "Ready unknown"]),
+    ...(node.row.ready === "True" ? [] : [readiness(node.row)]),
     ...(node.row.unschedulable ? ["cordoned"] : []),
     ...Object.keys(node.row.conditions ?? {}).filter((each) => each !== "Ready"),
     ...(node.row.taints ?? []).filter((each) => !each.startsWith("node.kubernetes.io/")),
@@ -254,7 +256,7 @@ function paintPod(context, theme, bar, segment, gap, shown, resource) {
     context.strokeRect(x + 1, bar.y + 1, Math.max(width - 2, 1), bar.height - 2);
   }
   if (pod.row.resize && width > 9 && bar.height > 6 && (resource === "cpu" || resource === "memory")) resize(context, theme, bar, x, width, pod);
-  if (bar.height >= 18) podName(context, theme, bar, x, width, segment);
+  if (bar.height >= NAMED - 1) podName(context, theme, bar, x, width, segment);
   context.globalAlpha = 1;
 }
 

@@ -93,7 +93,7 @@ export class TimeAxis extends Component {
         cursor: { drag: { x: false, y: false }, y: false, points: { show: false } },
         tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
         scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(most || 0, 1) * 1.08] } },
-        axes: [{ ...axis, size: 24, space: 90, values: (_, splits, __, ___, step) => splits.map((each) => clock(each).slice(0, step < 1 ? 12 : 8)) }, { ...axis, size: gutter, space: 26, incrs: COUNTS, gap: 8 }],
+        axes: [{ ...axis, size: 24, space: 90, values: (_, splits, __, ___, step) => splits.map((each) => clock(each).slice(0, step < 1 ? 12 : 8)) }, { ...axis, size: gutter, space: 19, incrs: COUNTS, gap: 8 }],
         series: [{}, ...COUNTED.map((name, index) => ({ fill: index ? undefined : colour(`state-${name}`), width: 0, points: { show: false }, paths: steps }))],
         bands: COUNTED.slice(1).map((name, index) => ({ series: /** @type {[number, number]} */ ([index + 2, index + 1]), fill: colour(`state-${name}`) })),
         hooks: { draw: [(plot) => this.over(plot, colour)] },

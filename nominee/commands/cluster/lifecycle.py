@@ -11,7 +11,7 @@ import click
 from nominee.commands.common import F, Seconds, ask_supervisor, directory_option
 from nominee.completion.candidates import completing, own_gates, own_versions, process_names
 from nominee.localcluster import version_skew
-from nominee.localcluster.components import UnknownComponentError, find_process
+from nominee.localcluster.components import BY_NAME, UnknownComponentError, find_process
 from nominee.localcluster.credentials.identities import tokens
 from nominee.localcluster.credentials.pki import Pki
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory, read_json
@@ -150,9 +150,9 @@ def _check(directory: Path, name: str, arguments: Sequence[str], timeout: float)
 
 
 def _programs(directory: Path) -> set[str]:
-    """Return the names of the cluster's programs that are not Nominee's."""
+    """Return the names of the cluster's processes that are no components, such as the dashboard."""
     plan = read_json(StateDirectory(directory).plan) or {}
-    return {str(each["name"]) for each in plan.get("processes", ()) if not each.get("ready_path", "/")}
+    return {str(each["name"]) for each in plan.get("processes", ()) if each.get("component") not in BY_NAME}
 
 
 def reassign(state: StateDirectory, name: str, arguments: Sequence[str] = ()) -> None:

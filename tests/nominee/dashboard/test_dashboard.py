@@ -22,6 +22,7 @@ from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.history.history_file import NAME, HistoryWriter
 from nominee.localcluster.output import INTERRUPTED
 from nominee.localcluster.supervisor.clock import wait_until
+from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.localcluster.supervisor.report import ready_lines
 from nominee.machinery.process.serving_port import serving_token
 from nominee.machinery.process.serving_port.serving_client import ServingPort, request
@@ -378,6 +379,34 @@ def test_a_history_file(tmp_path: Path) -> None:
         taken = nominee("dashboard", tmp_path, "--port", str(page.port))
         assert taken.returncode == 1
         assert f"--port {page.port}: Address already in use; choose another one" in taken.stderr
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_down(tmp_path: Path) -> None:
+    directory = tmp_path / "cluster"
+    try:
+        cluster = Cluster(directory, "--components", "etcd,apiserver")
+        (directory / "config.yaml").write_text(
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept}, data: {a: b}}"
+        )
+        cluster("create", "-f", directory / "config.yaml")
+        cluster("down")
+        with dashboard("--dir", directory) as page:
+            assert page.row("kept") == {}
+            lines = page.json("/api/history?object=ConfigMap/default/kept")["lines"]
+            assert any("ConfigMap default/kept created" in line for line in lines)
+            document = page.json("/api/timeline")
+            assert (document["source"], document["read_only"]) == ("directory", True)
+            assert {each["state"] for each in document["components"]} == {"down"}
+            # Its etcd has ended, so that the cluster may start again beside the page.
+            assert StateDirectory(directory).live_run_files() == {}
+            assert Cluster(directory).document["ready"]
+            again = page.json("/api/history?object=ConfigMap/default/kept")["lines"]
+            assert [line for line in again if "Ready" not in line] == [
+                line for line in lines if "Ready" not in line
+            ]
+    finally:
+        nominee("down", "--kill", directory=directory)
 
 
 def test_without_a_history_the_error_has_the_remedy(tmp_path: Path) -> None:

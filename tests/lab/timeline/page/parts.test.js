@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { initial, narrowed } from "../../../../lab/timeline/bundle/actions.js";
 import { barsIn, byName, cellAt, clusterOf, columnsMax, fit, grouped, layout, resourcesOf, segments } from "../../../../lab/timeline/bundle/cluster.js";
 import { amount, clock, duration } from "../../../../lab/timeline/bundle/format.js";
-import { sortOf } from "../../../../lab/timeline/bundle/lanes.js";
+import { sortOf, spanOf } from "../../../../lab/timeline/bundle/lanes.js";
+import { Model } from "../../../../lab/timeline/bundle/model.js";
 import { entriesOf } from "../../../../lab/timeline/bundle/object.js";
 import { queuesOf } from "../../../../lab/timeline/bundle/queues.js";
 
@@ -93,4 +94,11 @@ test("a process has the choices that begin with its component, or all", () => {
 test("bars are coloured by the name of the row, conditions by their status", () => {
   assert.deepEqual(["node", "phase", "Ready"].map((name) => sortOf(name, "Unknown")), ["node", "phase unknown", "unknown"]);
   assert.equal(sortOf("replicas", "3"), "other");
+});
+
+test("the axis is zoomed to an object's revisions, within the history", () => {
+  const revisions = [0, 10, 20, 100].map((at, index) => ({ r: index + 1, t: 1000 + at, k: "Pod", ns: "d", n: at === 10 || at === 20 ? "a" : "b", row: {} }));
+  const model = new Model({ title: "", source: "file", revisions });
+  assert.deepEqual(spanOf(model, "Pod d/a"), [1008.5, 1021.5]);
+  assert.deepEqual(spanOf(model, "Pod d/b"), [1000, 1100]);
 });
