@@ -12,7 +12,7 @@ from nominee.lab.timeline import report as pages
 from nominee.machinery.printing.tables import table
 from nominee.machinery.wire.values.scalars import Json
 
-_WIDTH, _HEIGHT = 1000, 120
+_WIDTH, _HEIGHT, _STEP_MAX = 1000, 120, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _html(part: Part) -> str:
 def _columns(chart: Chart) -> str:
     """Return a chart as SVG: the highest value is the height of the plot."""
     top = max((value for _, value in chart.values), default=0.0) or 1.0
-    step = _WIDTH / max(len(chart.values), 1)
+    step = min(_WIDTH / max(len(chart.values), 1), _STEP_MAX)
     bars = "".join(
         f'<rect x="{number * step:.1f}" y="{_HEIGHT * (1 - value / top):.1f}" width="{step * 0.85:.1f}" '
         f'height="{_HEIGHT * value / top:.1f}"><title>{escape(name)}: {value:g}</title></rect>'

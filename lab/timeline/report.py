@@ -93,7 +93,7 @@ def page(report: Report) -> str:
     left = f"<p class='warn'>{more} more items are left out.</p>" if more else ""
     body = [
         f'<p class="summary">{escape(report.summary)}</p>',
-        f'<div class="wide" data-timeline="{escape(shared)}"></div>' if shared else "",
+        f'<div data-timeline="{escape(shared)}"></div>' if shared else "",
         _table(report.columns, shown) if len(shown) > 1 else "",
         '<article id="only" class="panel"></article>' if len(shown) == 1 else "",
         left,
@@ -146,14 +146,14 @@ def dialog(items: Mapping[str, Item], timelines: Mapping[str, Json]) -> str:
     )
 
 
-def outcome(text: str) -> str:
+def _outcome(text: str) -> str:
     """Return an outcome with its sign, in its colour."""
     return f'<span class="chip {escape(text)}">{_SIGNS.get(text, "·")} {escape(text)}</span>'
 
 
 def _table(columns: Sequence[str], items: Iterable[tuple[int, Item]]) -> str:
     lines = (
-        f'<tr><td>{outcome(item.outcome)}</td><td><button class="link" data-item="{number}">'
+        f'<tr><td>{_outcome(item.outcome)}</td><td><button class="link" data-item="{number}">'
         f"{escape(item.name)}</button></td>{''.join(f'<td>{escape(cell)}</td>' for cell in item.cells)}</tr>"
         for number, item in items
     )

@@ -53,7 +53,7 @@ def test_the_page_has_the_lines_of_the_text_and_the_samples() -> None:
     assert all(line in shown for line in lines[:2])
     assert "<td>scheduling attempt (ms)</td><td>1.5</td>" in shown
     assert shown.count("<rect ") == 3
-    assert 'y="0.0" width="283.3" height="120.0"><title>second 2: 20</title>' in shown
+    assert 'y="0.0" width="34.0" height="120.0"><title>second 2: 20</title>' in shown
     assert "nominee bench scheduling --html &#x27;a b.html&#x27;" in shown
     assert "<b>x" not in shown
 
