@@ -25,9 +25,9 @@ ENTRIES_MAX: Final = 3000
 BUNDLE: Final = Path(__file__).with_name("bundle")
 _IMPORTED: Final = re.compile(r'(from|import) "\./([\w/]+\.js)"')
 _FILES: Final = re.compile(r"<(link|script) .*\n")
-_POLICY: Final = (
+POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:; "
-    "base-uri 'none'; form-action 'none'"
+    "frame-src blob:; base-uri 'none'; form-action 'none'"
 )
 _HEAD: Final = Template("""<meta http-equiv="Content-Security-Policy" content="$policy">
 <style>
@@ -44,6 +44,13 @@ def page(title: str, entries: Sequence[Entry | LogLine], follow: Iterable[str] =
 
     `follow` are the objects (`Pod default/a`) whose states are bars below the time axis from the beginning.
     """
+    return html(document(title, entries, follow))
+
+
+def document(
+    title: str, entries: Sequence[Entry | LogLine], follow: Iterable[str] = (), more: Iterable[Mark] = ()
+) -> dict[str, Json]:
+    """Return the document of a page; `more` are marks besides those of the entries."""
     shown = TimeLine(title, "page")
     writes = [entry for entry in entries if isinstance(entry, Entry) and not entry.event]
     shown.left_out = max(len(writes) - ENTRIES_MAX, 0)
@@ -55,26 +62,30 @@ def page(title: str, entries: Sequence[Entry | LogLine], follow: Iterable[str] =
     details: dict[str, Json] = {str(entry.revision.revision): _details(entry) for entry in writes}
     for entry in writes:
         shown.add(entry.revision, entry.writer)
-    marks = list(_marks(entries))[-ENTRIES_MAX:]
-    document = json.loads(shown.text(marks=marks, details=details))
-    return html({**document, "follow": list(follow)})
+    marks = [*_marks(entries), *more][-ENTRIES_MAX:]
+    return {**json.loads(shown.text(marks=marks, details=details)), "follow": list(follow)}
 
 
 def html(document: Mapping[str, Json]) -> str:
     """Return the page of a document."""
     head = _HEAD.substitute(
-        policy=_POLICY,
+        policy=POLICY,
         style="\n".join(
             (BUNDLE / name).read_text(encoding="utf-8") for name in ("vendor/uplot.css", "page.css")
         ),
         modules=json.dumps({"imports": dict(_modules())}),
-        # "</script>" in a log would end the element, and "<!--<script>" hide its end.
-        document=compact(dict(document)).replace("<", "\\u003c"),
+        document=inline(dict(document)),
     )
     frame = _FILES.sub("", (BUNDLE / "index.html").read_text(encoding="utf-8"))
     title = f"<title>{escape(str(document['title']))}</title>"
     start = '<script type="module">import "page/main.js";</script>\n</body>'
     return frame.replace("<title>nominee</title>", title).replace("</head>\n", head).replace("</body>", start)
+
+
+def inline(document: Json) -> str:
+    """Return a document as the text of a script element."""
+    # "</script>" in a log would end the element, and "<!--<script>" hide its end.
+    return compact(document).replace("<", "\\u003c")
 
 
 def _modules() -> Iterator[tuple[str, str]]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 import pytest
 
-from nominee.commands.measuring.bench import reference_lines, scheduling
+from nominee.commands.measuring.bench import scheduling
 from nominee.lab.bench.load.workloads import CHURN, INIT, MEASURED, WORKLOADS
+from nominee.lab.bench.report import reference_lines
 from nominee.lab.bench.verification import Placed, placed, problems
 from tests.nominee.test_cli import nominee
 

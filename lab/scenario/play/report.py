@@ -15,7 +15,7 @@ from nominee.machinery.wire.values.scalars import Json
 
 _SHOWN_MAX = 5
 FORMATS = ("text", "json", "junit", "markdown")
-_MARKS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗", Outcome.ERROR: "✗", Outcome.SKIPPED: "-"}
+SIGNS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗", Outcome.ERROR: "✗", Outcome.SKIPPED: "-"}
 _JUNIT_MARKS = {Outcome.FAILED: Mark.FAILURE, Outcome.ERROR: Mark.ERROR, Outcome.SKIPPED: Mark.SKIPPED}
 
 
@@ -64,7 +64,7 @@ def as_markdown(results: Sequence[ScenarioResult]) -> str:
             [
                 result.scenario,
                 result.section,
-                f"{_MARKS[result.outcome]} {result.outcome.value}",
+                f"{SIGNS[result.outcome]} {result.outcome.value}",
                 str(result.checks),
                 f"{result.seconds:.1f}",
             ]
@@ -77,7 +77,7 @@ def as_markdown(results: Sequence[ScenarioResult]) -> str:
             lines += [result.reason, ""]
         for step in result.steps:
             observation = f": {step.observation}" if step.observation else ""
-            lines.append(f"{step.number}. {_MARKS[step.outcome]} {step.name}{observation}")
+            lines.append(f"{step.number}. {SIGNS[step.outcome]} {step.name}{observation}")
         lines += [f"- {violation.invariant}: {violation.message}" for violation in result.violations]
         lines += [f"- measured {text}" for text in measured_texts(result)]
         lines += [f"- left out, another program does not answer: {text}" for text in result.left_out]

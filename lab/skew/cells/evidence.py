@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,14 +11,12 @@ from nominee.lab.history.history_file import NAME, HistoryFileError, HistoryRead
 from nominee.lab.history.revision import Revision
 from nominee.lab.skew.cells.cell_run import LOGS, STEPS
 from nominee.lab.skew.matrix.model import JsonObject
+from nominee.lab.timeline.report import LINE_CHARACTERS_MAX, tail
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.wire.envelope import EnvelopeError
 
-LINES_MAX = 60
-"""Of each log, from its end."""
 STEP_LINES_MAX = 400
-LINE_CHARACTERS_MAX = 400
 REVISIONS_MAX = 400
 CHANGES_MAX = 8
 """Fields of one write that are shown."""
@@ -36,18 +33,10 @@ _UNINTERESTING = ("metadata.resourceVersion", "metadata.generation", "Time")
 def read(folder: Path) -> JsonObject:
     """Return the evidence in a cell's directory, within limits."""
     return {
-        "steps": _tail(folder / STEPS, STEP_LINES_MAX),
-        "logs": {log.stem: _tail(log) for log in sorted((folder / LOGS).glob("*.log"))},
+        "steps": tail(folder / STEPS, STEP_LINES_MAX),
+        "logs": {log.stem: tail(log) for log in sorted((folder / LOGS).glob("*.log"))},
         "history": _history(folder / NAME),
     }
-
-
-def _tail(path: Path, lines: int = LINES_MAX) -> list[str]:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return [line.rstrip()[:LINE_CHARACTERS_MAX] for line in deque(file, maxlen=lines)]
-    except OSError:
-        return []
 
 
 def _history(path: Path) -> list[str]:

@@ -9,37 +9,83 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from string import Template
 from typing import Final
 
-from nominee.lab.reports import html
 from nominee.lab.skew.matrix.model import JsonObject
 from nominee.lab.skew.pages.grid import OUTSIDE, distinct, grid, mark
 from nominee.lab.skew.pages.markdown import cells_text
+from nominee.lab.timeline import report
+from nominee.lab.timeline.report import Block, Item
 
-TEMPLATE: Final = Path(__file__).with_name("page.html")
-STYLE: Final = TEMPLATE.with_suffix(".css")
+STYLE: Final = Path(__file__).with_name("page.css")
+_FILES: Final = ("scenario.yaml", "steps.txt", "result.json", "history.gz", "logs/")
+_KEY: Final = (
+    '<p class="key"><span class="failed">✗ failed</span><span class="error">! could not run</span>'
+    '<span class="skipped">- skipped</span><span class="none">· not selected</span> All others passed; their '
+    "colour is what a user saw. A dashed border and * are outside Kubernetes' version skew policy. Real "
+    "processes played the cells; simulations those in italics. A cell opens its steps, logs and object "
+    "history.</p><noscript><p>Without JavaScript the cells do not open; their files are in the folder "
+    "<code>cells</code> beside this page.</p></noscript>"
+)
 _CASE_COLOURS = 7
 _NO_EVIDENCE: Final[JsonObject] = {"steps": [], "logs": {}, "history": []}
 
 
 def page(document: JsonObject, evidence: Mapping[str, JsonObject]) -> str:
     """Return the page of a report; `evidence` is the result of `evidence.read`, by cell."""
-    cells = {
-        cell["id"]: {**cell, "evidence": evidence.get(cell["id"], _NO_EVIDENCE)} for cell in document["cells"]
-    }
+    items = {cell["id"]: _item(cell, evidence.get(cell["id"], _NO_EVIDENCE)) for cell in document["cells"]}
     rows = [row for row in document["rows"] if _cells(document, row)]
     title = document["title"] or document["matrix"]
-    body = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
-        title=escape(title),
-        summary=escape(f"{document['summary']}."),
-        origin=escape(_origin(document)),
-        contents="".join(_contents(document, rows)),
-        answers="\n".join(_answers(document)),
-        rows="\n".join(line for row in rows for line in _row(document, row)),
-        dialog=html.dialog(cells),
+    parts = [
+        f'<p class="summary">{escape(document["summary"])}.</p>',
+        f'<p class="quiet">{escape(_origin(document))}</p>',
+        _KEY,
+        f"<nav>{''.join(_contents(document, rows))}</nav>",
+        *_answers(document),
+        *(line for row in rows for line in _row(document, row)),
+        report.dialog(items, {}),
+    ]
+    return report.frame(f"skew: {title}", "\n".join(parts), STYLE.read_text(encoding="utf-8"))
+
+
+def _item(cell: JsonObject, evidence: JsonObject) -> Item:
+    """Return the item of a cell."""
+    clock = "s of a simulation" if cell["simulated"] else "s on real processes"
+    reason = f": {cell['reason']}" if cell["reason"] else ""
+    programs = [f"The {name} is the program {command}." for name, command in cell["programs"].items()]
+    unsupported = [f"Outside the version skew policy: {each}" for each in cell["unsupported"]]
+    saw = "What a user saw" if cell["outcome"] == "passed" else "What a user should have seen"
+    return Item(
+        name=cell["name"],
+        outcome=cell["outcome"],
+        texts=[f"{cell['seconds']:.1f} {clock}{reason}", *programs, *unsupported],
+        blocks=[
+            Block(saw, [f"{each['label']}: {each['case']}: {each['see']}" for each in cell["seen"]], True),
+            Block(
+                "Violated invariants",
+                [f"{each['invariant']}: {each['message']}" for each in cell["violations"]],
+                True,
+            ),
+            Block("Steps", evidence["steps"], True),
+            Block("Versions and gates", list(map(_stage, cell["stages"])), len(cell["stages"]) == 1),
+            Block("Object history (revision, object, change)", evidence["history"]),
+            *(Block(f"Log of {name}", lines) for name, lines in evidence["logs"].items()),
+        ],
+        commands={
+            "Play it again, where the matrix was run": cell["reproduce"],
+            "The history of its objects, likewise": cell["historyCommand"],
+        },
+        files={name: f"{cell['directory']}/{name}" for name in _FILES},
     )
-    return html.page(title, html.STYLE + STYLE.read_text(encoding="utf-8"), body)
+
+
+def _stage(stage: JsonObject) -> str:
+    versions = ", ".join(f"{component} {version}" for component, version in stage["versions"].items())
+    gates = (
+        f"; {component} {','.join(f'{gate}={str(on).lower()}' for gate, on in found.items())}"
+        for component, found in stage["featureGates"].items()
+    )
+    return f"{stage['label']}: {versions}{''.join(gates)}"
 
 
 def _origin(document: JsonObject) -> str:

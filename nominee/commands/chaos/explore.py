@@ -17,6 +17,7 @@ from nominee.commands.chaos.options import run_options
 from nominee.commands.chaos.run import run
 from nominee.commands.common import end_as_by_ctrl_c, output_option
 from nominee.commands.measuring.executors import executor_of, executor_option
+from nominee.commands.pages import html_option, write_page
 from nominee.commands.scenario.programs import programs_of, replace_option
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.perturbations import Action, Jump, Loss, Move, View
@@ -82,6 +83,7 @@ chaos.add_command(run)
 @click.option("--stop", is_flag=True, help="End at the first case that breaks.")
 @replace_option
 @executor_option
+@html_option("Write a page of the cases to this file, with logs and time lines of those that broke.")
 @output_option(*_FORMATS)
 def explore(
     file: Path,
@@ -103,6 +105,7 @@ def explore(
     replace: tuple[str, ...],
     verbose: bool,
     scheduler_address: str,
+    html: Path | None,
     output: str,
 ) -> None:
     """Run a scenario once for each failpoint that it passes and each action.
@@ -157,16 +160,19 @@ def explore(
     finally:
         if base.exists() and not any(base.iterdir()):
             shutil.rmtree(base, ignore_errors=True)
-    _print(report, output)
+    _print(report, html, output)
     if report.broken:
         sys.exit(1)
     sys.exit(2 if report.error or not report.applied_count else 0)
 
 
-def _print(report: Report, output: str) -> None:
+def _print(report: Report, html: Path | None, output: str) -> None:
     # 100 ms that --help and completion would pay.
+    from nominee.lab.chaos import pages
     from nominee.lab.chaos import report as reports
 
+    if html is not None:
+        write_page(html, pages.exploration_page(report))
     if output == "json":
         click.echo(reports.as_json([report]))
     elif output == "markdown":

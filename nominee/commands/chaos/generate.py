@@ -13,6 +13,7 @@ import click
 from nominee.commands.chaos.option_types import Duration
 from nominee.commands.chaos.options import ROUNDS_MAX
 from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option
+from nominee.commands.pages import html_option, write_page
 
 if TYPE_CHECKING:
     from nominee.lab.chaos.generated.search import Searched
@@ -50,6 +51,7 @@ _FORMATS = ("text", "json")
     type=click.Path(file_okay=False, path_type=Path),
     help="Where findings are written.  [default: a temporary directory]",
 )
+@html_option("Write a page of the seeds and their findings to this file.")
 @output_option(*_FORMATS)
 def generate(
     seed: int,
@@ -59,6 +61,7 @@ def generate(
     tries: int,
     stop: bool,
     directory: Path | None,
+    html: Path | None,
     output: str,
 ) -> None:
     """Generate a scenario from each seed, and run it in simulations, undisturbed and disturbed.
@@ -85,6 +88,11 @@ def generate(
     finally:
         if base.exists() and not any(base.iterdir()):
             shutil.rmtree(base, ignore_errors=True)
+    if html is not None:
+        # 100 ms that --help and completion would pay.
+        from nominee.lab.chaos import pages
+
+        write_page(html, pages.generation_page(results))
     if output == "json":
         echo_json({"runs": [_document(each) for each in results]})
     else:

@@ -16,6 +16,7 @@ import click
 from nominee.commands.chaos.option_types import Duration
 from nominee.commands.chaos.options import run_options
 from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option
+from nominee.commands.pages import html_option, write_page
 from nominee.commands.scenario.programs import programs_of, replace_option
 from nominee.lab.commit import commit
 from nominee.lab.jobs.job import Ended, Job, Line, Write
@@ -47,6 +48,7 @@ RATE_MAX = 100.0
     verbose="Print the operations.",
 )
 @replace_option
+@html_option("Write a page of the runs to this file, with logs and time lines of those that are kept.")
 @output_option(*_FORMATS)
 def run(
     seed: int,
@@ -56,6 +58,7 @@ def run(
     directory: Path | None,
     verbose: bool,
     replace: tuple[str, ...],
+    html: Path | None,
     output: str,
 ) -> None:
     """Disturb a cluster of real processes at random under random load.
@@ -77,6 +80,11 @@ def run(
                 click.echo(line)
         if result["problems"]:
             break
+    if html is not None:
+        # 330 ms that --help and completion would pay.
+        from nominee.lab.chaos import pages
+
+        write_page(html, pages.random_runs_page(results))
     if output == "json":
         echo_json({"runs": results})
     elif output == "junit":

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option, version_options
-from nominee.machinery.printing.tables import table
+from nominee.commands.pages import html_option, write_page
 
 _WORKLOADS = (
     "SchedulingBasic",
@@ -61,6 +62,7 @@ def bench() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Use this state directory, and keep it.",
 )
+@html_option("Write a page of the results to this file, with a chart.")
 @output_option("table", "json")
 def scheduling(
     workload: str,
@@ -74,6 +76,7 @@ def scheduling(
     arguments: tuple[str, ...],
     insecure: bool,
     directory: Path | None,
+    html: Path | None,
     output: str,
 ) -> None:
     """Measure scheduling throughput.
@@ -113,10 +116,7 @@ def scheduling(
             raise click.ClickException(str(error)) from None
         except BaseExceptionGroup as group:
             raise click.ClickException("; ".join(str(error) for error in group.exceptions)) from group
-    if output == "json":
-        echo_json(report)
-    else:
-        _print(report)
+    _show(report, html, output)
 
 
 @bench.command()
@@ -133,6 +133,7 @@ def scheduling(
 )
 @click.option("--arg", "arguments", multiple=True, metavar="COMPONENT=--option=value")
 @click.option("--insecure", is_flag=True, help="No TLS and authentication, as `nominee up --insecure`.")
+@html_option("Write a page of the results to this file, with a chart.")
 @output_option("table", "json")
 def watch(
     watchers: int,
@@ -142,6 +143,7 @@ def watch(
     slow: int,
     arguments: tuple[str, ...],
     insecure: bool,
+    html: Path | None,
     output: str,
 ) -> None:
     """Measure lists and watches.
@@ -165,92 +167,17 @@ def watch(
             report = run(Path(temporary), settings, up_options)
         except (BenchError, ClusterStartError, TimeoutError) as error:
             raise click.ClickException(str(error)) from None
+    _show(report, html, output)
+
+
+def _show(report: Mapping[str, Any], html: Path | None, output: str) -> None:
+    # 100 ms that --help and completion would pay.
+    from nominee.lab.bench.report import page, text
+
+    if html is not None:
+        write_page(html, page(report, ["nominee", *sys.argv[1:]]))
     if output == "json":
         echo_json(report)
     else:
-        _print_watch(report)
-
-
-def _print_watch(report: Mapping[str, Any]) -> None:
-    settings = report["settings"]
-    click.echo(f"lists of {settings['pods']} pods (ms, medians)")
-    header = ["", "MB", "first byte", "whole", "chunks of 500", "server MiB"]
-    rows = [
-        [
-            name,
-            *(str(found[key]) for key in ("megabytes", "firstByteMilliseconds", "wholeMilliseconds")),
-            str(found["chunksOf500Milliseconds"] or ""),
-            " to ".join(map(str, found["memoryMiB"])),
-        ]
-        for name, found in report["lists"].items()
-    ]
-    for line in table(header, rows):
-        click.echo(line)
-    click.echo(
-        f"{settings['watchers']} watchers, {settings['rate']} changes/s, {settings['slow']} that never read"
-    )
-    header = ["", "changes/s", "p50 ms", "p99 ms", "max ms", "missed", "server us/event", "server MiB"]
-    rows = []
-    for form, found in report["watches"].items():
-        delays = found["delayMilliseconds"]
-        rows.append(
-            [
-                form,
-                str(found["changesPerSecond"]),
-                *(str(delays[name]) for name in ("p50", "p99", "p100")),
-                str(found["expected"] - found["events"]),
-                str(found["cpuMicrosecondsPerEvent"]),
-                " to ".join(str(found["memoryMiB"][name]) for name in ("before", "after")),
-            ]
-        )
-    for line in table(header, rows):
-        click.echo(line)
-    _print_machine(report["machine"])
-
-
-def _print(report: Mapping[str, Any]) -> None:
-    settings, throughput, latency = (
-        report["settings"],
-        report["throughput"],
-        report["attemptLatencyMilliseconds"],
-    )
-    click.echo(
-        f"{settings['workload']}: {settings['pods']} pods on {settings['nodes']} nodes "
-        f"({settings['init_pods']} pods before): "
-        f"{throughput['average']} pods/s in {throughput['seconds']} s"
-    )
-    for line in reference_lines(report["reference"]):
-        click.echo(line)
-    header = ["", "P50", "P90", "P95", "P99"]
-    names = ("p50", "p90", "p95", "p99")
-    rows = [
-        ["pods/s in one-second samples", *(str(throughput[name]) for name in names)],
-        ["scheduling attempt (ms)", *(str(latency[name]) for name in names)],
-    ]
-    for line in table(header, rows):
-        click.echo(line)
-    algorithm = report["schedulingAlgorithm"]
-    click.echo(
-        f"{algorithm['attemptsPerSecond']} attempts/s, "
-        f"{algorithm['meanMilliseconds']} ms of scheduling algorithm each on average"
-    )
-    cpu = ", ".join(f"{name} {spent}" for name, spent in report["cpuMillisecondsPerPod"].items())
-    click.echo(f"created {report['created']['podsPerSecond']} pods/s; processor ms a pod: {cpu}")
-    memory = ", ".join(f"{name} {size}" for name, size in report["memory"]["pssMiB"].items())
-    click.echo(f"memory (PSS, MiB): {memory}; together {report['memory']['sumMiB']}")
-    _print_machine(report["machine"])
-
-
-def reference_lines(reference: Mapping[str, Mapping[str, float] | None]) -> Iterator[str]:
-    """Yield the figures of the real component, if there are any of this size."""
-    for name, found in reference.items():
-        if found is not None:
-            figure = " to ".join(dict.fromkeys(f"{found[key]:g}" for key in ("lowest", "highest")))
-            yield f"{name} at this size on two cores: {figure} pods/s"
-
-
-def _print_machine(on: Mapping[str, Any]) -> None:
-    click.echo(
-        f"machine: {on['cores']} cores of {on['processor']}, {on['memoryMiB']} MiB, Linux {on['kernel']}, "
-        f"Python {on['python']}; {on['busyElsewhere']:.0%} of it used by other processes"
-    )
+        for line in text(report):
+            click.echo(line)

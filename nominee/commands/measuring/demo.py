@@ -12,6 +12,7 @@ import click
 
 from nominee import scenarios
 from nominee.commands.common import end_as_by_ctrl_c
+from nominee.commands.pages import html_option, write_results
 
 STORIES: Final = {
     "expectation": "kep-5278-story-1-scale-down.yaml",
@@ -32,7 +33,8 @@ STORIES: Final = {
     help="Run only this story. Repeatable.",
 )
 @click.option("--keep", is_flag=True, help="Keep the state directory with the logs.")
-def demo(chosen: tuple[str, ...], keep: bool) -> None:
+@html_option("Write a page of the stories to this file, with steps, logs and time line.")
+def demo(chosen: tuple[str, ...], keep: bool, html: Path | None) -> None:
     """Run the user stories of the KEPs.
 
     They are scenarios, and each step is checked. The cluster is in a temporary directory, which is removed at
@@ -49,7 +51,11 @@ def demo(chosen: tuple[str, ...], keep: bool) -> None:
     directory = Path(tempfile.mkdtemp(prefix="nominee-demo-"))
     try:
         click.echo("etcd, API server, scheduler, controllers, kubelet, cloud and autoscaler are starting ...")
-        results = run_on_one_cluster(found, directory, RunSettings(base=directory, keep=keep))
+        results = run_on_one_cluster(
+            found, directory, RunSettings(base=directory, keep=keep or html is not None)
+        )
+        if html is not None:
+            results = write_results(html, results, "demo", keep)
         if len(results) < len(found) and all(result.held for result in results):
             raise click.ClickException("the cluster could not be cleaned up after a story; see above")
     except KeyboardInterrupt:

@@ -12,6 +12,7 @@ import anyio
 import click
 
 from nominee.commands.common import directory_option, echo_json, end_as_by_ctrl_c, output_option
+from nominee.commands.pages import html_option, write_page
 from nominee.localcluster.plan import directory_hint
 
 if TYPE_CHECKING:
@@ -57,11 +58,7 @@ def unreadable(directory: Path) -> Iterator[None]:
 @click.option(
     "--since", default="", metavar="TIME", help="From 30s, 5m, 2h before the end, or an RFC 3339 time."
 )
-@click.option(
-    "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a page with a time line of the objects to this file, and print none.",
-)
+@html_option("Write a page with a time line of the objects to this file, and print none.")
 @output_option("text", "json")
 def history(
     arguments: tuple[str, ...], directory: Path, namespace: str, since: str, html: Path | None, output: str
@@ -161,11 +158,7 @@ def _write_page(file: Path, title: str, found: Sequence[Entry | LogLine], is_nam
     from nominee.lab.timeline.page import page
 
     subjects = (each.revision.subject for each in found if isinstance(each, Entry) and not each.event)
-    text = page(title, found, list(dict.fromkeys(subjects)) if is_named else ())
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"{file} cannot be written: {error.strerror}") from None
+    write_page(file, page(title, found, list(dict.fromkeys(subjects)) if is_named else ()))
     click.echo(f"{len(found)} entries are in {file}")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nominee.commands.common import directory_option, end_as_by_ctrl_c, version_options
+from nominee.commands.pages import html_option, write_results
 from nominee.commands.scenario.programs import programs_of, replace_option
 from nominee.commands.scenario.simulation import SimulationOptions, run_simulated, simulation_options
 from nominee.completion.candidates import completing, failpoint_settings
@@ -62,6 +63,7 @@ def scenario() -> None:
     help="Arm a failpoint before the first step of each scenario. Repeatable.",
 )
 @replace_option
+@html_option("Write a page of the results to this file, with steps, logs and time lines.")
 @click.option(
     "-o",
     "--output",
@@ -81,6 +83,7 @@ def run(
     feature_gates: tuple[str, ...],
     failpoints: tuple[str, ...],
     replace: tuple[str, ...],
+    html: Path | None,
     output: str,
 ) -> None:
     """Run scenarios, each on a cluster of its own: real processes, or with --simulate a simulation.
@@ -102,12 +105,22 @@ def run(
         raise click.UsageError(f"--dir: {used} has files; remove it, or give another directory")
     end_as_by_ctrl_c()
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-scenario-"))
-    settings = RunSettings(base=base, keep=keep, options=run_options, to_stderr=output != _FORMATS[0])
+    # The page is made of the directories.
+    settings = RunSettings(
+        base=base, keep=keep or html is not None, options=run_options, to_stderr=output != _FORMATS[0]
+    )
     try:
         if simulation is not None:
             results = run_simulated(scenarios, simulation, settings)
         else:
             results = (run_shared if share_clusters else run_apart)(scenarios, settings)
+        if html is not None:
+            title = ", ".join(map(str, files))
+            results = write_results(html, results, f"scenario run {title}", keep, simulation is not None)
+    except KeyboardInterrupt:
+        if html is not None and not keep and directory is None:
+            shutil.rmtree(base, ignore_errors=True)
+        raise
     finally:
         _remove_if_empty(base)
     _show(results, output, simulated=simulation is not None)

@@ -145,5 +145,4 @@ def _narrated(
         return result
     directory = settings.base / scenario.name
     simulated_history.write(simulation, directory)
-    again = "" if result.held else reproduce(scenario, seed, seeds)
-    return replace(result, reproduce=again, directory=str(directory))
+    return replace(result, reproduce=reproduce(scenario, seed, seeds), directory=str(directory))

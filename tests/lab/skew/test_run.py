@@ -192,9 +192,9 @@ def test_the_reports(tmp_path: Path) -> None:
     page = (store.directory / "index.html").read_text(encoding="utf-8")
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     assert found is not None
-    cells = json.loads(found[1])
+    cells = json.loads(found[1])["items"]
     assert len(cells) == 11
-    assert cells[failed]["evidence"]["logs"] == {"scheduler": [_HOSTILE]}
+    assert ["Log of scheduler", [_HOSTILE], False] in cells[failed]["blocks"]
     assert "<" not in found[1]  # "<!--<script>" would hide the end of the element
     maps = "".join(re.findall(r'<table class="map">.*?</table>', page, re.DOTALL))
     assert maps.count("<button class=") == 11

@@ -10,7 +10,9 @@ import pytest
 
 from nominee.lab.history import object_history
 from nominee.lab.history.object_history import Entry, Selection, entries
-from nominee.lab.timeline.page import html, page
+from nominee.lab.timeline.page import document, html, page
+from nominee.lab.timeline.report import Block, Item, Report
+from nominee.lab.timeline.report import page as report_page
 from tests.lab.invariants.histories import History, node, pod
 from tests.lab.timeline.samples import sample
 from tests.support.browser import PHONE, Tab, chromium, open_tab
@@ -119,6 +121,42 @@ def test_a_phone_needs_no_scrolling_to_the_side(browser: Browser, tmp_path: Path
             found.settle()
             assert found.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], tab
         assert found.problems == []
+
+
+def test_an_item_of_a_report_opens_its_time_line(browser: Browser, tmp_path: Path) -> None:
+    """A page of the commands: the dialog has the dashboard in a frame, and no text is an element."""
+    file, hostile = tmp_path / "page.html", "</script><img src=x onerror=alert(1)>"
+    document_of_run = document(hostile, _history(), ["Pod default/a"])
+    items = [
+        Item(
+            name=hostile,
+            outcome="failed",
+            blocks=[Block("Steps", [f"1.0s ✗ {hostile}"], True)],
+            timeline="run",
+        ),
+        Item(name="other", outcome="passed", commands={"Play it again": "nominee x"}),
+    ]
+    file.write_text(
+        report_page(Report(title="A", summary="s", items=items, timelines={"run": document_of_run}))
+    )
+    with open_tab(browser, file.as_uri(), ready=".items") as found:
+        page = found.page
+        page.get_by_role("button", name=hostile).click()
+        assert page.locator("dialog pre .bad").inner_text().strip() == f"1.0s ✗ {hostile}"
+        moment = page.frame_locator("dialog iframe").locator("#revision")
+        moment.wait_for()
+        assert int(moment.inner_text()) == _history()[-1].revision.revision
+        page.get_by_role("button", name="Close").click()
+        assert not page.locator("dialog[open]").count()
+        page.get_by_role("button", name="other").click()
+        assert page.url == f"{file.as_uri()}#1"
+        assert page.locator("dialog .command").inner_text() == "nominee x"
+        assert page.locator("img, dialog iframe").count() == 0
+        assert found.problems == []
+        assert all(url.startswith(("data:", "blob:")) for url in found.requests[1:])
+        with open_tab(browser, f"{file.as_uri()}#0", size=PHONE, ready="dialog[open] iframe") as again:
+            assert again.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+            assert again.problems == []
 
 
 @pytest.mark.slow
