@@ -43,11 +43,16 @@ _OURS: Final = "nominee."
 _OUTSIDE: Final = ("nominee.simulation.", "nominee.lab.", "nominee.pb.")
 """The modules whose objects are not the process's own."""
 _IGNORED: Final = (
-    "nominee.apiserver.admission.chain.",
+    "nominee.apiserver.access.",
+    "nominee.apiserver.admission.",
     "nominee.apiserver.cache.kind_cache.KindCache._",
-    "nominee.apiserver.chain.metrics.",
-    "nominee.apiserver.flow_control.counts.",
+    "nominee.apiserver.chain.",
+    "nominee.apiserver.flow_control.",
+    "nominee.apiserver.fronts.",
+    "nominee.apiserver.managed_fields.",
     "nominee.apiserver.objects.",
+    "nominee.apiserver.registry.",
+    "nominee.apiserver.storage.",
     "nominee.autoscaler.planning.node_groups.cluster_state.ClusterStateRegistry._scale_downs.",
     "nominee.autoscaler.planning.snapshot.",
     "nominee.controllers.endpoints.pending_writes.PendingWrites.",

@@ -1,4 +1,4 @@
-"""The marks of a time line: what happened besides writes. No I/O."""
+"""The marks of a time line: starts, crashes, faults, preemptions, violations and steps. No I/O."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Report:
 
 
 def page(report: Report) -> str:
-    """Return the page of a report; it says what is left out."""
+    """Return the page of a report; the page names the number of items that are left out."""
     shown = list(enumerate(report.items[:ITEMS_MAX]))
     items = {str(number): item for number, item in shown}
     keys = {item.timeline for item in items.values()}

@@ -168,7 +168,7 @@ def _pod(pod: core.Pod) -> Row:
 
 
 def _desired(pod: core.Pod) -> Mapping[str, int] | None:
-    """Return what a resize asks for, if the kubelet has allocated something else."""
+    """Return the requests of a resize, if the kubelet has allocated something else."""
     desired = pod_requests(pod)
     allocated = pod_requests(pod, use_status=True, use_desired=False, pod_level_status=True)
     differs = any(desired.get(name) != allocated.get(name) for name in (CPU, MEMORY))

@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from nominee.commands.cluster.status import changed_gates, running_cluster
-from nominee.lab.history.verification.settings import read_plan
+from nominee.lab.history.connection import read_plan
 from nominee.localcluster.components import BY_NAME
 from nominee.localcluster.supervisor.directory import JsonObject
 from nominee.localcluster.supervisor.model.node_ranges import option_value
