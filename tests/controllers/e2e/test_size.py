@@ -45,7 +45,7 @@ async def _events(client: Client) -> int:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "pods"), [(10, 50), pytest.param(100, 500, marks=pytest.mark.slow, id="issue 2")]
+    ("nodes", "pods"), [(10, 50), pytest.param(100, 500, marks=pytest.mark.slow, id="large")]
 )
 async def test_nodes_and_pods_fit(cluster: Cluster, nodes: int, pods: int) -> None:
     async with running(cluster, "--node-monitor-period", "5s", "--node-monitor-grace-period", "10m") as lab:

@@ -25,8 +25,10 @@ from tests.support.patience import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator
 
+pytestmark = pytest.mark.slow
+
 LIVE_SECONDS_MAX = 1.0
-"""Issue 22: a page shows a write within a second."""
+"""A page shows a write within a second."""
 LIVE_MANY_SECONDS_MAX = 2.0
 """With 1,000 nodes and 10,000 pods."""
 MANY_SECONDS_MAX = 10 * PATIENCE_SECONDS
@@ -117,7 +119,6 @@ def test_a_write_is_shown_within_a_second(cluster: Cluster, shown: Tab) -> None:
     assert statistics.median(delays) < LIVE_SECONDS_MAX, delays
 
 
-@pytest.mark.slow
 def test_a_write_among_ten_thousand_pods_is_shown_within_two_seconds(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -244,7 +245,6 @@ def test_a_pod_is_created_resized_and_deleted(cluster: Cluster, shown: Tab) -> N
     shown.page.locator(".chip:text('deleted')").wait_for(timeout=PATIENCE_MS)
 
 
-@pytest.mark.slow
 def test_nodes_and_processes_have_actions(cluster: Cluster, shown: Tab) -> None:
     _select(shown, "Node node-1")
     actions = shown.page.locator(OBJECT)

@@ -35,7 +35,7 @@ from tests.support.patience import PATIENCE_SECONDS
 ROOT = Path(__file__).parents[3]
 METRIC = re.compile(r"\b(?:scheduler|apiserver|kubelet|cluster_autoscaler|process)_\w+")
 LIVE_SECONDS_MAX = 1.0
-"""Issue 22: a page shows a write within a second."""
+"""A page shows a write within a second."""
 
 
 @dataclass

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 LIVE_SECONDS_MAX = 2.0
-"""Issue 22: with so many objects a write is shown within two seconds."""
+"""With so many objects a write is shown within two seconds."""
 NODES, PODS, WRITES = 1000, 10_000, 9
 
 
