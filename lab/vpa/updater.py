@@ -9,28 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from nominee.lab.vpa.policy import Policy
 from nominee.lab.vpa.trace import ALL_CONTAINERS, Usage
 from nominee.machinery.api.objects import ObjectKey, controller_of, get_condition, is_terminating, key_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources import quantity
 
 MEMORY, CPU = "memory", "cpu"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """Limits of the updater; times are in seconds, the rest are fractions.
-
-    Source: vertical-pod-autoscaler 1.5, DeferredResizeUpdateTimeout, InProgressResizeUpdateTimeout,
-    --min-replicas, --eviction-tolerance, --pod-update-threshold, --recommendation-margin-fraction.
-    """
-
-    deferred_timeout_seconds: float = 300.0
-    in_progress_timeout_seconds: float = 3600.0
-    min_replicas: int = 2
-    eviction_tolerance: float = 0.5
-    update_threshold: float = 0.1
-    margin: float = 0.15
 
 
 class Action(StrEnum):

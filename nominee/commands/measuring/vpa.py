@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nominee.commands.common import Seconds, directory_option, output_option
-from nominee.lab.vpa.updater import Policy
+from nominee.lab.vpa.policy import Policy
 
 if TYPE_CHECKING:
     from nominee.lab.vpa.shell import Step

@@ -31,6 +31,7 @@ def explore(directory: Path, *options: str) -> Result:
     return CliRunner().invoke(chaos, arguments)
 
 
+@pytest.mark.slow  # 10 to 20 s of processor time
 def test_a_finding_says_what_was_disturbed_and_where_the_history_differs(tmp_path: Path) -> None:
     ran = explore(tmp_path / "one", "--case", PAIR)
     lines = ran.stdout.splitlines()

@@ -74,6 +74,7 @@ def test_a_list_of_the_newest_state_protects_from_it(gates: Mapping[str, bool], 
     )
 
 
+@pytest.mark.slow  # 10 to 20 s of processor time
 def test_moves_from_each_step_that_changes_objects() -> None:
     report = explore(scenario(OLD_LIST), only="kubelet-0:apiserver-1=*")
     assert {str(each.case): each.verdict for each in report.results} == {

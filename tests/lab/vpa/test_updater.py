@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.vpa.trace import ALL_CONTAINERS, Usage
-from nominee.lab.vpa.updater import Action, Policy, Updater, recommend
+from nominee.lab.vpa.policy import Policy
+from nominee.lab.vpa.updater import Action, Updater, recommend
 from nominee.machinery.api.pb import core
 
 BUSY = {ALL_CONTAINERS: Usage(cpu=1000)}

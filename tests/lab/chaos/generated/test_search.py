@@ -67,6 +67,7 @@ def test_a_rule_names_no_objects(result: CaseResult, rule: str) -> None:
     assert rule_of(result) == rule
 
 
+@pytest.mark.slow  # 10 to 20 s of processor time
 @pytest.mark.processes
 def test_a_seed_is_silent_and_gives_the_same_twice(tmp_path: Path) -> None:
     arguments = [

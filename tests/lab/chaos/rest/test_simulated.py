@@ -58,11 +58,13 @@ def test_the_cluster_comes_to_rest() -> None:
     assert unsettled() == ""
 
 
+@pytest.mark.slow  # 10 to 20 s of processor time
 def test_a_lost_wakeup_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PrioritySchedulingQueue, "move_all", lambda *_args, **_more: None)
     assert unsettled() == "pod default/b waits in the state Unschedulable, and fits on node-0"
 
 
+@pytest.mark.slow  # 10 to 20 s of processor time
 def test_a_watch_that_leaves_out_a_write_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     fan_out = WatchCache._fan_out
 
