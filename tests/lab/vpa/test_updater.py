@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.vpa.trace import ALL_CONTAINERS, Usage
 from nominee.lab.vpa.policy import Policy
+from nominee.lab.vpa.trace import ALL_CONTAINERS, Usage
 from nominee.lab.vpa.updater import Action, Updater, recommend
 from nominee.machinery.api.pb import core
 
