@@ -42,36 +42,17 @@ _LEAVES: Final = (
 _OURS: Final = "nominee."
 _OUTSIDE: Final = ("nominee.simulation.", "nominee.lab.", "nominee.pb.")
 """The modules whose objects are not the process's own."""
+_COUNTED: Final = ("nominee.apiserver.cache.", "nominee.autoscaler.", "nominee.kubelet.")
+"""The beginnings of the full names of containers that follow the objects alone: watchers, nodes and groups,
+pods and allocations. Elsewhere many depend on what was done before: metrics, histories, shared leases, writes
+of which a process waits to see the last."""
 _IGNORED: Final = (
-    "nominee.apiserver.access.",
-    "nominee.apiserver.admission.",
     "nominee.apiserver.cache.kind_cache.KindCache._",
-    "nominee.apiserver.chain.",
-    "nominee.apiserver.flow_control.",
-    "nominee.apiserver.fronts.",
-    "nominee.apiserver.managed_fields.",
-    "nominee.apiserver.objects.",
-    "nominee.apiserver.registry.",
-    "nominee.apiserver.storage.",
     "nominee.autoscaler.planning.node_groups.cluster_state.ClusterStateRegistry._scale_downs.",
     "nominee.autoscaler.planning.snapshot.",
-    "nominee.controllers.endpoints.pending_writes.PendingWrites.",
-    "nominee.controllers.owned_pods.expectations.Expectations._versions.",
     "nominee.kubelet.pods.record.",
-    "nominee.machinery.client.api_client.",
-    "nominee.machinery.client.connection.",
-    "nominee.machinery.events.",
-    "nominee.machinery.runtime.faults.",
-    "nominee.machinery.runtime.queues.work_queue.WorkQueue._later",
-    "nominee.scheduler.framework.cluster.",
-    "nominee.scheduler.framework.types.",
-    "nominee.scheduler.queue.hints.",
-    "nominee.scheduler.queue.keyed_heap.KeyedHeap._heap.",
-    "nominee.scheduler.queue.scheduling_queue.PrioritySchedulingQueue.incoming.",
-    "nominee.scheduler.shell.metrics.",
 )
-"""The beginnings of the full names of containers that depend on what was done before: metrics, histories,
-events, values that are kept to be computed once, and copies that the lab compares by their contents."""
+"""The exceptions: histories, and copies that the lab compares by their contents."""
 
 _TIMERS: Final = frozenset({"WorkQueue._wait.<locals>.timer"})
 """The tasks of which there is one while something is to be done later."""
@@ -148,8 +129,9 @@ def _visit_of(kind: type, counts: Counter[str]) -> _Visit:
         for name, each in (*getattr(value, "__dict__", {}).items(), *in_slots):
             if isinstance(each, _CONTAINERS):
                 if name not in texts:
-                    is_ignored = is_value or f"{module}{kind.__qualname__}.{name}.".startswith(_IGNORED)
-                    texts[name] = "" if is_ignored else f"{kind.__qualname__}.{name}"
+                    full = f"{module}{kind.__qualname__}.{name}."
+                    counts_it = not is_value and full.startswith(_COUNTED) and not full.startswith(_IGNORED)
+                    texts[name] = f"{kind.__qualname__}.{name}" if counts_it else ""
                 counts[texts[name]] += len(each)
             yield each
 

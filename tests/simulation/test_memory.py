@@ -23,7 +23,7 @@ class Kept:
     _private: list[int] = field(default_factory=list)
 
 
-Kept.__module__ = "nominee.scheduler.example"
+Kept.__module__ = "nominee.kubelet.example"
 KEPT, PRIVATE = "Kept.waiting", "Kept._private"
 
 
@@ -73,7 +73,7 @@ def test_a_closure_is_followed() -> None:
 
 
 def test_ignored_containers_are_followed_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_IGNORED", ("nominee.scheduler.example.Kept.waiting.",))
+    monkeypatch.setattr(memory, "_IGNORED", ("nominee.kubelet.example.Kept.waiting.",))
     found = entries_of(Kept({"inner": Kept(_private=[1, 2])}))
     assert (KEPT in found, found[PRIVATE]) == (False, 2)
 
