@@ -100,5 +100,25 @@ def test_a_process_holds_its_own_tasks_and_calls() -> None:
     assert before["calls"] == {"Watch": before["tasks"]["Informer.run"]}
     assert after["calls"] == {**before["calls"], "Calls": 1}
     assert after["tasks"].keys() - before["tasks"].keys() == {"_CallStream._run", "_CallStream._write"}
-    assert before["entries"]["UnschedulablePods._pods"] == 0
-    assert after["entries"]["UnschedulablePods._pods"] == 1
+    assert after["entries"] == {}, "the scheduler's containers depend on what was done before"
+
+
+def test_a_pod_is_an_entry_of_its_kubelet() -> None:
+    simulation = Simulation(1)
+
+    async def kubelet() -> dict[str, int]:
+        found: dict[str, dict[str, int]] = json.loads(
+            (await simulation.processes["kubelet-0"].get(memory.PATH)).body
+        )
+        return found["entries"]
+
+    async def story() -> tuple[dict[str, int], dict[str, int]]:
+        client = await cluster.start(simulation)
+        before = await kubelet()
+        await cluster.create_pods(client, 1, cpu="1")
+        await simulation.clock.sleep(10.0)
+        return before, await kubelet()
+
+    before, after = simulation.run(story)
+    more = {name: count - before.get(name, 0) for name, count in after.items()}
+    assert (more["NodeState.pods"], more["NodeState.allocations"]) == (1, 1)
