@@ -113,6 +113,8 @@ class PodWorker:
             after = failpoints.ACTUATE_AFTER if call.last else None
         if before is not None:
             await before.hit(pod=_name(agent, call.uid), node=agent.name)
+        if isinstance(call, instructions.CreateSandbox) and call.uid not in agent.node.pods:
+            raise KeyError(call.uid)  # removed meanwhile: its sandbox would stay, as no call would remove it
         old = agent.runtime.sandboxes.get(call.uid)
         new = agent.runtime.perform(call, agent.env.clock.now())
         if new is not old:

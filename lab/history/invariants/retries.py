@@ -10,8 +10,9 @@ from nominee.lab.history.invariants.checking.answers import Answer, Method, Outc
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 
-_LIMITS: Final = ((12, 1.0), (20, 10.0))
-"""Requests, and seconds. A rate limiter that begins with 5 ms and doubles it makes 9, and 12."""
+_LIMITS: Final = ((30, 1.0), (60, 10.0))
+"""Requests, and seconds. A rate limiter that begins with 5 ms and doubles it makes 9, and 12; events about
+the object, each of which is a reason for another attempt, come on top of that."""
 _KEPT: Final = max(count for count, _ in _LIMITS) + 1
 _ENDS: Final = frozenset({Outcome.DONE, Outcome.ALREADY_EXISTS})
 """A creation that a process need not make is as good as one that it has made."""

@@ -48,18 +48,18 @@ def _doubling(seconds: float, count: int) -> list[float]:
     "answers",
     [
         _at(_doubling(0.005, 20)),
-        _at(range(40)),
-        _at([0.01 * number for number in range(12)]),
-        [*_at([0.0] * 12), CREATED, *_at([0.1] * 12)],
-        [replace(IDLE, begin_time=0.01 * number, resource_version=number) for number in range(40)],
-        [replace(REFUSED, outcome=Outcome.ALREADY_EXISTS)] * 40,
-        [replace(REFUSED, client_pid=number, begin_time=0.0) for number in range(40)],
-        [replace(REFUSED, name=f"p{number}") for number in range(40)],
+        _at(range(80)),
+        _at([0.01 * number for number in range(30)]),
+        [*_at([0.0] * 30), CREATED, *_at([0.1] * 30)],
+        [replace(IDLE, begin_time=0.01 * number, resource_version=number) for number in range(80)],
+        [replace(REFUSED, outcome=Outcome.ALREADY_EXISTS)] * 80,
+        [replace(REFUSED, client_pid=number, begin_time=0.0) for number in range(80)],
+        [replace(REFUSED, name=f"p{number}") for number in range(80)],
     ],
     ids=[
         "doubles",
         "each second",
-        "twelve",
+        "thirty",
         "one succeeds",
         "changes",
         "exists",
@@ -72,17 +72,17 @@ def test_no_hurry(answers: list[Answer]) -> None:
 
 
 def test_a_back_off_that_does_not_grow() -> None:
-    assert _problems(_at([0.005 * number for number in range(14)])) == [
-        "controllers made 13 requests to create Pod default/ within 1 s, each in vain; "
+    assert _problems(_at([0.005 * number for number in range(32)])) == [
+        "controllers made 31 requests to create Pod default/ within 1 s, each in vain; "
         "the last one was 'refused'"
     ]
 
 
 def test_a_pause_that_is_too_short() -> None:
-    (found,) = _problems(_at([0.4 * number for number in range(22)]))
-    assert "made 21 requests to create Pod default/ within 10 s" in found
+    (found,) = _problems(_at([0.15 * number for number in range(62)]))
+    assert "made 61 requests to create Pod default/ within 10 s" in found
 
 
 def test_writes_that_change_nothing() -> None:
-    (found,) = _problems(_at([0.01 * number for number in range(15)], IDLE))
+    (found,) = _problems(_at([0.01 * number for number in range(32)], IDLE))
     assert found.endswith("each in vain; the last one changed nothing")
