@@ -29,8 +29,8 @@ from nominee.machinery.runtime.clock import Clock, rfc3339
 
 HOST: Final = "127.0.0.1"
 GRACE_SECONDS: Final = 1
-NICE: Final = 5
-"""The dashboard must not slow the cluster that it shows."""
+NICE: Final = 19
+"""The dashboard must not slow the cluster that it shows: it gets the processor time that is left."""
 
 Announce = Callable[[str, int], None]
 
@@ -67,6 +67,8 @@ class Loaded:
 
 async def load(options: Options, clock: Clock) -> Loaded:
     """Read the history. Raises: HistoryUnavailable, HistoryFileError, OSError."""
+    with suppress(OSError):
+        os.nice(NICE)
     file, directory = options.file, options.directory
     source = "file" if file is not None else "live" if options.is_running else "directory"
     shown = directory if file is None else file
@@ -111,8 +113,6 @@ async def serve(loaded: Loaded, options: Options, clock: Clock, announce: Announ
     """Serve until cancelled; `announce` gets the URL with the token, and the port. Raises: PortTakenError."""
     board = loaded.board
     known = Secrets(options.token or secrets.token_urlsafe(24))
-    with suppress(OSError):
-        os.nice(NICE)
     listener = _listen_again(known) if options.token and not options.port else _listen(options.port)
     port = listener.getsockname()[1]
     follower = ClusterFollower(board, loaded.reader, loaded.logs, clock) if board.is_live else None
