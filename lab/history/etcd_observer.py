@@ -7,6 +7,7 @@ The object as it was before a write is not asked of etcd: `Fold` has it. What et
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ _EMPTY = 1
 _PAGE_KEYS = 1000
 _CALL_SECONDS_MAX = 15.0
 _BATCH_SECONDS_MAX = 30.0
+_BUSY_ANSWERS = 50
+"""From so many answers in `gather_seconds` on they are gathered; at a fifth of it no longer."""
 
 
 @dataclass(slots=True)
@@ -58,7 +61,8 @@ class EtcdObserver:
     """Yields the writes of an etcd in batches, in revision order.
 
     `now` gives the time of writes that are observed while they happen; None is for reading afterwards.
-    A `fold` with revisions continues after its newest one.
+    A `fold` with revisions continues after its newest one. With `gather_seconds`, what a busy etcd writes in
+    such a time is read at once: an answer for each write costs more than all that is made of it.
     """
 
     def __init__(
@@ -68,11 +72,13 @@ class EtcdObserver:
         fold: Fold | None = None,
         coverage: Coverage | None = None,
         now: Callable[[], float] | None = None,
+        gather_seconds: float = 0.0,
     ) -> None:
         self.coverage = coverage or Coverage()
         self.fold = fold or Fold()
         self._channel = channel
         self._now = now
+        self._gather_seconds = gather_seconds
 
     async def read(self) -> AsyncGenerator[Sequence[Revision], None]:
         """Yield the present keys of etcd, and end.
@@ -93,18 +99,51 @@ class EtcdObserver:
             try:
                 end = await self._current_revision()
                 while end - self.fold.revision >= RANGE_REVISIONS_MIN:
-                    last = min(end, self.fold.revision + RANGE_REVISIONS_MAX)
-                    for events in await read_range(self._channel, self.fold.revision + 1, last):
-                        self._check_contiguous(events)
+                    for events in await self._until(end):
                         yield self._changes(events)
-                async with aclosing(watch(self._channel, self.fold.revision + 1)) as answers:
+                async with aclosing(self._watched()) as answers:
                     async for events in answers:
-                        self._check_contiguous(events)
+                        yield self._changes(events)
+                async with aclosing(self._gathered()) as answers:
+                    async for events in answers:
                         yield self._changes(events)
             except Broken as broken:
                 if isinstance(broken, Compacted):
                     self._note_compaction(self.fold.revision + 1, broken.revision)
                 yield await self._state(broken.revision)
+
+    async def _watched(self) -> AsyncGenerator[Sequence[rpc.Event], None]:
+        """Yield the events as they come; with `gather_seconds` until there are too many for that."""
+        count_max = _BUSY_ANSWERS if self._gather_seconds else math.inf
+        began, count = anyio.current_time(), 0
+        async with aclosing(watch(self._channel, self.fold.revision + 1)) as answers:
+            async for events in answers:
+                self._check_contiguous(events)
+                yield events
+                count += 1
+                if anyio.current_time() - began > self._gather_seconds:
+                    began, count = anyio.current_time(), 0
+                elif count >= count_max:
+                    return
+
+    async def _gathered(self) -> AsyncGenerator[Sequence[rpc.Event], None]:
+        """Yield the events of each `gather_seconds` together, until there are few."""
+        count = _BUSY_ANSWERS
+        while count >= _BUSY_ANSWERS // 5:
+            await anyio.sleep(self._gather_seconds)
+            before = self.fold.revision
+            end = await self._current_revision()
+            if end > before:
+                for events in await self._until(end):
+                    yield events
+            count = self.fold.revision - before
+
+    async def _until(self, end: int) -> list[Sequence[rpc.Event]]:
+        """Return the next events, up to a revision that etcd has, in contiguous parts."""
+        last = min(end, self.fold.revision + RANGE_REVISIONS_MAX)
+        parts = await read_range(self._channel, self.fold.revision + 1, last)
+        self._check_contiguous(parts[0])
+        return parts
 
     def _changes(self, events: Sequence[rpc.Event]) -> list[Revision]:
         now = None if self._now is None else self._now()

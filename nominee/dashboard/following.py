@@ -23,6 +23,8 @@ from nominee.machinery.api.kinds import LEASE, NODE
 from nominee.machinery.runtime.clock import Clock
 
 RETRY_SECONDS: Final = 0.5
+GATHER_SECONDS: Final = 0.25
+"""A page is drawn a few times a second: a busy etcd is read as often."""
 POLL_SECONDS: Final = 1.0
 POLL_SHARE: Final = 50
 """The processes are asked for a fiftieth of the time at most: many pods in a queue take long to list."""
@@ -62,7 +64,13 @@ class ClusterFollower:
         channel = await connect_to_etcd(self.board.directory)
         try:
             history = self.reader.history
-            observer = EtcdObserver(channel, fold=history.fold, coverage=history.coverage, now=self.clock.now)
+            observer = EtcdObserver(
+                channel,
+                fold=history.fold,
+                coverage=history.coverage,
+                now=self.clock.now,
+                gather_seconds=GATHER_SECONDS,
+            )
             async with aclosing(observer.follow()) as batches:
                 async for batch in batches:
                     for revision in batch:

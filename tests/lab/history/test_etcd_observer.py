@@ -181,6 +181,29 @@ async def test_it_continues_when_etcd_comes_back(own_etcd: ThrowawayEtcd, channe
     assert observer.coverage.is_complete
 
 
+async def test_the_writes_of_a_busy_etcd_are_gathered(channel: grpc.aio.Channel) -> None:
+    count, sizes, names = 400, list[int](), list[str]()
+    observer = EtcdObserver(channel, now=lambda: 5.0, gather_seconds=0.1)
+
+    async def write() -> None:
+        for number in range(count):
+            await _put(channel, f"p{number}")
+        await anyio.sleep(0.5)
+        await _put(channel, "calm")
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as group, aclosing(observer.follow()) as batches:
+            group.start_soon(write)
+            async for batch in batches:
+                sizes.append(len(batch))
+                names += [each.name for each in batch]
+                if names[-1] == "calm":
+                    break
+    assert names == [*(f"p{number}" for number in range(count)), "calm"]
+    assert len(sizes) < count / 2
+    assert max(sizes) > 20
+
+
 async def test_an_etcd_that_lost_writes_is_a_violation(
     own_etcd: ThrowawayEtcd, channel: grpc.aio.Channel
 ) -> None:

@@ -237,9 +237,17 @@ def test_why_a_pod_waits(page: Page) -> None:
     end = page.json("/api/timeline")["coverage"]["end"]
     then = page.json(f"/api/why?object=Pod/default/huge&revision={end - 1}")
     assert "Insufficient cpu" in "\n".join(then["explain"])
-    queues = page.json("/api/timeline")["queues"]
-    waiting = [each for name in ("active", "backoff", "unschedulable") for each in queues[name]]
-    assert "default/huge" in {each["pod"] for each in waiting}
+
+    def is_queued() -> bool:
+        queues = page.json("/api/timeline")["queues"]
+        return any(
+            each["pod"] == "default/huge"
+            for name in ("active", "backoff", "unschedulable")
+            for each in queues[name]
+        )
+
+    # The scheduler is asked at intervals only.
+    assert wait_until(is_queued, PATIENCE_SECONDS, 0.2)
 
 
 def test_the_dashboard_of_grafana_has_metrics_that_exist(cluster: Cluster) -> None:
