@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 from pathlib import Path
 
 import anyio
 import click
 
-from nominee.dashboard.serving import HOST, Options, PortTakenError, show
+from nominee.dashboard.serving import HOST, Options, PortTakenError, show, until_signal
 from nominee.machinery.process import run_files
 from nominee.machinery.process.parent_death import die_with_parent
 from nominee.machinery.process.serving_port import serving_token
@@ -26,26 +25,21 @@ def main(directory: Path) -> None:
     token = serving_token.ensure(directory)
     options = Options(directory=directory, is_running=True, token=token, waits=True)
     try:
-        anyio.run(_until_signal, options)
+        anyio.run(_show, options)
     except PortTakenError as error:
         raise click.ClickException(str(error)) from None
     finally:
         run_files.remove(directory, NAME, os.getpid())
 
 
-async def _until_signal(options: Options) -> None:
+async def _show(options: Options) -> None:
     clock = SystemClock()
 
     def announce(_: str, port: int) -> None:
         document = {"component": NAME, "name": NAME, "pid": os.getpid(), "startTime": rfc3339(clock.now())}
         run_files.write(options.directory, NAME, {**document, "http": f"{HOST}:{port}"})
 
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with anyio.create_task_group() as group:
-            group.start_soon(show, options, clock, announce)
-            async for _ in signals:
-                group.cancel_scope.cancel()
-                return
+    await until_signal(show(options, clock, announce))
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ class Board:
     """Pages that follow."""
     parts: dict[str, str] = field(default_factory=lambda: dict.fromkeys(PARTS, "null"))
     """JSON by name of the part."""
+    is_closed: bool = False
+    """The dashboard ends: pages get no more changes."""
     change: anyio.Event = field(default_factory=anyio.Event)
     """The next change: take it before you look at the board, and wait for it afterwards."""
 
@@ -67,6 +69,11 @@ class Board:
     def document(self) -> str:
         """Return the document of the page."""
         return self.timeline.text(marks=self.marks, read_only=self.read_only, parts=self.parts)
+
+    def close(self) -> None:
+        """Let the pages' streams end."""
+        self.is_closed = True
+        self.notify()
 
     def notify(self) -> None:
         """Wake the tasks that wait for a change."""

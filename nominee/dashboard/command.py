@@ -39,7 +39,7 @@ def dashboard(file: Path | None, directory: Path, port: int, read_only: bool, ve
     import anyio
 
     from nominee.commands.measuring.history import unreadable
-    from nominee.dashboard.serving import Options, PortTakenError, load, serve, show
+    from nominee.dashboard.serving import Options, PortTakenError, load, serve, show, until_signal
     from nominee.lab.history.history_file import NAME
     from nominee.lab.history.verification.reading import is_running, readable
     from nominee.machinery.runtime.clock import SystemClock
@@ -54,14 +54,15 @@ def dashboard(file: Path | None, directory: Path, port: int, read_only: bool, ve
     try:
         with unreadable(directory):
             if runs:
-                anyio.run(show, options, clock, _announce)
-                return
-            # The etcd of a cluster that is down runs only while it is read.
-            with readable(directory) if file is None else nullcontext():
-                loaded = anyio.run(load, options, clock)
-            anyio.run(serve, loaded, options, clock, _announce)
+                anyio.run(until_signal, show(options, clock, _announce))
+            else:
+                # The etcd of a cluster that is down runs only while it is read.
+                with readable(directory) if file is None else nullcontext():
+                    loaded = anyio.run(load, options, clock)
+                anyio.run(until_signal, serve(loaded, options, clock, _announce))
     except PortTakenError as error:
         raise click.ClickException(f"--port {port}: {error}; choose another one") from None
+    raise KeyboardInterrupt
 
 
 def _announce(url: str, _: int) -> None:

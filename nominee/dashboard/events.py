@@ -71,13 +71,13 @@ class Follower:
 
 
 async def stream(follower: Follower) -> AsyncIterator[str]:
-    """Yield events until the page has gone, or must load the document again."""
+    """Yield events until the page has gone or must load the document again, or the dashboard ends."""
     board = follower.board
     board.clients += 1
     board.notify()
     try:
         yield "retry: 1000\n\n"
-        while True:
+        while not board.is_closed:
             change = board.change
             for text in follower.changes():
                 yield text

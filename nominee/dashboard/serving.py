@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,6 +106,14 @@ def _settings(options: Options) -> ComponentSettings:
     return ComponentSettings() if options.file is not None else settings_of(options.directory)
 
 
+async def until_signal(work: Coroutine[None, None, None]) -> None:
+    """Run `work` until SIGINT, SIGTERM or SIGHUP cancels it."""
+    with anyio.CancelScope() as scope:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, scope.cancel)
+        await work
+
+
 async def show(options: Options, clock: Clock, announce: Announce) -> None:
     """Load and serve until cancelled. Raises: PortTakenError, and the errors of `load`."""
     await serve(await load(options, clock), options, clock, announce)
@@ -134,6 +144,7 @@ async def serve(loaded: Loaded, options: Options, clock: Clock, announce: Announ
                 group.start_soon(follower.poll)
             await anyio.sleep_forever()
         finally:
+            board.close()
             server.stop()
 
 

@@ -20,6 +20,9 @@ const TABS = { object: "Object", queues: "Queues", autoscaler: "Autoscaler", com
 /** While playing, a pause of the history longer than this is left out. */
 const IDLE_SECONDS = 0.7;
 const LINK_MS = 150;
+/** Changes of the cluster are drawn for this share of the time at most, but once in DRAW_MS: it needs the processor, too. */
+const DRAW_SHARE = 0.02;
+const DRAW_MS = 500;
 /** Between two attempts to load the document again. */
 const RETRY_MS = 1000;
 
@@ -30,6 +33,8 @@ let model;
 let connected = false;
 let failure = "";
 let scheduled = false;
+let waiting = 0;
+const drawn = { end: 0, took: 0 };
 /** @type {Ui} */
 const ui = {
   at: null, selected: "", followed: [], tab: "object", colour: "owner", group: "", zoom: 0, filter: "", playing: false,
@@ -60,10 +65,23 @@ function schedule() {
   const draw = () => {
     if (!scheduled) return;
     scheduled = false;
+    const began = performance.now();
     show();
+    drawn.end = performance.now();
+    drawn.took = drawn.end - began;
   };
   requestAnimationFrame(draw);
   setTimeout(draw, 200);
+}
+
+/** Render what the cluster has changed; what a person does is rendered at once. */
+function scheduleLater() {
+  if (waiting) return;
+  const due = drawn.end + Math.min(drawn.took / DRAW_SHARE, DRAW_MS);
+  waiting = setTimeout(() => {
+    waiting = 0;
+    schedule();
+  }, Math.max(due - performance.now(), 0));
 }
 
 /** Go to a place; null: the newest revision, now and later. @param {number | null} place */
@@ -233,7 +251,7 @@ async function load() {
   const last = () => Math.max(model.revisions[model.length - 1]?.r ?? 0, model.document.coverage?.end ?? 0);
   const renew = (/** @type {(data: any) => void} */ change) => (/** @type {any} */ data) => {
     change(data);
-    schedule();
+    scheduleLater();
   };
   source.follow(last, {
     revisions: renew((data) => model.append(data)),

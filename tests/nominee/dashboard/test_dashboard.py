@@ -369,8 +369,18 @@ def test_read_only_has_no_actions(cluster: Cluster) -> None:
         assert page.json("/api/timeline")["read_only"] is True
         assert page.ask("/api/actions")[0] == 403
         assert page.ask("/api/actions/kill", {"target": "scheduler"})[0] == 403
-        page.process.send_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_quietly_while_a_page_follows(cluster: Cluster, number: signal.Signals) -> None:
+    with dashboard("--dir", cluster.directory) as page:
+        connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=PATIENCE_SECONDS)
+        connection.request("GET", "/api/events", headers={"cookie": page.cookie})
+        assert connection.getresponse().readline() == b"retry: 1000\n"
+        page.process.send_signal(number)
         assert page.process.wait(PATIENCE_SECONDS) == INTERRUPTED
+        assert page.process.stderr.read().strip() == "interrupted"
+        connection.close()
 
 
 def test_a_history_file(tmp_path: Path) -> None:
