@@ -89,7 +89,8 @@ def _url(component: JsonObject) -> str:
     # 1 MiB that a supervisor without a dashboard would need, too.
     from nominee.machinery.process.serving_port import serving_token
 
-    token = serving_token.read(Path(component["log"]).parents[1])
+    known = serving_token.read(Path(component["log"]).parents[1])
+    token = serving_token.derived(known, _DASHBOARD)
     return f"http://{component['http']}/?token={token}"
 
 

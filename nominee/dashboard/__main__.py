@@ -20,9 +20,9 @@ NAME = "dashboard"
 @click.command()
 @click.option("--dir", "directory", type=click.Path(path_type=Path), required=True)
 def main(directory: Path) -> None:
-    """Serve the dashboard of the cluster in DIR; its token is that of the serving ports."""
+    """Serve the dashboard of the cluster in DIR; its token is derived from that of the serving ports."""
     die_with_parent()
-    token = serving_token.ensure(directory)
+    token = serving_token.derived(serving_token.ensure(directory), NAME)
     options = Options(directory=directory, is_running=True, token=token, waits=True)
     try:
         anyio.run(_show, options)

@@ -10,18 +10,18 @@ from __future__ import annotations
 import hmac
 import json
 from dataclasses import dataclass
-from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import parse_qs
 
 from nominee.machinery.process.http.http_guard import App, Message, Receive, Scope, Send
+from nominee.machinery.process.serving_port.serving_token import derived
 
 HEALTH: Final = "/healthz"
 _API: Final = b"/api/"
 _PORTS: Final = range(20_000, 30_000)
 """Below those that Linux gives to a program that asks for a free one."""
-_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+_NAMES: Final = ("127.0.0.1", "localhost")
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -46,20 +46,17 @@ class Secrets:
     @property
     def session(self) -> str:
         """Return the value of the cookie."""
-        return self._derived(b"session")
+        return derived(self.token, "session")
 
     @property
     def action(self) -> str:
         """Return the token that the page shows with an action."""
-        return self._derived(b"action")
+        return derived(self.token, "action")
 
     @property
     def port(self) -> int:
         """Return the port that a dashboard of this token takes if it is free: open pages find it again."""
-        return _PORTS[0] + int(self._derived(b"port")[:8], 16) % len(_PORTS)
-
-    def _derived(self, purpose: bytes) -> str:
-        return hmac.new(self.token.encode(), purpose, sha256).hexdigest()
+        return _PORTS[0] + int(derived(self.token, "port")[:8], 16) % len(_PORTS)
 
 
 @dataclass(frozen=True, slots=True)

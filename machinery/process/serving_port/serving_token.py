@@ -6,9 +6,11 @@ arm a failpoint through the loopback. The first process that needs the token mak
 
 from __future__ import annotations
 
+import hmac
 import os
 import secrets
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 _BYTES = 32
@@ -49,3 +51,8 @@ def ensure(directory: Path | str) -> str:
         finally:
             own.unlink(missing_ok=True)
     return file.read_text(encoding="ascii").strip()
+
+
+def derived(token: str, purpose: str) -> str:
+    """Return the token for a purpose, from which the original cannot be computed."""
+    return hmac.new(token.encode(), purpose.encode(), sha256).hexdigest()

@@ -81,7 +81,7 @@ async def test_without_the_cookie_nothing_is_answered(cookie: str) -> None:
     [
         ({}, "/", 200),
         ({"host": "localhost:8001"}, "/", 200),
-        ({"host": "[::1]:8001"}, "/", 200),
+        ({"host": "[::1]:8001"}, "/", 403),
         ({"host": "evil.example:8001"}, "/", 403),
         ({"host": "127.0.0.1:8002"}, "/", 403),
         ({"host": "127.0.0.1"}, "/", 403),
