@@ -14,6 +14,7 @@ from nominee.lab.history.invariants.namespaces import Namespaces
 from nominee.lab.history.invariants.needed_pods import NeededPods
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
 from nominee.lab.history.invariants.node_draining import NodeDraining
+from nominee.lab.history.invariants.node_groups import NodeGroups
 from nominee.lab.history.invariants.ordinals import Ordinals
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
@@ -56,6 +57,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     RedundantVictims,
     NodeDeletion,
     NodeDraining,
+    NodeGroups,
     DeferredResizes,
     GrantedResizes,
     Checkpoints,

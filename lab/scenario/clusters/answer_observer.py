@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
+from nominee.lab.scenario.clusters.cloud_observer import CloudObserver
 from nominee.lab.scenario.clusters.read_observer import ReadObserver
 from nominee.machinery.api import errors
 from nominee.machinery.api.kinds import STORED_AS, AnyKind, by_resource
@@ -66,11 +67,13 @@ class _Sent:
 class AnswerObserver:
     """The `tap` of a simulation's network: reports each answer about the newest state to `observe`.
 
-    Lists and watches go to `reads`, those from a cache, too.
+    Lists and watches go to `reads`, those from a cache, too; all other calls to `cloud`.
     """
 
-    def __init__(self, store: Store, observe: Callable[[Answer], None], reads: ReadObserver) -> None:
-        self._store, self._observe, self._reads = store, observe, reads
+    def __init__(
+        self, store: Store, observe: Callable[[Answer], None], reads: ReadObserver, cloud: CloudObserver
+    ) -> None:
+        self._store, self._observe, self._reads, self._cloud = store, observe, reads, cloud
         self._open: dict[tuple[Call, int], _Sent] = {}
 
     def on_request(self, call: Call, data: bytes) -> None:
@@ -86,6 +89,8 @@ class AnswerObserver:
             self._keep(call, 0, method, message.FromString(data))
         elif name == "Watch":
             self._reads.on_watch(call, data)
+        elif name == call.path:
+            self._cloud.on_request(call, data)
 
     def _keep(self, call: Call, number: int, method: Method, request: Request) -> None:
         target = request.target
@@ -105,6 +110,8 @@ class AnswerObserver:
             sent = self._open.pop((call, 0), None)
             if sent is not None:
                 self._report(call, sent, data, _error(status))
+            elif not call.path.startswith(_SERVICE):
+                self._cloud.on_response(call, data, status)
             return
         name = call.path.removeprefix(_SERVICE)
         if name == "Watch":
