@@ -152,14 +152,15 @@ class AnswerObserver:
 
 
 class _Named(TypedDict, total=False):
-    """The object that a request names beside its name."""
+    """The object that a request names beside its name, and its version."""
 
     uid: str
     node: str
+    expected_version: int
 
 
 def _named(sent: _Sent) -> _Named:
-    """Return the uid in a request, and the node of a binding."""
+    """Return the uid and the version in a request, and the node of a binding."""
     request = sent.request
     if isinstance(request, api.DeleteRequest) and request.options:
         return {"uid": meta.DeleteOptions.FromString(request.options).preconditions.uid}
@@ -167,7 +168,8 @@ def _named(sent: _Sent) -> _Named:
         binding = core.Binding.FromString(envelope.unwrap(request.body)[2])
         return {"uid": binding.metadata.uid, "node": binding.target.name}
     if isinstance(request, api.UpdateRequest) and request.target.subresource in _OF_OBJECT:
-        return {"uid": metadata_of(envelope.decode(sent.kind, request.body)).uid}
+        obj = envelope.decode(sent.kind, request.body)
+        return {"uid": metadata_of(obj).uid, "expected_version": resource_version_of(obj)}
     return {}
 
 
