@@ -30,6 +30,7 @@ from nominee.lab.history.invariants.preemption.victim_priority import VictimPrio
 from nominee.lab.history.invariants.replicas import Replicas
 from nominee.lab.history.invariants.resource_versions import ResourceVersions
 from nominee.lab.history.invariants.retries import Retries
+from nominee.lab.history.invariants.sound_bindings import SoundBindings
 from nominee.lab.history.invariants.true_answers import TrueAnswers
 from nominee.lab.history.invariants.unexpected_errors import UnexpectedErrors
 from nominee.lab.history.invariants.unique_ordinals import UniqueOrdinals
@@ -37,6 +38,7 @@ from nominee.lab.history.invariants.whole_reads import WholeReads
 
 CHECKERS: tuple[type[Checker], ...] = (
     PodBinding,
+    SoundBindings,
     PodProgress,
     LateRejections,
     Allocations,
