@@ -15,6 +15,7 @@ from nominee.lab.history.invariants.needed_pods import NeededPods
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
 from nominee.lab.history.invariants.node_draining import NodeDraining
 from nominee.lab.history.invariants.node_groups import NodeGroups
+from nominee.lab.history.invariants.object_metadata import ObjectMetadata
 from nominee.lab.history.invariants.ordinals import Ordinals
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
@@ -50,6 +51,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Ordinals,
     UniqueOrdinals,
     JobCounts,
+    ObjectMetadata,
     ResourceVersions,
     AcknowledgedWrites,
     TrueAnswers,
