@@ -35,6 +35,7 @@ from nominee.lab.history.invariants.sound_bindings import SoundBindings
 from nominee.lab.history.invariants.true_answers import TrueAnswers
 from nominee.lab.history.invariants.unexpected_errors import UnexpectedErrors
 from nominee.lab.history.invariants.unique_ordinals import UniqueOrdinals
+from nominee.lab.history.invariants.unneeded_nodes import UnneededNodes
 from nominee.lab.history.invariants.whole_reads import WholeReads
 
 CHECKERS: tuple[type[Checker], ...] = (
@@ -62,6 +63,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     NodeDeletion,
     NodeDraining,
     NodeGroups,
+    UnneededNodes,
     DeferredResizes,
     GrantedResizes,
     Checkpoints,

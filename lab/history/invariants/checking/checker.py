@@ -59,6 +59,8 @@ class Checker:
     reads_settings: ClassVar[bool] = False
     """Whether the verdict depends on the settings, which are known when the history ends."""
 
+    reads_scale_down: ClassVar[bool] = False
+    """Whether it needs the autoscaler's options."""
 
     def __init__(self, settings: ComponentSettings) -> None:
         self.settings = settings
@@ -71,6 +73,8 @@ class Checker:
         """Return why this history cannot be checked, or ""."""
         if self.takes_answers and not self.settings.observes_answers:
             return "the answers of the API servers were not observed"
+        if self.reads_scale_down and self.settings.scale_down is None:
+            return "the options of an autoscaler are not known"
         if self.reads_logs and evidence.errors is None:
             return "the logs of the processes are not read"
         return ""
