@@ -14,8 +14,29 @@ from nominee.machinery.runtime.clock import from_time
 
 WRITES_MAX: Final = 5
 """Of one object while all rests: what components renew, they renew each 10 s."""
+BUSY_TIMES: Final = 3.0
+BUSY_CALLBACKS: Final = 30.0
+"""For each second: so much more than usual, in both ways, is work that does not end."""
 _RENEWED: Final = frozenset({LEASE, EVENT, CONFIG_MAP})
 _ENDED = frozenset({"Succeeded", "Failed"})
+
+
+def work_of(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> dict[str, float]:
+    """Return how many callbacks the processes of each component ran in a second."""
+    work = Counter[str]()
+    for name, count in after.items():
+        work[name.rstrip("-0123456789")] += max(count - before.get(name, 0), 0)
+    return {component: count / seconds for component, count in work.items()}
+
+
+def busy(work: Mapping[str, float], usual: Mapping[str, float] | None) -> list[str]:
+    """Return the components that work much more at rest than after the undisturbed run, None if unknown."""
+    return [
+        f"the processes of {component} work {count:.0f} times a second, though nothing happens; after the "
+        f"undisturbed run it was {usual.get(component, 0.0):.0f}"
+        for component, count in sorted(work.items() if usual is not None else ())
+        if usual is not None and count > BUSY_TIMES * usual.get(component, 0.0) + BUSY_CALLBACKS
+    ]
 
 
 def unrest(
