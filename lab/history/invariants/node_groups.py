@@ -126,8 +126,10 @@ class NodeGroups(Checker):
         self._sizes[group] = size
         coming = sum(name not in self._created for name in self._instances.get(group, ()))
         waiting = self._pods_without_node(call.begin_time)
-        if size <= least or not coming or coming < waiting:
+        if size <= least or coming < waiting:
             return
+        if not waiting:
+            yield self._violation(group, f"asked for {request.delta} more, and no pod waits")
         key = call.client_pid, group
         if call.begin_time - self._needless.get(key, float("-inf")) < _SEEN_SECONDS:
             problem = f"asked for {request.delta} more, twice in vain: {coming} were on their way"
@@ -151,9 +153,10 @@ class NodeGroups(Checker):
             self._deletions[call.client_pid, name] += 1
             if self._deletions[call.client_pid, name] > _REPETITIONS:
                 yield self._violation(group, f"deleted the instance {name} again and again")
-            if self._created.get(name, call.begin_time) > call.begin_time - _SEEN_SECONDS:
+            if name not in self._created:
                 continue
-            if not self._was_tainted(name, call.begin):
+            is_old = self._created[name] < call.begin_time - _SEEN_SECONDS
+            if is_old and not self._was_tainted(name, call.begin):
                 yield self._violation(group, f"deleted the instance {name}, whose node has no taint")
             if name in instances and size <= least:
                 problem = f"deleted the instance {name} at the size {size}, and its minimum is {least}"

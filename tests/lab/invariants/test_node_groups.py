@@ -65,7 +65,7 @@ TAINTED = node("n1", taints=[TAINT])
 
 
 def test_a_group_above_its_maximum() -> None:
-    history = History().put(*NODES, pod("a"), pod("b"))
+    history = History().put(*NODES, pod("a"), pod("b"), pod("c"))
     assert problems_of(history, increase(2)) == []
     assert problems_of(history, increase(2), increase()) == [
         "the autoscaler asked for the size 5, and its maximum is 4"
@@ -81,6 +81,9 @@ def test_more_instances_than_pods_wait() -> None:
     assert problems_of(history, increase(), instances=one_comes) == []
     (problem,) = problems_of(history, increase(), increase(), instances=("n1", "comes"))
     assert problem.endswith("asked for 1 more, twice in vain: 1 were on their way for 1 pods")
+    assert problems_of(History().put(*NODES, gated), increase()) == [
+        "the autoscaler asked for 1 more, and no pod waits"
+    ]
     two_pods = History().put(*NODES, waits, pod("b"))
     assert problems_of(two_pods, increase(), increase(), instances=("n1", "comes")) == []
     drained = History().put(*NODES, waits, pod("c", node="n1", phase="Running"), TAINTED)
