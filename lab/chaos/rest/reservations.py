@@ -19,11 +19,13 @@ _LEADERS: Final = {"kube-scheduler": "scheduler", "cluster-autoscaler": "autosca
 
 
 def resource_claims(state: State) -> Iterator[Finding]:
-    """Find claims that are reserved for pods which do not exist or have ended."""
+    """Find claims that are reserved for pods which do not exist or have ended, or allocated for none."""
     if CONTROLLERS not in state.running:
         return
     pods = {pod.metadata.uid: pod for pod in state.of(kinds.POD)}
     for claim in state.of(kinds.RESOURCE_CLAIM):
+        if claim.status.HasField("allocation") and not claim.status.reservedFor:
+            yield Finding(name_of(claim), "is allocated, and reserved for no pod")
         for consumer in claim.status.reservedFor:
             pod = pods.get(consumer.uid)
             if consumer.resource == "pods" and (pod is None or has_ended(pod)):
@@ -63,6 +65,12 @@ def volume_claims(state: State) -> Iterator[Finding]:
             if volume is None or volume.spec.claimRef.uid != claim.metadata.uid:
                 text = f"is bound to the volume {claim.spec.volumeName}, which is not bound to it"
                 yield Finding(name_of(claim), text)
+    for volume in volumes.values():
+        owner = state.by_uid.get(volume.spec.claimRef.uid)
+        named = owner.spec.volumeName if isinstance(owner, core.PersistentVolumeClaim) else ""
+        if volume.status.phase == "Bound" and named != volume.metadata.name:
+            text = f"is bound to the claim {volume.spec.claimRef.name}, which is not bound to it"
+            yield Finding(name_of(volume), text)
 
 
 def _uses(pod: core.Pod, claim: core.PersistentVolumeClaim) -> bool:
