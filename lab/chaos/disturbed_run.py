@@ -13,7 +13,7 @@ from nominee.lab.chaos.activity import ActivityObserver
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.moves import keep_away, move, move_back
 from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
-from nominee.lab.chaos.cases.rest import busy, rewritten, unrest, work_of
+from nominee.lab.chaos.cases.rest import attempts_at_rest, busy, rewritten, unrest, work_of
 from nominee.lab.chaos.cases.tolerance import hang_seconds, only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
 from nominee.lab.chaos.earlier import Earlier
@@ -248,10 +248,11 @@ async def _restless(
     found: Sequence[str] = ()
     work: Mapping[str, float] = {}
     for _ in range(2):
-        began, before = len(await cluster.history()), cluster.callbacks()
+        began, before, attempts = len(await cluster.history()), cluster.callbacks(), await _attempts(cluster)
         await cluster.clock.sleep(seconds)
         work = work_of(before, cluster.callbacks(), seconds)
-        found = [*rewritten((await cluster.history())[began:], seconds), *busy(work, usual)]
+        repeated = attempts_at_rest(attempts, await _attempts(cluster), seconds)
+        found = [*rewritten((await cluster.history())[began:], seconds), *repeated, *busy(work, usual)]
         if not found:
             break
     return "; ".join(found), work
@@ -299,6 +300,16 @@ async def _unrest(cluster: ScenarioCluster) -> list[str]:
         return [f"the API server: {error.message}"]
     unschedulable, on_the_way = await _waiting(cluster)
     return unrest(pods.items, nodes.items, unschedulable, cluster.clock.now(), on_the_way=on_the_way)
+
+
+async def _attempts(cluster: ScenarioCluster) -> dict[str, int]:
+    """Return how often the scheduler has tried each pod that waits; nothing without an answer."""
+    try:
+        queues = await cluster.http_json(await leading(cluster, "scheduler"), "/debug/queue")
+    except ClusterError:
+        return {}
+    waiting = ("active", "backoff", "unschedulable")
+    return {str(each["pod"]): int(each["attempts"]) for place in waiting for each in queues[place]}
 
 
 async def _waiting(cluster: ScenarioCluster) -> tuple[frozenset[str], frozenset[str]]:
