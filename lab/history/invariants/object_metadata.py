@@ -22,11 +22,11 @@ class ObjectMetadata(Checker):
 
     about = Invariant(
         name="metadata-is-kept",
-        description="An object keeps its uid and creationTimestamp. It stays deleted, gets no finalizer "
-        "then; but for a pod's, its deletionTimestamp stays. Its generation grows by one when its spec "
-        "changes, and only then or when it is deleted; its status is of no later one. A write changes "
-        "something.",
-        checks="updates of objects, but for leases and events",
+        description="An object keeps its uid and creationTimestamp. It waits for its finalizers, stays "
+        "deleted, gets no finalizer then; but for a pod's, its deletionTimestamp stays. Its generation "
+        "grows by one when its spec changes, and only then or when it is deleted; its status is of no later "
+        "one. A write changes something.",
+        checks="updates and removals of objects, but for leases and events",
     )
     kinds = frozenset(set(KINDS) - {LEASE, EVENT})
 
@@ -35,9 +35,14 @@ class ObjectMetadata(Checker):
         if revision.is_state or not revision.is_readable:
             return
         before, obj = revision.previous, revision.object
-        if before is None or obj is None:
+        if before is None:
             return
         self.checked += 1
+        if obj is None:
+            old = metadata_of(before)
+            if old.finalizers and not old.HasField("deletionTimestamp"):
+                yield self.violation("the object was removed at once, and had finalizers", revision)
+            return
         for problem in _problems(before, obj):
             yield self.violation(problem, revision)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final, TypeVar
 
@@ -10,13 +11,14 @@ from google.protobuf.message import Message
 from nominee.lab.history.invariants.checking.answers import Answer, Outcome
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
-from nominee.lab.history.invariants.checking.pods import same_pod_before
+from nominee.lab.history.invariants.checking.pods import ended_pod, same_pod_before
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import (
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     POD,
+    POD_GROUP,
     RESOURCE_CLAIM,
     Kind,
 )
@@ -42,14 +44,14 @@ class SoundBindings(Checker):
     about = Invariant(
         name="bindings-are-sound",
         description="A scheduler binds a pod without gates, to a node whose labels suit it and whose taints "
-        "it tolerates, when its claims are reserved for it, its volumes are bound on both sides, and the "
-        "node can reach both.",
+        "it tolerates, when its group has all its pods, its claims are reserved for it, its volumes are "
+        "bound on both sides, and the node can reach both.",
         checks="bindings of schedulers",
         exceptions={
             "node-changed": f"the node changed within {SEEN_SECONDS:.0f} s, or the pod was nominated before",
         },
     )
-    kinds = frozenset({POD, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM})
+    kinds = frozenset({POD, NODE, POD_GROUP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM})
     takes_answers = True
 
     def __init__(self, settings: ComponentSettings) -> None:
@@ -57,6 +59,8 @@ class SoundBindings(Checker):
         self._newest: dict[str, Revision] = {}
         self._nodes_since: dict[str, float] = {}
         """When taints or labels of a node changed last."""
+        self._gone: Counter[str] = Counter()
+        """How many pods of a group were removed: perhaps since it was tried."""
         self._waited: set[str] = set()
         """The pods, by uid, that were nominated to a node before they were bound."""
 
@@ -66,6 +70,9 @@ class SoundBindings(Checker):
             self._newest.pop(revision.key, None)
         else:
             self._newest[revision.key] = revision
+        ended = ended_pod(revision)
+        if ended is not None:
+            self._gone[ended.spec.schedulingGroup.podGroupName] += 1
         before, pod = same_pod_before(revision), revision.after(POD)
         if before is not None and pod is not None and pod.spec.nodeName and before.status.nominatedNodeName:
             self._waited.add(pod.metadata.uid)
@@ -86,6 +93,7 @@ class SoundBindings(Checker):
         if seen is None or pod is None or node is None or pod.metadata.uid != answer.uid:
             return
         self.checked += 1
+        yield from self._check_group(pod, seen)
         if pod.spec.schedulingGates:
             yield self.violation("the pod was bound, and has scheduling gates", seen)
         for problem in (*self._claims(pod, node), *self._volumes(pod, node)):
@@ -98,6 +106,19 @@ class SoundBindings(Checker):
             self.allow("node-changed")
         else:
             yield self.violation(f"the pod was bound to node {answer.node!r}, {problem}", seen)
+
+    def _check_group(self, pod: core.Pod, seen: Revision) -> Iterator[Violation]:
+        name = pod.spec.schedulingGroup.podGroupName
+        group = self._get(POD_GROUP, pod.metadata.namespace, name)
+        if group is None:
+            return
+        members = sum(
+            each.namespace == seen.namespace and found.spec.schedulingGroup.podGroupName == name
+            for each in self._newest.values()
+            if (found := each.after(POD)) is not None
+        )
+        if members + self._gone[name] < group.spec.schedulingPolicy.gang.minCount:
+            yield self.violation(f"the pod was bound, and its group {name} has {members} pods only", seen)
 
     def _get(self, kind: Kind[M], namespace: str, name: str) -> M | None:
         revision = self._newest.get(kind.key(namespace, name))

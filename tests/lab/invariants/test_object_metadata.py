@@ -67,6 +67,10 @@ def test_usual_writes() -> None:
             History().put(replica_set(), replica_set(generation=2)),
             "the generation became 2, and the spec did not change",
         ),
+        (
+            History().put(pod("p", finalizers=["a"])).delete(pod("p")),
+            "the object was removed at once, and had finalizers",
+        ),
         (History().put(replica_set(), replica_set(written_at=9)), "the write changes nothing"),
     ],
     ids=lambda value: "" if isinstance(value, History) else value,

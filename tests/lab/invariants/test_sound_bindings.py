@@ -10,7 +10,7 @@ from nominee.lab.history.invariants.checking.evidence import ComponentSettings, 
 from nominee.lab.history.invariants.sound_bindings import SoundBindings
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import copy_of
-from nominee.machinery.api.pb import core, devices
+from nominee.machinery.api.pb import core, devices, workloads
 from tests.lab.invariants.histories import History, node, pod
 
 SECONDS = [node("other")] * 20
@@ -123,3 +123,14 @@ def test_volumes() -> None:
     _zone(volume.spec.nodeAffinity.required, "b")
     (problem,) = problems_of(mounts, labelled("a"), wants, volume)
     assert problem.endswith("its volume v is not where the node is")
+
+
+def test_groups() -> None:
+    member, group = pod("p"), workloads.PodGroup()
+    member.spec.schedulingGroup.podGroupName = "g"
+    group.metadata.name, group.metadata.namespace = "g", "default"
+    group.spec.schedulingPolicy.gang.minCount = 2
+    other = copy_of(member)
+    other.metadata.name = other.metadata.uid = "q"
+    assert problems_of(member, node("n1"), group, other) == []
+    assert problems_of(member, node("n1"), group) == ["the pod was bound, and its group g has 1 pods only"]
