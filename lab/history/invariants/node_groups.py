@@ -15,8 +15,10 @@ from nominee.machinery.api.kinds import NODE, POD
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
 
 _TAINT: Final = "ToBeDeletedByClusterAutoscaler"
-_SEEN_SECONDS: Final = 15.0
-"""How long the autoscaler may not have seen a change."""
+_SEEN_SECONDS: Final = 65.0
+"""How long the autoscaler may not have seen a pod's change: it gives up a lost list after 60 s."""
+_NEW_SECONDS: Final = 15.0
+"""How long an instance is expected at least, and how long its node may be unknown to the autoscaler."""
 _REPETITIONS: Final = 2
 """A request whose answer was lost is made twice; a third time is once too often."""
 
@@ -25,8 +27,8 @@ class NodeGroups(Checker):
     """Follows sizes and instances of the groups as the cloud has shown them, and the requests to change them.
 
     Each pod needs one node at most, so that pods which wait (also those of a node that is drained) bound the
-    instances that may be under way. An instance whose node exists is deleted after its node was tainted; one
-    that has no node was created in vain.
+    instances that may be under way; an answer that was lost explains one request too many. An instance whose
+    node exists is deleted after its node was tainted; one that has no node was created in vain.
     Source: cluster-autoscaler 1.36, core/scaleup, core/scaledown/actuation.
     """
 
@@ -44,8 +46,8 @@ class NodeGroups(Checker):
         super().__init__(settings)
         self._limits: dict[str, tuple[int, int]] = {}
         self._sizes: dict[str, int] = {}
-        self._instances: dict[str, set[str]] = {}
-        """The instances of each group that are not being deleted, and that did not fail."""
+        self._instances: dict[str, dict[str, float]] = {}
+        """For each group, since when the instances are known that are not being deleted, and did not fail."""
         self._deletions: Counter[tuple[int, str]] = Counter()
         self._needless: dict[tuple[int, str], float] = {}
         self._waiting: set[str] = set()
@@ -102,11 +104,12 @@ class NodeGroups(Checker):
             case protocol.NodeGroupTargetSizeRequest(), protocol.NodeGroupTargetSizeResponse():
                 self._sizes[request.id] = response.targetSize
             case protocol.NodeGroupNodesRequest(), protocol.NodeGroupNodesResponse():
-                self._instances[request.id] = set(_living(response))
+                known = self._instances.get(request.id, {})
+                living = _living(response)
+                self._instances[request.id] = {name: known.get(name, call.begin_time) for name in living}
             case protocol.NodeGroupDecreaseTargetSizeRequest(), _:
-                self._sizes[request.id] = self._sizes.get(request.id, 0) + request.delta * (
-                    response is not None
-                )
+                delta = request.delta if response is not None else 0
+                self._sizes[request.id] = self._sizes.get(request.id, 0) + delta
             case protocol.NodeGroupIncreaseSizeRequest(), _:
                 self.checked += 1
                 yield from self._check_increase(request, call)
@@ -124,17 +127,17 @@ class NodeGroups(Checker):
         if call.response is None:
             return
         self._sizes[group] = size
-        coming = sum(name not in self._created for name in self._instances.get(group, ()))
-        waiting = self._pods_without_node(call.begin_time)
-        if size <= least or coming < waiting:
+        now, instances = call.begin_time, self._instances.get(group, {})
+        new = [name for name, since in instances.items() if now - since < _NEW_SECONDS]
+        coming = sum(name not in self._created for name in new)
+        waiting = self._pods_without_node(now)
+        if size <= least or coming + request.delta <= waiting:
             return
-        if not waiting:
-            yield self._violation(group, f"asked for {request.delta} more, and no pod waits")
         key = call.client_pid, group
-        if call.begin_time - self._needless.get(key, float("-inf")) < _SEEN_SECONDS:
-            problem = f"asked for {request.delta} more, twice in vain: {coming} were on their way"
-            yield self._violation(group, f"{problem} for {waiting} pods")
-        self._needless[key] = call.begin_time
+        if not coming or now - self._needless.get(key, float("-inf")) < _NEW_SECONDS:
+            problem = f"asked for {request.delta} more, beside {coming} on their way, for {waiting} pods"
+            yield self._violation(group, problem)
+        self._needless[key] = now
 
     def _pods_without_node(self, now: float) -> int:
         while self._left and self._left[0] < now - _SEEN_SECONDS:
@@ -146,7 +149,7 @@ class NodeGroups(Checker):
     def _check_deletion(
         self, request: protocol.NodeGroupDeleteNodesRequest, call: CloudCall
     ) -> Iterator[Violation]:
-        group, instances = request.id, self._instances.get(request.id, set())
+        group, instances = request.id, self._instances.get(request.id, {})
         names = {node.providerID or node.name for node in request.nodes}
         size, least = self._sizes.get(group, 0), self._limits.get(group, (0, 0))[0]
         for name in sorted(names):
@@ -155,7 +158,7 @@ class NodeGroups(Checker):
                 yield self._violation(group, f"deleted the instance {name} again and again")
             if name not in self._created:
                 continue
-            is_old = self._created[name] < call.begin_time - _SEEN_SECONDS
+            is_old = self._created[name] < call.begin_time - _NEW_SECONDS
             if is_old and not self._was_tainted(name, call.begin):
                 yield self._violation(group, f"deleted the instance {name}, whose node has no taint")
             if name in instances and size <= least:
@@ -163,8 +166,8 @@ class NodeGroups(Checker):
                 yield self._violation(group, problem)
             size -= name in instances
         if call.response is not None:
-            self._sizes[group] = self._sizes.get(group, 0) - len(names & instances)
-            instances -= names
+            self._sizes[group] = self._sizes.get(group, 0) - len(names & instances.keys())
+            self._instances[group] = {name: at for name, at in instances.items() if name not in names}
 
     def _was_tainted(self, name: str, begin: int) -> bool:
         """Return whether a node had the taint at a revision, or has got it since."""

@@ -80,13 +80,14 @@ def test_more_instances_than_pods_wait() -> None:
     # An answer may be lost: once is not held against the autoscaler.
     assert problems_of(history, increase(), instances=one_comes) == []
     (problem,) = problems_of(history, increase(), increase(), instances=("n1", "comes"))
-    assert problem.endswith("asked for 1 more, twice in vain: 1 were on their way for 1 pods")
+    assert problem.endswith("asked for 1 more, beside 1 on their way, for 1 pods")
     assert problems_of(History().put(*NODES, gated), increase()) == [
-        "the autoscaler asked for 1 more, and no pod waits"
+        "the autoscaler asked for 1 more, beside 0 on their way, for 0 pods"
     ]
-    two_pods = History().put(*NODES, waits, pod("b"))
-    assert problems_of(two_pods, increase(), increase(), instances=("n1", "comes")) == []
-    drained = History().put(*NODES, waits, pod("c", node="n1", phase="Running"), TAINTED)
+    three_pods = History().put(*NODES, waits, pod("b"), pod("c"))
+    assert problems_of(three_pods, increase(), increase(), instances=("n1", "comes")) == []
+    runs = (pod("c", node="n1", phase="Running"), pod("d", node="n1", phase="Running"))
+    drained = History().put(*NODES, waits, *runs, TAINTED)
     assert problems_of(drained, increase(), increase(), instances=("n1", "comes")) == []
 
 
