@@ -38,6 +38,9 @@ class ClaimProtection(Controller):
             return None
         if any(uses(pod, claim) for pod in self.pods.list(key.namespace)):
             return None
+        # A pod that the cache does not have yet may use it: the newest state decides.
+        if any(uses(pod, claim) for pod in (await self.client.list(kinds.POD, key.namespace)).items):
+            return None
         await self.drop_finalizer(claim, names.PVC_PROTECTION)
         return None
 
