@@ -28,6 +28,7 @@ from nominee.lab.history.invariants.pod_rules.pod_termination import PodTerminat
 from nominee.lab.history.invariants.preemption.nominations import Nominations
 from nominee.lab.history.invariants.preemption.redundant_victims import RedundantVictims
 from nominee.lab.history.invariants.preemption.victim_priority import VictimPriority
+from nominee.lab.history.invariants.protected_claims import ProtectedClaims
 from nominee.lab.history.invariants.replicas import Replicas
 from nominee.lab.history.invariants.resource_versions import ResourceVersions
 from nominee.lab.history.invariants.retries import Retries
@@ -45,6 +46,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     LateRejections,
     Allocations,
     DeviceClaims,
+    ProtectedClaims,
     Budgets,
     Replicas,
     DaemonPods,
