@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.controllers.volumes import annotations as names
-from nominee.controllers.volumes.pod_claims import claims_of, uses
+from nominee.controllers.volumes.pod_claims import uses
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey, is_terminating
 from nominee.machinery.api.pb import core
+from nominee.machinery.api.volume_claims import claims_of
 
 
 class ClaimProtection(Controller):

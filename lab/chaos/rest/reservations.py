@@ -10,6 +10,7 @@ from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import has_ended, is_terminating, metadata_of
 from nominee.machinery.api.pb import core, devices
+from nominee.machinery.api.volume_claims import claims_of
 from nominee.machinery.runtime.clock import from_time
 
 _PROTECTION: Final = "kubernetes.io/pvc-protection"
@@ -74,15 +75,10 @@ def volume_claims(state: State) -> Iterator[Finding]:
 
 
 def _uses(pod: core.Pod, claim: core.PersistentVolumeClaim) -> bool:
-    """Return whether a pod may mount a claim: by its name, or by the volume's for an ephemeral volume."""
+    """Return whether a pod may mount a claim."""
     if pod.metadata.namespace != claim.metadata.namespace or has_ended(pod):
         return False
-    name = claim.metadata.name
-    return any(
-        volume.volumeSource.persistentVolumeClaim.claimName == name
-        or (volume.volumeSource.HasField("ephemeral") and f"{pod.metadata.name}-{volume.name}" == name)
-        for volume in pod.spec.volumes
-    )
+    return claim.metadata.name in claims_of(pod)
 
 
 def foreground_deletions(state: State) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_CLAIM
 from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.api.pb import core
+from nominee.machinery.api.volume_claims import claims_of
 
 
 class ProtectedClaims(Checker):
@@ -91,8 +92,4 @@ def _uses(pod: core.Pod, removal: Revision) -> bool:
         return any(user.uid == pod.metadata.uid for user in claim.status.reservedFor)
     if removal.before(PERSISTENT_VOLUME_CLAIM) is None or pod.metadata.namespace != removal.namespace:
         return False
-    return any(
-        each.volumeSource.persistentVolumeClaim.claimName == removal.name
-        or (each.volumeSource.HasField("ephemeral") and f"{pod.metadata.name}-{each.name}" == removal.name)
-        for each in pod.spec.volumes
-    )
+    return removal.name in claims_of(pod)

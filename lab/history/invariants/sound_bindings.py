@@ -23,6 +23,7 @@ from nominee.machinery.api.kinds import (
     Kind,
 )
 from nominee.machinery.api.pb import core
+from nominee.machinery.api.volume_claims import claims_of
 from nominee.machinery.scheduling import node_affinity
 from nominee.machinery.scheduling.node_affinity import NodeSelector
 from nominee.machinery.scheduling.taints import find_untolerated
@@ -139,13 +140,7 @@ class SoundBindings(Checker):
                 yield f"its claim {name} has devices that the node does not reach"
 
     def _volumes(self, pod: core.Pod, node: core.Node) -> Iterator[str]:
-        for each in pod.spec.volumes:
-            source = each.volumeSource
-            name = source.persistentVolumeClaim.claimName
-            if source.HasField("ephemeral"):
-                name = f"{pod.metadata.name}-{each.name}"
-            if not name:
-                continue
+        for name in claims_of(pod):
             claim = self._get(PERSISTENT_VOLUME_CLAIM, pod.metadata.namespace, name)
             volume = None if claim is None else self._get(PERSISTENT_VOLUME, "", claim.spec.volumeName)
             if claim is None or volume is None or volume.spec.claimRef.uid != claim.metadata.uid:
