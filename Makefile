@@ -88,7 +88,7 @@ chaos: setup
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j 2 chaos-simulated
 
 SIMULATE := --simulate --seed 1
-CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-generated
+CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-two-schedulers chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-generated
 .PHONY: chaos-simulated $(CHAOS_SIMULATED)
 chaos-simulated: $(CHAOS_SIMULATED)
 chaos-pods:
@@ -109,10 +109,12 @@ chaos-gang:
 	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-gang --hits 1 --budget 10s $(SIMULATE)
 chaos-volumes:
 	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-volumes --hits 1 --budget 15s $(SIMULATE)
+chaos-two-schedulers:
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-two-schedulers --hits 1 --budget 8s $(SIMULATE)
 chaos-rollout:
 	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-rollout --hits 1 --budget 15s $(SIMULATE)
 chaos-drain:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-drain --hits 1 --budget 12s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-drain --hits 1 --budget 10s $(SIMULATE)
 chaos-garbage:
 	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --hits 1 --budget 12s $(SIMULATE)
 chaos-quota:
@@ -138,7 +140,7 @@ chaos-resize:
 chaos-outage:
 	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-outage --hits 1 --budget 15s $(SIMULATE)
 chaos-generated:
-	$(BIN)/nominee chaos generate --seed 1 --budget 25s
+	$(BIN)/nominee chaos generate --seed 1 --budget 20s
 
 # The commands of `chaos` with each mutation of tests/mutations (docs/mutations.md), with three times their budgets. A run that
 # was stopped goes on; MUTATIONS="--only NAME --budget 20s" is a short one.

@@ -232,9 +232,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 continue
             context = handle._context
             runtime = context.get(RUNTIME)
-            if isinstance(runtime, SimulatedRuntime) and runtime.owner.state is not running:
-                self._held.setdefault(runtime.owner, []).append(handle)
-                continue
+            if isinstance(runtime, SimulatedRuntime):
+                if runtime.owner.state is not running:
+                    self._held.setdefault(runtime.owner, []).append(handle)
+                    continue
+                runtime.owner.callbacks += 1
             self.callbacks += 1
             try:
                 context.run(callback, *handle._args)

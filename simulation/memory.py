@@ -50,9 +50,10 @@ _IGNORED: Final = (
     "nominee.apiserver.cache.kind_cache.KindCache._",
     "nominee.autoscaler.planning.node_groups.cluster_state.ClusterStateRegistry._scale_downs.",
     "nominee.autoscaler.planning.snapshot.",
+    "nominee.autoscaler.shell.metrics.",
     "nominee.kubelet.pods.record.",
 )
-"""The exceptions: histories, and copies that the lab compares by their contents."""
+"""The exceptions: histories, metrics, and copies that the lab compares by their contents."""
 
 _TIMERS: Final = frozenset({"WorkQueue._wait.<locals>.timer"})
 """The tasks of which there is one while something is to be done later."""

@@ -20,12 +20,14 @@ class Owner:
     process runs any more, not even a `finally`: its tasks stay suspended where they are.
     """
 
-    __slots__ = ("name", "pid", "resumed_at", "state")
+    __slots__ = ("callbacks", "name", "pid", "resumed_at", "state")
 
     def __init__(self, name: str, pid: int) -> None:
         self.name = name
         self.pid = pid
         self.state = OwnerState.RUNNING
+        self.callbacks = 0
+        """How many of its callbacks have run: a measure of its work."""
         self.resumed_at = float("-inf")
         """When it went on after it had been frozen, in seconds of the simulation."""
 

@@ -6,8 +6,6 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from nominee.autoscaler.options import Compat, Options
 from nominee.autoscaler.planning.node_groups.status import timestamp
 from nominee.autoscaler.planning.objects import annotation_keys, taints
@@ -24,6 +22,7 @@ from nominee.machinery.client.watches.live_objects import get_if_exists
 from nominee.machinery.events.recorder import BufferedRecorder
 from nominee.machinery.events.reference import reference
 from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.wire.files import yaml_text
 
 NOT_COMPLETED = "status.phase!=Succeeded,status.phase!=Failed"
 CONFLICTS_MAX = 8
@@ -209,7 +208,7 @@ class ApiCluster:
     async def write_status(self, document: Mapping[str, object], now: float) -> None:
         """Write the status ConfigMap, or create it; events refer to its UID from now on."""
         annotation = {annotation_keys.LAST_UPDATED: timestamp(now)}
-        text = yaml.safe_dump(dict(document))
+        text = yaml_text.render(dict(document), sort_keys=True)
         patch = {"metadata": {"annotations": annotation}, "data": {"status": text}}
         name, namespace = self._status_reference.name, self._status_reference.namespace
         try:

@@ -13,7 +13,7 @@ from nominee.lab.chaos.activity import ActivityObserver
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.moves import keep_away, move, move_back
 from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
-from nominee.lab.chaos.cases.rest import rewritten, unrest
+from nominee.lab.chaos.cases.rest import attempts_at_rest, busy, rewritten, unrest, work_of
 from nominee.lab.chaos.cases.tolerance import hang_seconds, only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
 from nominee.lab.chaos.earlier import Earlier
@@ -115,7 +115,7 @@ async def run_case(
             await perturbing.finish()
             helpers.cancel_scope.cancel()
         after = await points(cluster)
-        lasting, shapes = list[int](), dict[str, int]()
+        lasting, shapes, is_clean = list[int](), dict[str, int](), False
         reached = await perturbing.reached(after)
         is_plain = not case.perturbations
         activity = await observer.end(scenario, (await cluster.history())[began:]) if is_plain else Activity()
@@ -123,7 +123,7 @@ async def run_case(
             await move(cluster, case)
         await calm(cluster, case, after)
         expectations = _expectations(scenario, case, undisturbed, result)
-        unsettled = await _unsettled(scenario, case, cluster, expectations, is_simulated=not clean_up)
+        unsettled, work = await _unsettled(scenario, case, cluster, expectations, is_simulated=not clean_up)
         writes = (await cluster.history())[began:]
         if result.outcome is Outcome.PASSED and not unsettled:
             if case.perturbations:
@@ -136,7 +136,6 @@ async def run_case(
         later = await cluster.violations(scenario.except_invariants)
         violations = tuple(dict.fromkeys((*result.violations, *later)))
         result = replace(result, violations=violations)
-        is_clean = False
         if clean_up and result.outcome is Outcome.PASSED and not violations and not unsettled:
             with suppress(ClusterError, StatusError):
                 await move_back(cluster, case)
@@ -155,6 +154,7 @@ async def run_case(
         is_clean=is_clean,
         lasting=tuple(lasting),
         shapes=shapes,
+        work=work,
     )
 
 
@@ -167,7 +167,9 @@ def _expectations(
     """
     expectations = expectations_of(scenario)
     is_over = case.perturbations and result.outcome is Outcome.PASSED and not scenario.steps_may_fail
-    return replace(expectations, shapes=undisturbed.shapes) if is_over else expectations
+    if not is_over:
+        return expectations
+    return replace(expectations, shapes=undisturbed.shapes, work=undisturbed.work)
 
 
 def _conditions(scenario: Scenario) -> list[Condition]:
@@ -208,13 +210,20 @@ async def _unsettled(
     expectations: Expectations,
     *,
     is_simulated: bool,
-) -> str:
-    """Return why the cluster does not come to rest, or which processes ended though nothing was disturbed."""
+) -> tuple[str, Mapping[str, float]]:
+    """Return why the cluster does not come to rest, or which processes ended though nothing was disturbed.
+
+    And the work of the processes at rest.
+    """
     found = await rest(cluster, expectations, REST_SECONDS_MAX + hang_seconds(case))
+    work: Mapping[str, float] = {}
     if is_simulated and not found:
-        found = await _rewritten(cluster, WATCHED_SECONDS if case.perturbations else PERIODS_SECONDS)
+        seconds = WATCHED_SECONDS if case.perturbations else PERIODS_SECONDS
+        found, work = await _restless(cluster, seconds, expectations.work)
     is_disturbed = case.perturbations or any(each.action.undone_in in _DISTURBING for each in scenario.steps)
-    return found if found or is_disturbed else ended_by_themselves(await cluster.processes())
+    if not (found or is_disturbed):
+        found = ended_by_themselves(await cluster.processes())
+    return found, work
 
 
 async def rest(
@@ -232,16 +241,21 @@ async def rest(
     return findings
 
 
-async def _rewritten(cluster: ScenarioCluster, seconds: float) -> str:
-    """Return the objects that are written again and again at rest, also in a second period of this length."""
+async def _restless(
+    cluster: ScenarioCluster, seconds: float, usual: Mapping[str, float] | None
+) -> tuple[str, Mapping[str, float]]:
+    """Return the writes and the work that do not end at rest, nor in a second period; and all work."""
     found: Sequence[str] = ()
+    work: Mapping[str, float] = {}
     for _ in range(2):
-        began = len(await cluster.history())
+        began, before, attempts = len(await cluster.history()), cluster.callbacks(), await _attempts(cluster)
         await cluster.clock.sleep(seconds)
-        found = rewritten((await cluster.history())[began:], seconds)
+        work = work_of(before, cluster.callbacks(), seconds)
+        repeated = attempts_at_rest(attempts, await _attempts(cluster), seconds)
+        found = [*rewritten((await cluster.history())[began:], seconds), *repeated, *busy(work, usual)]
         if not found:
             break
-    return "; ".join(found)
+    return "; ".join(found), work
 
 
 def ended_by_themselves(processes: Iterable[ProcessState]) -> str:
@@ -286,6 +300,16 @@ async def _unrest(cluster: ScenarioCluster) -> list[str]:
         return [f"the API server: {error.message}"]
     unschedulable, on_the_way = await _waiting(cluster)
     return unrest(pods.items, nodes.items, unschedulable, cluster.clock.now(), on_the_way=on_the_way)
+
+
+async def _attempts(cluster: ScenarioCluster) -> dict[str, int]:
+    """Return how often the scheduler has tried each pod that waits; nothing without an answer."""
+    try:
+        queues = await cluster.http_json(await leading(cluster, "scheduler"), "/debug/queue")
+    except ClusterError:
+        return {}
+    waiting = ("active", "backoff", "unschedulable")
+    return {str(each["pod"]): int(each["attempts"]) for place in waiting for each in queues[place]}
 
 
 async def _waiting(cluster: ScenarioCluster) -> tuple[frozenset[str], frozenset[str]]:

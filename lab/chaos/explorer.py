@@ -136,6 +136,7 @@ class Explorer:
             lasting=answer.lasting,
             launches=activity.launches,
             shapes=answer.shapes,
+            work=answer.work,
         )
         self._features, self._trace = answer.features, answer.trace
         self.report.failpoints = sum(len(points) for points in activity.hits.values())

@@ -35,6 +35,7 @@ class CaseRequest:
             lasting=document["lasting"],
             launches=document["launches"],
             shapes=document["shapes"],
+            work=document["work"],
         )
         return cls(case=Case.parse(document["case"]), undisturbed=known)
 
@@ -55,6 +56,7 @@ class CaseAnswer:
     is_clean: bool = False
     lasting: Sequence[int] = ()
     shapes: Mapping[str, int] = field(default_factory=dict)
+    work: Mapping[str, float] = field(default_factory=dict)
     trace: Sequence[TracedWrite] = ()
     passes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
@@ -73,6 +75,7 @@ class CaseAnswer:
             is_clean=ran.is_clean,
             lasting=ran.lasting,
             shapes=ran.shapes,
+            work=ran.work,
             trace=ran.trace,
             passes=ran.passes,
         )

@@ -6,7 +6,7 @@ The runner has no other access to processes, files or time.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nominee.lab.history.invariants.checking import checker
@@ -96,6 +96,10 @@ class ScenarioCluster(ABC):
     @abstractmethod
     async def metrics(self, component: str) -> str:
         """Return a component's metrics in Prometheus' text format."""
+
+    def callbacks(self) -> Mapping[str, int]:
+        """Return how many callbacks each process has run; nothing where they are not counted."""
+        return {}
 
     # Nodes of the cloud.
 

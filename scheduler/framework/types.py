@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core
+from nominee.machinery.api.volume_claims import claims_of
 from nominee.machinery.resources.quantity import milli, value
 from nominee.machinery.runtime.clock import from_time
 from nominee.scheduler.framework import resource_columns
@@ -179,16 +180,7 @@ def _host_ports(info: PodInfo) -> tuple[HostPort, ...]:
 
 def _claims(info: PodInfo) -> tuple[str, ...]:
     """Return the claims by name, those of ephemeral volumes by the name that they get."""
-    found = []
-    for volume in info.pod.spec.volumes:
-        source = volume.volumeSource if volume.HasField("volumeSource") else None
-        if source is None:
-            continue
-        if source.HasField("persistentVolumeClaim"):
-            found.append(source.persistentVolumeClaim.claimName)
-        elif source.HasField("ephemeral"):
-            found.append(f"{info.name}-{volume.name}")
-    return tuple(found)
+    return tuple(claims_of(info.pod))
 
 
 def _resource_claims(info: PodInfo) -> frozenset[str]:

@@ -117,8 +117,13 @@ async def change_object(
                 lease_seconds=context.lease_seconds(strategy),
             )
         except DeleteInstead:
+            assert deleting is not None, "what is deleted instead is known"
             dry_run = options.dry_run
-            gone = await context.store.delete(stored, where, target.name, dry_run=dry_run, at=deleting)
+            # Meanwhile it may be gone, and another object have its name: that one stays.
+            this = Preconditions(uid=deleting.message.metadata.uid)
+            gone = await context.store.delete(
+                stored, where, target.name, preconditions=this, dry_run=dry_run, at=deleting
+            )
             await context.release(stored, gone, dry_run=dry_run)
             return gone
         await context.settle(stored, changed)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.controllers.volumes import annotations as names
-from nominee.controllers.volumes.pod_claims import claims_of, uses
+from nominee.controllers.volumes.pod_claims import uses
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey, is_terminating
 from nominee.machinery.api.pb import core
+from nominee.machinery.api.volume_claims import claims_of
 
 
 class ClaimProtection(Controller):
@@ -37,6 +38,9 @@ class ClaimProtection(Controller):
         if claim is None or not is_terminating(claim):
             return None
         if any(uses(pod, claim) for pod in self.pods.list(key.namespace)):
+            return None
+        # A pod that the cache does not have yet may use it: the newest state decides.
+        if any(uses(pod, claim) for pod in (await self.client.list(kinds.POD, key.namespace)).items):
             return None
         await self.drop_finalizer(claim, names.PVC_PROTECTION)
         return None

@@ -47,17 +47,20 @@ class Ran:
     """Of an undisturbed run: the checks that still held in the end."""
     shapes: Mapping[str, int] = field(default_factory=dict)
     """Of an undisturbed run: the number of objects of each shape in the end."""
+    work: Mapping[str, float] = field(default_factory=dict)
+    """How many callbacks the processes of each component run in a second at rest, in a simulation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undisturbed:
     """Observations of the undisturbed run: how long each step took, and the checks that held to the end.
 
-    Steps are numbered from 1; times are in seconds. `launches` as of Activity, `shapes` as of
-    Ran; None is unknown.
+    Steps are numbered from 1; times are in seconds. `launches` as of Activity, `shapes` and
+    `work` as of Ran; None is unknown.
     """
 
     needed: Mapping[int, float] = field(default_factory=dict)
     lasting: Sequence[int] = ()
     launches: Mapping[str, int] = field(default_factory=dict)
     shapes: Mapping[str, int] | None = None
+    work: Mapping[str, float] | None = None

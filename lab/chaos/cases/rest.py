@@ -14,8 +14,42 @@ from nominee.machinery.runtime.clock import from_time
 
 WRITES_MAX: Final = 5
 """Of one object while all rests: what components renew, they renew each 10 s."""
+BUSY_TIMES: Final = 3.0
+BUSY_CALLBACKS: Final = 30.0
+"""For each second: so much more than usual, in both ways, is work that does not end."""
+BUSY_CALLBACKS_MAX: Final = 100.0
+"""Where it is not known how much is usual."""
+TRY_SECONDS: Final = 12.0
+"""A pod that no event concerns is tried again after five minutes, and after an error each 10 s."""
 _RENEWED: Final = frozenset({LEASE, EVENT, CONFIG_MAP})
 _ENDED = frozenset({"Succeeded", "Failed"})
+
+
+def work_of(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> dict[str, float]:
+    """Return how many callbacks the processes of each component ran in a second."""
+    work = Counter[str]()
+    for name, count in after.items():
+        work[name.rstrip("-0123456789")] += max(count - before.get(name, 0), 0)
+    return {component: count / seconds for component, count in work.items()}
+
+
+def busy(work: Mapping[str, float], usual: Mapping[str, float] | None) -> list[str]:
+    """Return the components that work too much at rest: `usual` is the work after the undisturbed run."""
+    known = usual or {}
+    return [
+        f"the processes of {component} work {count:.0f} times a second, though nothing happens"
+        for component, count in sorted(work.items())
+        if count > BUSY_TIMES * known.get(component, 0.0) + (BUSY_CALLBACKS if usual else BUSY_CALLBACKS_MAX)
+    ]
+
+
+def attempts_at_rest(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> list[str]:
+    """Return the pods that a scheduler tries again and again at rest; `before` and `after` are attempts."""
+    return [
+        f"pod {pod} is tried {count} times within {seconds:g} s, though nothing happens"
+        for pod, number in sorted(after.items())
+        if (count := number - before.get(pod, number)) > 1 + seconds / TRY_SECONDS
+    ]
 
 
 def unrest(

@@ -84,7 +84,9 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
         debug[AUTOSCALER, LOOP] = await _document(cluster, await leading(cluster, AUTOSCALER), LOOP)
     if CLOUD in running:
         debug[CLOUD, GROUPS] = await _document(cluster, CLOUD, GROUPS)
-    if SCHEDULER in running:
+    schedulers = sum(each.component == SCHEDULER for each in ready)
+    # Without an election no scheduler knows all pods.
+    if schedulers == 1 or (schedulers and _is_elected(objects[kinds.LEASE])):
         debug |= await _of_scheduler(cluster, objects[kinds.POD])
     debug |= await _memory(cluster, ready)
     return State(
@@ -95,6 +97,11 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
         revisions=revisions,
         expectations=expectations,
     )
+
+
+def _is_elected(leases: Sequence[Message]) -> bool:
+    """Return whether schedulers elect a leader."""
+    return any(metadata_of(lease).name == "kube-scheduler" for lease in leases)
 
 
 async def _memory(cluster: ScenarioCluster, processes: Sequence[ProcessState]) -> dict[tuple[str, str], Json]:

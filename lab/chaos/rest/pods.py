@@ -7,7 +7,7 @@ from typing import Final
 
 from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import condition_is
+from nominee.machinery.api.objects import condition_is, has_ended
 from nominee.machinery.api.pb import core
 
 _OWN_REASONS: Final = frozenset({"DeadlineExceeded", "Evicted"})
@@ -26,6 +26,15 @@ def failures(state: State) -> Iterator[Finding]:
             if not is_race and not state.expectations.rejects(pod):
                 why = f"with the reason {pod.status.reason}" if pod.status.reason else "without a reason"
                 yield Finding(name_of(pod), f"was failed on {pod.spec.nodeName} {why}")
+
+
+def addresses(state: State) -> Iterator[Finding]:
+    """Find addresses that two pods have; pods on the network of their host have its address."""
+    holders: dict[str, str] = {}
+    for pod in state.of(kinds.POD):
+        address = "" if pod.spec.hostNetwork or has_ended(pod) else pod.status.podIP
+        if address and holders.setdefault(address, name_of(pod)) != name_of(pod):
+            yield Finding(name_of(pod), f"has the address {address}, and so has {holders[address]}")
 
 
 def _is_own_failure(pod: core.Pod) -> bool:

@@ -10,6 +10,7 @@ from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import has_ended, is_terminating, metadata_of
 from nominee.machinery.api.pb import core, devices
+from nominee.machinery.api.volume_claims import claims_of
 from nominee.machinery.runtime.clock import from_time
 
 _PROTECTION: Final = "kubernetes.io/pvc-protection"
@@ -19,11 +20,13 @@ _LEADERS: Final = {"kube-scheduler": "scheduler", "cluster-autoscaler": "autosca
 
 
 def resource_claims(state: State) -> Iterator[Finding]:
-    """Find claims that are reserved for pods which do not exist or have ended."""
+    """Find claims that are reserved for pods which do not exist or have ended, or allocated for none."""
     if CONTROLLERS not in state.running:
         return
     pods = {pod.metadata.uid: pod for pod in state.of(kinds.POD)}
     for claim in state.of(kinds.RESOURCE_CLAIM):
+        if claim.status.HasField("allocation") and not claim.status.reservedFor:
+            yield Finding(name_of(claim), "is allocated, and reserved for no pod")
         for consumer in claim.status.reservedFor:
             pod = pods.get(consumer.uid)
             if consumer.resource == "pods" and (pod is None or has_ended(pod)):
@@ -63,18 +66,19 @@ def volume_claims(state: State) -> Iterator[Finding]:
             if volume is None or volume.spec.claimRef.uid != claim.metadata.uid:
                 text = f"is bound to the volume {claim.spec.volumeName}, which is not bound to it"
                 yield Finding(name_of(claim), text)
+    for volume in volumes.values():
+        owner = state.by_uid.get(volume.spec.claimRef.uid)
+        named = owner.spec.volumeName if isinstance(owner, core.PersistentVolumeClaim) else ""
+        if volume.status.phase == "Bound" and named != volume.metadata.name:
+            text = f"is bound to the claim {volume.spec.claimRef.name}, which is not bound to it"
+            yield Finding(name_of(volume), text)
 
 
 def _uses(pod: core.Pod, claim: core.PersistentVolumeClaim) -> bool:
-    """Return whether a pod may mount a claim: by its name, or by the volume's for an ephemeral volume."""
+    """Return whether a pod may mount a claim."""
     if pod.metadata.namespace != claim.metadata.namespace or has_ended(pod):
         return False
-    name = claim.metadata.name
-    return any(
-        volume.volumeSource.persistentVolumeClaim.claimName == name
-        or (volume.volumeSource.HasField("ephemeral") and f"{pod.metadata.name}-{volume.name}" == name)
-        for volume in pod.spec.volumes
-    )
+    return claim.metadata.name in claims_of(pod)
 
 
 def foreground_deletions(state: State) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from nominee.lab.chaos.rest.state import Finding, Rule, State
 
 RULES: Final[tuple[Rule, ...]] = (
     pods.failures,
+    pods.addresses,
     owners.replica_sets,
     owners.deployments,
     stateful_sets.stateful_sets,

@@ -58,12 +58,14 @@ def _facts(obj: Message) -> Iterator[str]:
     yield from sorted(f"finalizer {name}" for name in metadata.finalizers)
     yield from sorted(f"owner {owner.kind}" for owner in metadata.ownerReferences)
     yield from sorted(f"annotation {key}" for key in metadata.annotations)
+    yield from sorted(f"label {key}" for key in metadata.labels)
     yield from _conditions(obj)
     match obj:
         case core.Pod():
             yield obj.status.phase
             yield from ["nodeName"] if obj.spec.nodeName else []
             yield from ["nominatedNodeName"] if obj.status.nominatedNodeName else []
+            yield from ["restarts"] if any(each.restartCount for each in obj.status.containerStatuses) else []
         case core.Node():
             yield from sorted(f"taint {taint.key}:{taint.effect}" for taint in obj.spec.taints)
         case core.PersistentVolume() | core.PersistentVolumeClaim() | core.Namespace():

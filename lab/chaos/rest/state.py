@@ -65,13 +65,14 @@ class Expectations:
 
     `rejects`: whether a pod may be Failed by its kubelet. `resizes`: whether resources of bound pods were
     changed; such a change and a binding at the same time may together exceed a node (KEP-1287, "Scheduler and
-    API Server Interaction"). `shapes` are those after the undisturbed run, by their numbers of objects; None
-    where nothing was disturbed.
+    API Server Interaction"). `shapes` are those after the undisturbed run, by their numbers of objects, and
+    `work` is that of its processes; None where nothing was disturbed.
     """
 
     rejects: Callable[[core.Pod], bool] = lambda pod: False
     resizes: bool = False
     shapes: Mapping[str, int] | None = None
+    work: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from nominee.lab.history.invariants.checking.answers import Answer
 from nominee.lab.history.invariants.checking.checker import Checker, Violation
+from nominee.lab.history.invariants.checking.cloud_calls import CloudCall
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.reads import Read
 from nominee.lab.history.invariants.table import CHECKERS
@@ -82,6 +83,10 @@ class Check:
     def observe_read(self, read: Read) -> list[Violation]:
         """Return the violations that a list or an event of a watch shows."""
         return self._violations(lambda checker: checker.observe_read(read))
+
+    def observe_cloud(self, call: CloudCall) -> list[Violation]:
+        """Return the violations that a call of the autoscaler to the cloud shows."""
+        return self._violations(lambda checker: checker.observe_cloud(call))
 
     def _violations(self, observe: Callable[[Checker], Iterator[Violation]]) -> list[Violation]:
         found = []

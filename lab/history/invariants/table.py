@@ -14,6 +14,8 @@ from nominee.lab.history.invariants.namespaces import Namespaces
 from nominee.lab.history.invariants.needed_pods import NeededPods
 from nominee.lab.history.invariants.node_deletion import NodeDeletion
 from nominee.lab.history.invariants.node_draining import NodeDraining
+from nominee.lab.history.invariants.node_groups import NodeGroups
+from nominee.lab.history.invariants.object_metadata import ObjectMetadata
 from nominee.lab.history.invariants.ordinals import Ordinals
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
@@ -26,20 +28,25 @@ from nominee.lab.history.invariants.pod_rules.pod_termination import PodTerminat
 from nominee.lab.history.invariants.preemption.nominations import Nominations
 from nominee.lab.history.invariants.preemption.redundant_victims import RedundantVictims
 from nominee.lab.history.invariants.preemption.victim_priority import VictimPriority
+from nominee.lab.history.invariants.protected_claims import ProtectedClaims
 from nominee.lab.history.invariants.replicas import Replicas
 from nominee.lab.history.invariants.resource_versions import ResourceVersions
 from nominee.lab.history.invariants.retries import Retries
+from nominee.lab.history.invariants.sound_bindings import SoundBindings
 from nominee.lab.history.invariants.true_answers import TrueAnswers
 from nominee.lab.history.invariants.unexpected_errors import UnexpectedErrors
 from nominee.lab.history.invariants.unique_ordinals import UniqueOrdinals
+from nominee.lab.history.invariants.unneeded_nodes import UnneededNodes
 from nominee.lab.history.invariants.whole_reads import WholeReads
 
 CHECKERS: tuple[type[Checker], ...] = (
     PodBinding,
+    SoundBindings,
     PodProgress,
     LateRejections,
     Allocations,
     DeviceClaims,
+    ProtectedClaims,
     Budgets,
     Replicas,
     DaemonPods,
@@ -47,6 +54,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Ordinals,
     UniqueOrdinals,
     JobCounts,
+    ObjectMetadata,
     ResourceVersions,
     AcknowledgedWrites,
     TrueAnswers,
@@ -56,6 +64,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     RedundantVictims,
     NodeDeletion,
     NodeDraining,
+    NodeGroups,
+    UnneededNodes,
     DeferredResizes,
     GrantedResizes,
     Checkpoints,

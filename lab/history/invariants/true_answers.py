@@ -21,9 +21,9 @@ _VERSIONS_MAX: Final = 5
 class TrueAnswers(Checker):
     """Compares each answer with the states that its object had meanwhile (linearizability).
 
-    So a write that changes nothing and is acknowledged from a stale cache is found, and so is a conflict with
-    a version that was the newest. A read with a resourceVersion may be answered from a cache; it is no
-    `Answer`.
+    So a write that changes nothing and is acknowledged from a stale cache is found, and so are a conflict
+    with a version that was the newest, and an update of an older version, by which a write is lost. A read
+    with a resourceVersion may be answered from a cache; it is no `Answer`.
     """
 
     about = Invariant(
@@ -141,11 +141,20 @@ def _problem_of_done(answer: Answer, states: list[Revision | None]) -> str:
     if is_write and any(state is not None and state.value is None for state in states[1:]):
         return ""  # the write that removes the last finalizer deletes the object
     shown = states[1:] if answer.method is Method.CREATE else states
-    if any(state is not None and state.revision == version and state.value is not None for state in shown):
-        return ""
+    for before, state in zip([states[0], *states] if shown is states else states, shown, strict=False):
+        if state is not None and state.revision == version and state.value is not None:
+            return _problem_of_update(answer, before, state)
     versions = sorted({state.revision for state in shown if state is not None})
     had = ", ".join(map(str, versions[:_VERSIONS_MAX])) or "none"
     return f"the object had the versions {had}" if len(versions) != 1 else f"the object had version {had}"
+
+
+def _problem_of_update(answer: Answer, before: Revision | None, written: Revision) -> str:
+    """Return whether an update replaced another version than the one that it was made from."""
+    expected = answer.expected_version
+    if not expected or expected == written.revision or before is None or before.revision == expected:
+        return ""
+    return f"it was made from version {expected}, and replaced version {before.revision}"
 
 
 def _is_deleted(state: Revision | None) -> bool:

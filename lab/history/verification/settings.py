@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from nominee.lab.history.connection import read_plan
-from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, ScaleDown
 from nominee.localcluster.supervisor.directory import StateDirectory
 from nominee.localcluster.supervisor.model.node_ranges import option_value
 from nominee.machinery.features.gates import DEFAULT, GateError, Gates, parse_emulated_version, parse_gates
+from nominee.machinery.wire.values.scalars import parse_seconds
 
 CLEARING: Final = "ClearingNominatedNodeNameAfterBinding"
 RESIZE_PREEMPTION: Final = "InPlacePodVerticalScalingSchedulerPreemption"
@@ -27,6 +28,7 @@ class Configured:
     gates: Mapping[str, bool]
     compat: str = ""
     nominates_deferred_resizes: bool = False
+    scale_down: ScaleDown | None = None
 
 
 def settings_of(directory: Path, *, records_acknowledged: bool = False) -> ComponentSettings:
@@ -35,7 +37,8 @@ def settings_of(directory: Path, *, records_acknowledged: bool = False) -> Compo
     specs = plan.processes if plan is not None else ()
     planned = [found for spec in specs if (found := of_arguments(spec.component, spec.argv)) is not None]
     nominates = any(each.nominates_deferred_resizes for each in planned)
-    running = list(_running(directory, nominates=nominates))
+    scale_down = next((each.scale_down for each in planned if each.scale_down is not None), None)
+    running = list(_running(directory, scale_down, nominates=nominates))
     have = {process.component for process in running}
     processes = running + [process for process in planned if process.component not in have]
     return settings_from(processes, records_acknowledged=records_acknowledged)
@@ -50,11 +53,13 @@ def settings_from(
         values = {process.gates.get(name, False) for process in processes if process.component == component}
         return values.pop() if len(values) == 1 else None
 
+    scale_downs = {process.scale_down for process in processes if process.component == "autoscaler"}
     compats = {process.compat for process in processes if process.component == "autoscaler"}
     return ComponentSettings(
         clears_nominations=gate("apiserver", CLEARING),
         nominates_deferred_resizes=any(process.nominates_deferred_resizes for process in processes),
         preempts_for_resizes=gate("scheduler", RESIZE_PREEMPTION),
+        scale_down=scale_downs.pop() if len(scale_downs) == 1 else None,
         protects_nominated_nodes=compats == {"fixed"} if compats else None,
         lists_newest=frozenset(
             component for component in {each.component for each in processes} if gate(component, WATCH_LIST)
@@ -70,14 +75,28 @@ def of_arguments(component: str, arguments: Sequence[str]) -> Configured | None:
         gates = Gates(component, version, parse_gates(option_value(arguments, "--feature-gates", "")))
     except (ValueError, GateError):
         return None
-    compat = option_value(arguments, "--compat", "")
-    return Configured(component, gates.all(), compat, nominates_deferred_resizes=_NOMINATING in arguments)
+    return Configured(
+        component,
+        gates.all(),
+        option_value(arguments, "--compat", ""),
+        nominates_deferred_resizes=_NOMINATING in arguments,
+        scale_down=_scale_down(arguments) if component == "autoscaler" else None,
+    )
 
 
-def _running(directory: Path, *, nominates: bool) -> Iterator[Configured]:
+def _scale_down(arguments: Sequence[str]) -> ScaleDown:
+    return ScaleDown(
+        unneeded_seconds=parse_seconds(option_value(arguments, "--scale-down-unneeded-time", "10m")),
+        scan_seconds=parse_seconds(option_value(arguments, "--scan-interval", "10s")),
+        threshold=float(option_value(arguments, "--scale-down-utilization-threshold", "0.5")),
+    )
+
+
+def _running(directory: Path, scale_down: ScaleDown | None, *, nominates: bool) -> Iterator[Configured]:
     for document in StateDirectory(directory).live_run_files().values():
         gates = document.get("featureGates")
         if isinstance(gates, dict):
             component, compat = str(document.get("component")), str(document.get("compat", ""))
             own = nominates and component == "apiserver"
-            yield Configured(component, gates, compat, nominates_deferred_resizes=own)
+            options = scale_down if component == "autoscaler" else None
+            yield Configured(component, gates, compat, nominates_deferred_resizes=own, scale_down=options)

@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
+from nominee.lab.scenario.clusters.cloud_observer import CloudObserver
 from nominee.lab.scenario.clusters.read_observer import ReadObserver
 from nominee.machinery.api import errors
 from nominee.machinery.api.kinds import STORED_AS, AnyKind, by_resource
@@ -66,11 +67,13 @@ class _Sent:
 class AnswerObserver:
     """The `tap` of a simulation's network: reports each answer about the newest state to `observe`.
 
-    Lists and watches go to `reads`, those from a cache, too.
+    Lists and watches go to `reads`, those from a cache, too; all other calls to `cloud`.
     """
 
-    def __init__(self, store: Store, observe: Callable[[Answer], None], reads: ReadObserver) -> None:
-        self._store, self._observe, self._reads = store, observe, reads
+    def __init__(
+        self, store: Store, observe: Callable[[Answer], None], reads: ReadObserver, cloud: CloudObserver
+    ) -> None:
+        self._store, self._observe, self._reads, self._cloud = store, observe, reads, cloud
         self._open: dict[tuple[Call, int], _Sent] = {}
 
     def on_request(self, call: Call, data: bytes) -> None:
@@ -86,6 +89,8 @@ class AnswerObserver:
             self._keep(call, 0, method, message.FromString(data))
         elif name == "Watch":
             self._reads.on_watch(call, data)
+        elif name == call.path:
+            self._cloud.on_request(call, data)
 
     def _keep(self, call: Call, number: int, method: Method, request: Request) -> None:
         target = request.target
@@ -105,6 +110,8 @@ class AnswerObserver:
             sent = self._open.pop((call, 0), None)
             if sent is not None:
                 self._report(call, sent, data, _error(status))
+            elif not call.path.startswith(_SERVICE):
+                self._cloud.on_response(call, data, status)
             return
         name = call.path.removeprefix(_SERVICE)
         if name == "Watch":
@@ -145,14 +152,15 @@ class AnswerObserver:
 
 
 class _Named(TypedDict, total=False):
-    """The object that a request names beside its name."""
+    """The object that a request names beside its name, and its version."""
 
     uid: str
     node: str
+    expected_version: int
 
 
 def _named(sent: _Sent) -> _Named:
-    """Return the uid in a request, and the node of a binding."""
+    """Return the uid and the version in a request, and the node of a binding."""
     request = sent.request
     if isinstance(request, api.DeleteRequest) and request.options:
         return {"uid": meta.DeleteOptions.FromString(request.options).preconditions.uid}
@@ -160,7 +168,8 @@ def _named(sent: _Sent) -> _Named:
         binding = core.Binding.FromString(envelope.unwrap(request.body)[2])
         return {"uid": binding.metadata.uid, "node": binding.target.name}
     if isinstance(request, api.UpdateRequest) and request.target.subresource in _OF_OBJECT:
-        return {"uid": metadata_of(envelope.decode(sent.kind, request.body)).uid}
+        obj = envelope.decode(sent.kind, request.body)
+        return {"uid": metadata_of(obj).uid, "expected_version": resource_version_of(obj)}
     return {}
 
 

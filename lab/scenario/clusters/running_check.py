@@ -9,11 +9,13 @@ from nominee.lab.history.fold import Fold
 from nominee.lab.history.invariants.check import Check, Result
 from nominee.lab.history.invariants.checking.answers import Answer
 from nominee.lab.history.invariants.checking.checker import Violation
+from nominee.lab.history.invariants.checking.cloud_calls import CloudCall
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.reads import Read
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.revision import Revision
 from nominee.lab.scenario.clusters.answer_observer import AnswerObserver
+from nominee.lab.scenario.clusters.cloud_observer import CloudObserver
 from nominee.lab.scenario.clusters.read_observer import ReadObserver
 from nominee.lab.scenario.clusters.simulated_history import revision_of
 from nominee.machinery.wire.envelope import EnvelopeError
@@ -42,7 +44,8 @@ class RunningCheck:
         for time, changes in zip(store.times, store.log, strict=True):
             self._observe(time, changes)
         store.on_write = self._observe
-        network.tap = AnswerObserver(store, self._observe_answer, ReadObserver(self._observe_read))
+        cloud = CloudObserver(store, self._observe_cloud)
+        network.tap = AnswerObserver(store, self._observe_answer, ReadObserver(self._observe_read), cloud)
 
     def _observe(self, time: float, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -59,6 +62,9 @@ class RunningCheck:
 
     def _observe_read(self, read: Read) -> None:
         self.violations += self._check.observe_read(read)
+
+    def _observe_cloud(self, call: CloudCall) -> None:
+        self.violations += self._check.observe_cloud(call)
 
     def results(
         self, names: Collection[str], settings: ComponentSettings, evidence: Evidence

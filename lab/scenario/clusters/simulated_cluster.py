@@ -145,6 +145,9 @@ class SimulatedCluster(ScenarioCluster):
         """Return a process's metrics. Those of kubelets are of all kubelets, and of earlier simulations."""
         return (await self._get(component, "/metrics")).body.decode()
 
+    def callbacks(self) -> Mapping[str, int]:
+        return {name: each.owner.callbacks for name, each in self._simulation.processes.items()}
+
     # The end.
 
     async def history(self) -> Sequence[Revision]:

@@ -18,7 +18,7 @@ def parse(text: str) -> object:
     return document
 
 
-def render(document: object) -> str:
-    """Return a document as text, with the keys in their order."""
-    text: str = yaml.dump(document, Dumper=_DUMPER, sort_keys=False)
+def render(document: object, *, sort_keys: bool = False) -> str:
+    """Return a document as text, with the keys in their order or sorted."""
+    text: str = yaml.dump(document, Dumper=_DUMPER, sort_keys=sort_keys)
     return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.chaos.cases.rest import rewritten, unrest
+from nominee.lab.chaos.cases.rest import attempts_at_rest, busy, rewritten, unrest, work_of
 from nominee.lab.chaos.disturbed_run import ended_by_themselves
 from nominee.localcluster.cluster import ProcessState
 from nominee.machinery.api.pb import coordination, core
@@ -105,3 +105,23 @@ def test_an_object_that_is_written_again_and_again_at_rest() -> None:
     assert rewritten(History().put(*usual).revisions, 12.0) == []
     found = rewritten(History().put(*usual, node()).revisions, 12.0)
     assert found == ["Node n1 is written 6 times within 12 s, though nothing happens"]
+
+
+def test_a_process_that_works_at_rest() -> None:
+    before, after = {"scheduler": 100, "kubelet-0": 50}, {"scheduler": 220, "kubelet-0": 62, "kubelet-1": 12}
+    work = work_of(before, after, 12.0)
+    assert work == {"scheduler": 10.0, "kubelet": 2.0}
+    assert busy({"scheduler": 60.0, "kubelet": 2.0}, work) == []
+    assert busy({"scheduler": 61.0, "kubelet": 2.0}, work) == [
+        "the processes of scheduler work 61 times a second, though nothing happens"
+    ]
+    assert busy({"scheduler": 100.0}, None) == []
+    assert busy({"scheduler": 101.0}, None)
+
+
+def test_a_pod_that_is_tried_at_rest() -> None:
+    before = {"default/p": 3, "default/q": 9}
+    assert attempts_at_rest(before, {"default/p": 5, "default/r": 7}, 12.0) == []
+    assert attempts_at_rest(before, {"default/p": 6}, 12.0) == [
+        "pod default/p is tried 3 times within 12 s, though nothing happens"
+    ]

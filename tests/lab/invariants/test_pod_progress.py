@@ -20,6 +20,13 @@ def scheduled(
     return found
 
 
+def gated(reason: str) -> core.Pod:
+    """Return a pod with a scheduling gate."""
+    found = scheduled("False", reason=reason, node="")
+    found.spec.schedulingGates.add(name="wait")
+    return found
+
+
 WAITING = scheduled("False", reason="Unschedulable", node="")
 
 
@@ -32,8 +39,17 @@ WAITING = scheduled("False", reason="Unschedulable", node="")
         History().put(scheduled(""), scheduled("", phase="Running"), scheduled(phase="Running")),
         History().put(scheduled(), scheduled("False", node="", uid="uid-2")),
         History().put(scheduled(), scheduled("", phase="Failed")),
+        History().put(gated(""), gated("SchedulingGated"), scheduled("False", reason="x", node="")),
     ],
-    ids=["bound", "runs", "bound at once", "created with a node", "another pod of the name", "rejected"],
+    ids=[
+        "bound",
+        "runs",
+        "bound at once",
+        "created with a node",
+        "another pod of the name",
+        "rejected",
+        "gated",
+    ],
 )
 def test_a_bound_pod_stays_scheduled(history: History) -> None:
     assert violations_of(PodProgress, history) == []
@@ -45,6 +61,10 @@ def test_a_bound_pod_stays_scheduled(history: History) -> None:
         (
             History().put(scheduled(node=""), scheduled(), scheduled("False", reason="Unschedulable")),
             "the pod is bound to node 'n1', and its PodScheduled became False (Unschedulable)",
+        ),
+        (
+            History().put(gated("SchedulingGated"), gated("Unschedulable")),
+            "the pod has scheduling gates, and its PodScheduled became False (Unschedulable)",
         ),
         (
             History().put(WAITING, scheduled("False", reason="Unschedulable")),
@@ -63,7 +83,7 @@ def test_a_bound_pod_stays_scheduled(history: History) -> None:
             "the pod is bound to node 'n1', and its PodScheduled became unset",
         ),
     ],
-    ids=["a late failure", "bound unscheduled", "bound without it", "created with a node", "lost"],
+    ids=["a late failure", "gated", "bound unscheduled", "bound without it", "created with a node", "lost"],
 )
 def test_a_bound_pod_that_becomes_unscheduled(history: History, message: str) -> None:
     (violation,) = violations_of(PodProgress, history)

@@ -134,3 +134,12 @@ def test_a_write_that_names_a_uid_is_done_to_this_object() -> None:
     assert message.endswith("no object of uid uid-p was there bound to n2")
     (message,) = _problems(replace(_answer(DONE, DELETE, 5, 7), uid="uid-2"))
     assert message.endswith("no object of uid uid-2 was there")
+
+
+def test_an_update_replaces_the_version_that_it_was_made_from() -> None:
+    update = _answer(DONE, UPDATE, 2, 3, 3)
+    assert _problems(replace(update, expected_version=1), replace(update, expected_version=3)) == []
+    lost = replace(_answer(DONE, UPDATE, 4, 5, 5), expected_version=1)
+    assert _problems(replace(lost, expected_version=3)) == []
+    (message,) = _problems(lost)
+    assert message.endswith("it was made from version 1, and replaced version 3")

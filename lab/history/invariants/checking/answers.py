@@ -37,7 +37,8 @@ class Answer:
 
     `kind` is the stored one. `begin` is etcd's revision when the request was sent, `end` when the answer
     left the server. `resource_version` is that of the object or list in the answer; for CHANGED the one that
-    the request was made for; 0 without one. `uid` is in the request, and so is `node`, of a binding.
+    the request was made for; 0 without one. `expected_version` is the one in an
+    update. `uid` is in the request, and so is `node`, of a binding.
     `client_pid` and `begin_time` (seconds since the epoch) are of the request. `was_frozen`: its process had
     just gone on after it had been frozen.
     """
@@ -51,6 +52,7 @@ class Answer:
     begin: int
     end: int
     resource_version: int = 0
+    expected_version: int = 0
     uid: str = ""
     node: str = ""
     client_pid: int = 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from nominee.lab.history.invariants.checking.answers import Answer
+from nominee.lab.history.invariants.checking.cloud_calls import CloudCall
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.reads import Read
 from nominee.lab.history.revision import Revision
@@ -52,11 +53,14 @@ class Checker:
     kinds: ClassVar[frozenset[AnyKind] | None] = frozenset()
     """The kinds whose revisions `observe` gets; None: all keys, and the checker decodes nothing."""
     takes_answers: ClassVar[bool] = False
-    """Whether `observe_answer` and `observe_read` are called."""
+    """Whether `observe_answer`, `observe_read` and `observe_cloud` are called."""
     reads_logs: ClassVar[bool] = False
     """Whether `finish` needs the errors in the processes' logs."""
     reads_settings: ClassVar[bool] = False
     """Whether the verdict depends on the settings, which are known when the history ends."""
+
+    reads_scale_down: ClassVar[bool] = False
+    """Whether it needs the autoscaler's options."""
 
     def __init__(self, settings: ComponentSettings) -> None:
         self.settings = settings
@@ -69,6 +73,8 @@ class Checker:
         """Return why this history cannot be checked, or ""."""
         if self.takes_answers and not self.settings.observes_answers:
             return "the answers of the API servers were not observed"
+        if self.reads_scale_down and self.settings.scale_down is None:
+            return "the options of an autoscaler are not known"
         if self.reads_logs and evidence.errors is None:
             return "the logs of the processes are not read"
         return ""
@@ -87,6 +93,10 @@ class Checker:
 
     def observe_read(self, read: Read) -> Iterator[Violation]:
         """Yield the violations that a list or an event of a watch shows; `observe` has come to it."""
+        yield from ()
+
+    def observe_cloud(self, call: CloudCall) -> Iterator[Violation]:
+        """Yield the violations that a call to the cloud shows, in the order of the answers."""
         yield from ()
 
     def finish(self, evidence: Evidence) -> Iterator[Violation]:

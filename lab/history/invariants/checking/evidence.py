@@ -10,6 +10,15 @@ from nominee.machinery.api.objects import ObjectKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleDown:
+    """Options of the autoscaler: times in seconds, and the share of a node in use from which it is needed."""
+
+    unneeded_seconds: float
+    scan_seconds: float
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentSettings:
     """The cluster's configuration; None where it is unknown, or was not the same all the time."""
 
@@ -21,6 +30,8 @@ class ComponentSettings:
     """InPlacePodVerticalScalingSchedulerPreemption of the scheduler."""
     protects_nominated_nodes: bool | None = None
     """--compat=fixed of the autoscaler."""
+    scale_down: ScaleDown | None = None
+    """Options of the autoscaler."""
     lists_newest: frozenset[str] = frozenset()
     """The components all of whose processes begin with the newest state (WatchListClient)."""
     records_acknowledged: bool = False

@@ -26,8 +26,8 @@ class PodProgress(Checker):
 
     about = Invariant(
         name="pods-move-forward",
-        description="A bound pod stays PodScheduled, a phase never goes back, startTime never changes, and "
-        "no restartCount falls.",
+        description="A bound pod stays PodScheduled, one with scheduling gates is not tried, a phase never "
+        "goes back, startTime never changes, and no restartCount falls.",
         checks="bindings of pods and changes of their statuses",
     )
     kinds = frozenset({POD})
@@ -57,10 +57,12 @@ def _problems(before: core.Pod, pod: core.Pod) -> Iterator[str]:
 
 
 def _scheduled(before: core.Pod, pod: core.Pod) -> Iterator[str]:
-    if not pod.spec.nodeName:
-        return
     old = get_condition(before.status.conditions, "PodScheduled")
     new = get_condition(pod.status.conditions, "PodScheduled")
+    if new is not None and pod.spec.schedulingGates and new.reason not in ("", "SchedulingGated"):
+        yield f"the pod has scheduling gates, and its PodScheduled became {new.status} ({new.reason})"
+    if not pod.spec.nodeName:
+        return
     status = "unset" if new is None else f"{new.status} ({new.reason})" if new.reason else new.status
     is_true = new is not None and new.status == "True"
     if not before.spec.nodeName:

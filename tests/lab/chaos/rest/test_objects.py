@@ -65,6 +65,12 @@ def has_replication_controller(manifests: Manifests) -> None:
     manifests["rc"]["status"] = {"observedGeneration": 1}
 
 
+def lacks_its_claim(manifests: Manifests) -> None:
+    """Let a volume stay bound to a claim that is bound to no volume."""
+    manifests["volume"]["status"] = {"phase": "Bound"}
+    manifests["claim"] |= {"spec": {}, "status": {"phase": "Pending"}}
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -140,6 +146,18 @@ def has_replication_controller(manifests: Manifests) -> None:
         (
             put("device/status/reservedFor/0/uid", "before"),
             "resourceclaim default/gpu is reserved for pod a, which does not exist",
+        ),
+        (
+            put("device/status/reservedFor", []),
+            "resourceclaim default/gpu is allocated, and reserved for no pod",
+        ),
+        (
+            put("b/status/podIP", "10.0.0.1"),
+            "pod default/b has the address 10.0.0.1, and so has pod default/a",
+        ),
+        (
+            lacks_its_claim,
+            "persistentvolume pv is bound to the claim data, which is not bound to it",
         ),
         (
             put("volume/spec/claimRef/uid", "before"),

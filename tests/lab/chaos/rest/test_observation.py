@@ -66,15 +66,36 @@ class Cluster:
         return SimpleNamespace(items=items)
 
 
-async def observed(*states: Manifests) -> tuple[str, bool, float]:
+class Schedulers(Cluster):
+    """A cluster of two schedulers, of which none holds a lease."""
+
+    async def processes(self) -> Sequence[ProcessState]:
+        names = ("scheduler-0", "scheduler-1")
+        return [ProcessState(name=name, component="scheduler", state=ChildState.READY) for name in names]
+
+    async def get(self, kind: AnyKind, name: str, _namespace: str) -> Any:
+        raise not_found(kind, name)
+
+
+async def observed(*states: Manifests, kind: type[Cluster] = Cluster) -> tuple[str, bool, float]:
     """Return the result of a wait, and the seconds that it took."""
-    cluster = Cluster(states)
+    cluster = kind(states)
     text, waited = await outstanding(cast("ScenarioCluster", cluster), Expectations())
     return text, waited, cluster.clock.seconds
 
 
 async def test_a_correct_cluster_is_not_waited_for() -> None:
     assert await observed(correct()) == ("", False, 0.0)
+
+
+async def test_schedulers_without_an_election_are_not_asked() -> None:
+    text, _, _ = await observed(correct(), kind=Schedulers)
+    assert text.startswith("the cluster cannot be observed: none of scheduler-0, scheduler-1 leads")
+    assert await observed(changed(lambda manifests: manifests.pop("lease")), kind=Schedulers) == (
+        "",
+        False,
+        0.0,
+    )
 
 
 async def test_a_finding_that_ends_does_not_count() -> None:

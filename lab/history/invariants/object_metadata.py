@@ -1,0 +1,109 @@
+"""The API server keeps an object's metadata: its identity, its end, its generation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from google.protobuf.message import Message
+
+from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.revision import Revision
+from nominee.machinery.api.kinds import EVENT, KINDS, LEASE
+from nominee.machinery.api.objects import copy_of, metadata_of
+from nominee.machinery.api.pb import core
+
+
+class ObjectMetadata(Checker):
+    """Compares the metadata of an object before and after each write of it.
+
+    Source: kube-apiserver 1.36, rest.BeforeUpdate and BeforeDelete, ValidateObjectMetaUpdate; a write that
+    changes nothing but managed fields' times is left out (GuaranteedUpdate, ignoreManagedFieldsTimestamps).
+    """
+
+    about = Invariant(
+        name="metadata-is-kept",
+        description="An object keeps its uid and creationTimestamp. It waits for its finalizers, stays "
+        "deleted, gets no finalizer then; but for a pod's, its deletionTimestamp stays. Its generation "
+        "grows by one when its spec changes, and only then or when it is deleted; its status is of no later "
+        "one. A write changes something.",
+        checks="updates and removals of objects, but for leases and events",
+    )
+    kinds = frozenset(set(KINDS) - {LEASE, EVENT})
+
+    def observe(self, revision: Revision) -> Iterator[Violation]:
+        """Compare an object with its former state."""
+        if revision.is_state or not revision.is_readable:
+            return
+        before, obj = revision.previous, revision.object
+        if before is None:
+            return
+        self.checked += 1
+        if obj is None:
+            old = metadata_of(before)
+            if old.finalizers and not old.HasField("deletionTimestamp"):
+                yield self.violation("the object was removed at once, and had finalizers", revision)
+            return
+        for problem in _problems(before, obj):
+            yield self.violation(problem, revision)
+
+
+def _problems(before: Message, obj: Message) -> Iterator[str]:
+    old, new = metadata_of(before), metadata_of(obj)
+    if (old.uid, old.creationTimestamp) != (new.uid, new.creationTimestamp):
+        yield "the object has another uid or creationTimestamp"
+    if old.HasField("deletionTimestamp"):
+        if not new.HasField("deletionTimestamp"):
+            yield "the object was deleted, and is not any more"
+        elif old.deletionTimestamp != new.deletionTimestamp and not isinstance(obj, core.Pod):
+            yield "the object was deleted, and its deletionTimestamp changed"
+        added = set(new.finalizers) - set(old.finalizers)
+        if added:
+            yield f"the object was deleted, and got the finalizers {', '.join(sorted(added))}"
+    yield from _generations(before, obj)
+    if _is_idle(before, obj):
+        yield "the write changes nothing"
+
+
+def _generations(before: Message, obj: Message) -> Iterator[str]:
+    old, new = metadata_of(before), metadata_of(obj)
+    observed = getattr(getattr(obj, "status", None), "observedGeneration", 0)
+    if observed > new.generation:
+        yield f"the status is of generation {observed}, and the object has generation {new.generation}"
+    if not old.generation and not new.generation:
+        return
+    spec, former = getattr(obj, "spec", None), getattr(before, "spec", None)
+    grown = new.generation - old.generation
+    if grown not in (0, 1):
+        yield f"the generation went from {old.generation} to {new.generation}"
+    elif not grown and spec != former and not _is_bound_now(before, obj):
+        yield f"the spec changed, and the generation is still {new.generation}"
+    elif grown and spec is not None and spec == former and not _counts(before, obj):
+        yield f"the generation became {new.generation}, and the spec did not change"
+
+
+def _is_bound_now(before: Message, obj: Message) -> bool:
+    """Return whether a write is a binding, which no generation counts."""
+    if not (isinstance(before, core.Pod) and isinstance(obj, core.Pod)):
+        return False
+    return before.spec.nodeName != obj.spec.nodeName
+
+
+def _counts(before: Message, obj: Message) -> bool:
+    """Return whether a generation counts a change beside the spec's: its end, a Deployment's annotations."""
+    old, new = metadata_of(before), metadata_of(obj)
+    is_deleted = new.HasField("deletionTimestamp") and old.deletionTimestamp != new.deletionTimestamp
+    return is_deleted or dict(old.annotations) != dict(new.annotations)
+
+
+def _is_idle(before: Message, obj: Message) -> bool:
+    """Return whether two states differ in the times of managed fields at most, and in their order."""
+    if before.ByteSize() != obj.ByteSize():
+        return False
+    return _without_times(before) == _without_times(obj)
+
+
+def _without_times(obj: Message) -> Message:
+    found = copy_of(obj)
+    for entry in metadata_of(found).managedFields:
+        entry.ClearField("time")
+    return found

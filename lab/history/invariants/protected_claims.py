@@ -1,0 +1,95 @@
+"""A volume claim, a volume or a resource claim stays while it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
+from nominee.lab.history.revision import Revision
+from nominee.machinery.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_CLAIM
+from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.volume_claims import claims_of
+
+
+class ProtectedClaims(Checker):
+    """Looks at the removal of each claim and volume for those that use it.
+
+    A finalizer keeps it, which its controller removes when the last one has ended. Who removes the finalizer
+    by hand takes the consequences.
+    Source: kube-controller-manager 1.36, pvcprotection, pvprotection, resourceclaim.
+    """
+
+    about = Invariant(
+        name="claims-in-use-stay",
+        description="No claim is removed that a pod on a node uses, and no volume that is bound to a claim.",
+        checks="removals of volume claims, volumes and resource claims",
+        exceptions={"bound-late": "the pod was bound when the claim was being deleted already"},
+    )
+    kinds = frozenset({POD, PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, RESOURCE_CLAIM})
+
+    def __init__(self, settings: ComponentSettings) -> None:
+        super().__init__(settings)
+        self._bound: dict[str, Revision] = {}
+        """The bindings of the pods that are on a node and have not ended, by uid."""
+        self._claims: dict[str, str] = {}
+        """The volume of each volume claim, by uid."""
+        self._deleted: dict[str, int] = {}
+        """The revision at which the deletion of an object began, by key."""
+
+    def observe(self, revision: Revision) -> Iterator[Violation]:
+        """Note a pod or a claim, or check a removal."""
+        if revision.kind is POD:
+            self._observe_pod(revision)
+            return
+        claim = revision.after(PERSISTENT_VOLUME_CLAIM)
+        if claim is not None:
+            self._claims[claim.metadata.uid] = claim.spec.volumeName
+        if revision.object is not None and metadata_of(revision.object).HasField("deletionTimestamp"):
+            self._deleted.setdefault(revision.key, revision.revision)
+        if revision.value is None and not revision.is_state:
+            began = self._deleted.pop(revision.key, revision.revision)
+            yield from self._check_removal(revision, began)
+
+    def _check_removal(self, revision: Revision, began: int) -> Iterator[Violation]:
+        self.checked += 1
+        for binding in list(self._bound.values()):
+            pod = binding.after(POD)
+            if pod is None or not _uses(pod, revision):
+                continue
+            if binding.revision > began:
+                self.allow("bound-late")
+            else:
+                problem = f"it was removed, and {binding.subject} uses it on node {pod.spec.nodeName!r}"
+                yield self.violation(problem, binding, revision)
+        volume, former = revision.before(PERSISTENT_VOLUME), revision.before(PERSISTENT_VOLUME_CLAIM)
+        if former is not None:
+            self._claims.pop(former.metadata.uid, None)
+        if volume is not None and self._claims.get(volume.spec.claimRef.uid) == volume.metadata.name:
+            yield self.violation(
+                f"it was removed, and the claim {volume.spec.claimRef.name} has it", revision
+            )
+
+    def _observe_pod(self, revision: Revision) -> None:
+        ended, pod, before = ended_pod(revision), revision.after(POD), same_pod_before(revision)
+        for each in (ended, pod if pod is not None and is_terminal(pod) else None):
+            if each is not None:
+                self._bound.pop(each.metadata.uid, None)
+        if (
+            pod is not None
+            and pod.spec.nodeName
+            and not (is_terminal(pod) or (before and before.spec.nodeName))
+        ):
+            self._bound[pod.metadata.uid] = revision
+
+
+def _uses(pod: core.Pod, removal: Revision) -> bool:
+    """Return whether a pod uses the removed object: a volume claim by its name, another by reservation."""
+    claim = removal.before(RESOURCE_CLAIM)
+    if claim is not None:
+        return any(user.uid == pod.metadata.uid for user in claim.status.reservedFor)
+    if removal.before(PERSISTENT_VOLUME_CLAIM) is None or pod.metadata.namespace != removal.namespace:
+        return False
+    return removal.name in claims_of(pod)

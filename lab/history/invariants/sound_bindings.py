@@ -1,0 +1,167 @@
+"""A scheduler binds a pod to a node that suits it, with all that the pod mounts and uses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final, TypeVar
+
+from google.protobuf.message import Message
+
+from nominee.lab.history.invariants.checking.answers import Answer, Outcome
+from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.pods import ended_pod, same_pod_before
+from nominee.lab.history.revision import Revision
+from nominee.machinery.api.kinds import (
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_GROUP,
+    RESOURCE_CLAIM,
+    Kind,
+)
+from nominee.machinery.api.pb import core
+from nominee.machinery.api.volume_claims import claims_of
+from nominee.machinery.scheduling import node_affinity
+from nominee.machinery.scheduling.node_affinity import NodeSelector
+from nominee.machinery.scheduling.taints import find_untolerated
+
+M = TypeVar("M", bound=Message)
+SEEN_SECONDS: Final = 15.0
+"""How long a scheduler may not have seen a change of a node."""
+
+
+class SoundBindings(Checker):
+    """Looks at pod, node, claims and volumes when a scheduler's binding is answered.
+
+    PreBind comes before the binding: it binds the volumes and reserves the claims. A node whose taints or
+    labels have just changed may have been another one for the scheduler, and so may one that a nominated pod
+    waited for, on Permit or in PreBind.
+    Source: kube-scheduler 1.36, plugins volumebinding, dynamicresources, tainttoleration, nodeaffinity.
+    """
+
+    about = Invariant(
+        name="bindings-are-sound",
+        description="A scheduler binds a pod without gates, to a node whose labels suit it and whose taints "
+        "it tolerates, when its group has all its pods, its claims are reserved for it, its volumes are "
+        "bound on both sides, and the node can reach both.",
+        checks="bindings of schedulers",
+        exceptions={
+            "node-changed": f"the node changed within {SEEN_SECONDS:.0f} s, or the pod was nominated before",
+        },
+    )
+    kinds = frozenset({POD, NODE, POD_GROUP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM})
+    takes_answers = True
+
+    def __init__(self, settings: ComponentSettings) -> None:
+        super().__init__(settings)
+        self._newest: dict[str, Revision] = {}
+        self._nodes_since: dict[str, float] = {}
+        """When taints or labels of a node changed last."""
+        self._gone: Counter[str] = Counter()
+        """How many pods of a group were removed: perhaps since it was tried."""
+        self._waited: set[str] = set()
+        """The pods, by uid, that were nominated to a node before they were bound."""
+
+    def observe(self, revision: Revision) -> Iterator[Violation]:
+        """Keep the newest state of an object."""
+        if revision.value is None:
+            self._newest.pop(revision.key, None)
+        else:
+            self._newest[revision.key] = revision
+        ended = ended_pod(revision)
+        if ended is not None:
+            self._gone[ended.spec.schedulingGroup.podGroupName] += 1
+        before, pod = same_pod_before(revision), revision.after(POD)
+        if before is not None and pod is not None and pod.spec.nodeName and before.status.nominatedNodeName:
+            self._waited.add(pod.metadata.uid)
+        old, new = revision.before(NODE), revision.after(NODE)
+        if new is not None and (old is None or _placement(old) != _placement(new)):
+            self._nodes_since[revision.key] = revision.time
+        yield from ()
+
+    def observe_answer(self, answer: Answer) -> Iterator[Violation]:
+        """Check a binding that was made."""
+        if not answer.node or answer.outcome is not Outcome.DONE or not answer.client.startswith("scheduler"):
+            return
+        seen, node = (
+            self._newest.get(POD.key(answer.namespace, answer.name)),
+            self._get(NODE, "", answer.node),
+        )
+        pod = self._get(POD, answer.namespace, answer.name)
+        if seen is None or pod is None or node is None or pod.metadata.uid != answer.uid:
+            return
+        self.checked += 1
+        yield from self._check_group(pod, seen)
+        if pod.spec.schedulingGates:
+            yield self.violation("the pod was bound, and has scheduling gates", seen)
+        for problem in (*self._claims(pod, node), *self._volumes(pod, node)):
+            yield self.violation(f"the pod was bound to node {answer.node!r}, and {problem}", seen)
+        problem, waited = _problem_of_node(pod, node), answer.uid in self._waited
+        self._waited.discard(answer.uid)
+        if not problem:
+            return
+        if waited or self._nodes_since[NODE.key("", answer.node)] > answer.begin_time - SEEN_SECONDS:
+            self.allow("node-changed")
+        else:
+            yield self.violation(f"the pod was bound to node {answer.node!r}, {problem}", seen)
+
+    def _check_group(self, pod: core.Pod, seen: Revision) -> Iterator[Violation]:
+        name = pod.spec.schedulingGroup.podGroupName
+        group = self._get(POD_GROUP, pod.metadata.namespace, name)
+        if group is None:
+            return
+        members = sum(
+            each.namespace == seen.namespace and found.spec.schedulingGroup.podGroupName == name
+            for each in self._newest.values()
+            if (found := each.after(POD)) is not None
+        )
+        if members + self._gone[name] < group.spec.schedulingPolicy.gang.minCount:
+            yield self.violation(f"the pod was bound, and its group {name} has {members} pods only", seen)
+
+    def _get(self, kind: Kind[M], namespace: str, name: str) -> M | None:
+        revision = self._newest.get(kind.key(namespace, name))
+        return None if revision is None else revision.after(kind)
+
+    def _claims(self, pod: core.Pod, node: core.Node) -> Iterator[str]:
+        made = {each.name: each.resourceClaimName for each in pod.status.resourceClaimStatuses}
+        for each in pod.spec.resourceClaims:
+            name = each.resourceClaimName or made.get(each.name, "")
+            if not name and each.name in made:
+                continue  # its template needs no claim
+            claim = self._get(RESOURCE_CLAIM, pod.metadata.namespace, name)
+            if claim is None or not claim.status.HasField("allocation"):
+                yield f"its claim {each.name!r} is not allocated"
+            elif all(user.uid != pod.metadata.uid for user in claim.status.reservedFor):
+                yield f"its claim {name} is not reserved for it"
+            elif not _reaches(claim.status.allocation.nodeSelector, node):
+                yield f"its claim {name} has devices that the node does not reach"
+
+    def _volumes(self, pod: core.Pod, node: core.Node) -> Iterator[str]:
+        for name in claims_of(pod):
+            claim = self._get(PERSISTENT_VOLUME_CLAIM, pod.metadata.namespace, name)
+            volume = None if claim is None else self._get(PERSISTENT_VOLUME, "", claim.spec.volumeName)
+            if claim is None or volume is None or volume.spec.claimRef.uid != claim.metadata.uid:
+                yield f"its volume claim {name} is not bound on both sides"
+            elif not _reaches(volume.spec.nodeAffinity.required, node):
+                yield f"its volume {claim.spec.volumeName} is not where the node is"
+
+
+def _placement(node: core.Node) -> tuple[object, ...]:
+    return dict(node.metadata.labels), [(each.key, each.effect) for each in node.spec.taints]
+
+
+def _reaches(selector: core.NodeSelector, node: core.Node) -> bool:
+    """Return whether a node is selected; without terms every node is."""
+    if not selector.nodeSelectorTerms:
+        return True
+    return NodeSelector.read(selector).matches(node.metadata.labels, node.metadata.name)
+
+
+def _problem_of_node(pod: core.Pod, node: core.Node) -> str:
+    taint = find_untolerated(node.spec.taints, pod.spec.tolerations, comparison=True)
+    if taint is not None:
+        return f"whose taint {taint.key} it does not tolerate"
+    return "" if node_affinity.matches(pod, node) else "which its node selector or affinity excludes"

@@ -1,0 +1,79 @@
+"""The API server keeps an object's metadata."""
+
+from __future__ import annotations
+
+import pytest
+
+from nominee.lab.history.invariants.object_metadata import ObjectMetadata
+from nominee.machinery.api.pb import apps
+from tests.lab.invariants.histories import BEGIN, History, pod, violations_of
+
+
+def replica_set(
+    *, replicas: int = 1, generation: int = 1, observed: int = 0, written_at: int = 0, deletes_at: float = 0.0
+) -> apps.ReplicaSet:
+    found = apps.ReplicaSet()
+    found.metadata.name, found.metadata.namespace, found.metadata.uid = "web", "default", "uid-web"
+    found.metadata.generation = generation
+    found.metadata.managedFields.add(manager="m", operation="Update").time.seconds = 1_000_000 + written_at
+    if deletes_at:
+        found.metadata.deletionTimestamp.seconds = int(deletes_at)
+    found.spec.replicas = replicas
+    found.status.observedGeneration = observed
+    return found
+
+
+def _problems(history: History) -> list[str]:
+    return [violation.message for violation in violations_of(ObjectMetadata, history)]
+
+
+def test_usual_writes() -> None:
+    ends = pod("p", deletes_at=BEGIN + 30, finalizers=["a", "b"])
+    history = History().put(pod("p", finalizers=["a", "b"]), ends, pod("p", deletes_at=BEGIN + 30))
+    history.delete(pod("p")).put(pod("p", uid="uid-2"))
+    sets = [replica_set(), replica_set(observed=1), replica_set(replicas=2, generation=2, observed=1)]
+    assert _problems(history.put(*sets)) == []
+
+
+@pytest.mark.parametrize(
+    ("history", "problem"),
+    [
+        (History().put(pod("p"), pod("p", uid="uid-2")), "the object has another uid or creationTimestamp"),
+        (
+            History().put(pod("p", deletes_at=BEGIN), pod("p")),
+            "the object was deleted, and is not any more",
+        ),
+        (
+            History().put(replica_set(deletes_at=BEGIN), replica_set(deletes_at=BEGIN + 9)),
+            "the object was deleted, and its deletionTimestamp changed",
+        ),
+        (
+            History().put(pod("p", deletes_at=BEGIN), pod("p", deletes_at=BEGIN, finalizers=["late"])),
+            "the object was deleted, and got the finalizers late",
+        ),
+        (
+            History().put(replica_set(), replica_set(observed=2)),
+            "the status is of generation 2, and the object has generation 1",
+        ),
+        (
+            History().put(replica_set(), replica_set(replicas=2, generation=3)),
+            "the generation went from 1 to 3",
+        ),
+        (
+            History().put(replica_set(), replica_set(replicas=2)),
+            "the spec changed, and the generation is still 1",
+        ),
+        (
+            History().put(replica_set(), replica_set(generation=2)),
+            "the generation became 2, and the spec did not change",
+        ),
+        (
+            History().put(pod("p", finalizers=["a"])).delete(pod("p")),
+            "the object was removed at once, and had finalizers",
+        ),
+        (History().put(replica_set(), replica_set(written_at=9)), "the write changes nothing"),
+    ],
+    ids=lambda value: "" if isinstance(value, History) else value,
+)
+def test_writes_that_no_api_server_makes(history: History, problem: str) -> None:
+    assert _problems(history) == [problem]

@@ -1,0 +1,136 @@
+"""A scheduler binds a pod to a node that suits it, with all that the pod mounts and uses."""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from nominee.lab.history.invariants.check import Check
+from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.sound_bindings import SoundBindings
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import copy_of
+from nominee.machinery.api.pb import core, devices, workloads
+from tests.lab.invariants.histories import History, node, pod
+
+SECONDS = [node("other")] * 20
+ZONE = "topology.kubernetes.io/zone"
+
+
+def bound(found: core.Pod) -> core.Pod:
+    """Return the pod on its node."""
+    on_node = copy_of(found)
+    on_node.spec.nodeName = "n1"
+    return on_node
+
+
+def problems_of(found: core.Pod, *objects: Message, late: Message | None = None) -> list[str]:
+    """Return the problems of a pod's binding to n1, long after the objects were written, and `late` was."""
+    history = History().put(*objects, found, *SECONDS)
+    history.put(*([late] if late is not None else []), bound(found))
+    check = Check(ComponentSettings(observes_answers=True), [SoundBindings.about.name])
+    for revision in history.revisions:
+        check.observe(revision)
+    end = history.revisions[-1]
+    check.observe_answer(
+        Answer(
+            client="scheduler",
+            method=Method.UPDATE,
+            outcome=Outcome.DONE,
+            kind=kinds.POD,
+            namespace="default",
+            name="p",
+            begin=end.revision - 1,
+            end=end.revision,
+            uid=found.metadata.uid,
+            node="n1",
+            begin_time=end.time,
+        )
+    )
+    (result,) = check.finish(Evidence(now=history.now))
+    assert result.checked == 1
+    return [violation.message for violation in result.violations]
+
+
+def labelled(zone: str) -> core.Node:
+    found = node("n1")
+    found.metadata.labels[ZONE] = zone
+    return found
+
+
+def test_nodes() -> None:
+    assert problems_of(pod("p"), node("n1")) == []
+    tainted = node("n1", taints=["full"])
+    assert problems_of(pod("p"), tainted) == [
+        "the pod was bound to node 'n1', whose taint full it does not tolerate"
+    ]
+    assert problems_of(pod("p"), node("n1"), late=tainted) == []
+    assert problems_of(pod("p", nominated="n1"), tainted) == []
+    tolerant, selective = pod("p"), pod("p")
+    tolerant.spec.tolerations.add(operator="Exists")
+    assert problems_of(tolerant, tainted) == []
+    selective.spec.nodeSelector[ZONE] = "a"
+    assert problems_of(selective, labelled("a")) == []
+    (problem,) = problems_of(selective, labelled("b"))
+    assert problem.endswith("which its node selector or affinity excludes")
+
+
+def test_gates() -> None:
+    gated = pod("p")
+    gated.spec.schedulingGates.add(name="wait")
+    assert problems_of(gated, node("n1")) == ["the pod was bound, and has scheduling gates"]
+
+
+def claim(*, uid: str = "", zone: str = "") -> devices.ResourceClaim:
+    """Return a claim, allocated and reserved for the pod of a uid."""
+    found = devices.ResourceClaim()
+    found.metadata.name, found.metadata.namespace, found.metadata.uid = "c", "default", "uid-c"
+    if uid:
+        found.status.allocation.SetInParent()
+        found.status.reservedFor.add(resource="pods", name="p", uid=uid)
+    if zone:
+        _zone(found.status.allocation.nodeSelector, zone)
+    return found
+
+
+def _zone(selector: core.NodeSelector, zone: str) -> None:
+    selector.nodeSelectorTerms.add().matchExpressions.add(key=ZONE, operator="In", values=[zone])
+
+
+def test_claims() -> None:
+    uses = pod("p")
+    uses.spec.resourceClaims.add(name="gpu", resourceClaimName="c")
+    assert problems_of(uses, labelled("a"), claim(uid="uid-p", zone="a")) == []
+    start = "the pod was bound to node 'n1', and its claim "
+    assert problems_of(uses, labelled("a"), claim()) == [f"{start}'gpu' is not allocated"]
+    assert problems_of(uses, labelled("a"), claim(uid="uid-q")) == [f"{start}c is not reserved for it"]
+    assert problems_of(uses, labelled("a"), claim(uid="uid-p", zone="b")) == [
+        f"{start}c has devices that the node does not reach"
+    ]
+
+
+def test_volumes() -> None:
+    mounts = pod("p")
+    mounts.spec.volumes.add(name="data").volumeSource.persistentVolumeClaim.claimName = "c"
+    wants, volume = core.PersistentVolumeClaim(), core.PersistentVolume()
+    wants.metadata.name, wants.metadata.namespace, wants.metadata.uid = "c", "default", "uid-c"
+    wants.spec.volumeName = volume.metadata.name = "v"
+    unbound = ["the pod was bound to node 'n1', and its volume claim c is not bound on both sides"]
+    assert problems_of(mounts, labelled("a"), wants) == unbound
+    assert problems_of(mounts, labelled("a"), wants, volume) == unbound
+    volume.spec.claimRef.uid = "uid-c"
+    assert problems_of(mounts, labelled("a"), wants, volume) == []
+    _zone(volume.spec.nodeAffinity.required, "b")
+    (problem,) = problems_of(mounts, labelled("a"), wants, volume)
+    assert problem.endswith("its volume v is not where the node is")
+
+
+def test_groups() -> None:
+    member, group = pod("p"), workloads.PodGroup()
+    member.spec.schedulingGroup.podGroupName = "g"
+    group.metadata.name, group.metadata.namespace = "g", "default"
+    group.spec.schedulingPolicy.gang.minCount = 2
+    other = copy_of(member)
+    other.metadata.name = other.metadata.uid = "q"
+    assert problems_of(member, node("n1"), group, other) == []
+    assert problems_of(member, node("n1"), group) == ["the pod was bound, and its group g has 1 pods only"]

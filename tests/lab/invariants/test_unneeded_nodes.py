@@ -1,0 +1,81 @@
+"""The autoscaler removes no node that was needed a moment ago."""
+
+from __future__ import annotations
+
+import pytest
+
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, ScaleDown
+from nominee.lab.history.invariants.unneeded_nodes import UnneededNodes
+from nominee.machinery.api.pb import core, devices
+from tests.lab.invariants.histories import BEGIN, History, node, pod, result_of, violations_of
+
+SETTINGS = ComponentSettings(scale_down=ScaleDown(unneeded_seconds=10, scan_seconds=1, threshold=0.5))
+
+
+def ready(*taints: str, status: str = "True") -> core.Node:
+    found = node("n1", cpu="4", taints=taints)
+    found.status.allocatable["memory"].string = "8Gi"
+    found.status.conditions.add(type="Ready", status=status)
+    return found
+
+
+def seconds(count: int) -> list[core.Node]:
+    return [node("other")] * count
+
+
+TAINTED = ready("ToBeDeletedByClusterAutoscaler")
+LARGE, SMALL = pod("p", node="n1", cpu="3"), pod("p", node="n1", cpu="2")
+
+
+def test_a_node_that_was_needed() -> None:
+    history = History().put(ready(), *seconds(20), LARGE, *seconds(9)).delete(LARGE)
+    history.put(*seconds(4), TAINTED)
+    (violation,) = violations_of(UnneededNodes, history, SETTINGS)
+    assert violation.message == (
+        "the autoscaler removes the node 5.0 s after it was needed, before 10 s are over"
+    )
+    assert violation.objects == ("Node n1",)
+
+
+def test_a_node_that_is_needed_and_one_that_is_new() -> None:
+    (violation,) = violations_of(
+        UnneededNodes, History().put(ready(), LARGE, *seconds(20), TAINTED), SETTINGS
+    )
+    assert " 0.0 s after" in violation.message
+    assert violations_of(UnneededNodes, History().put(ready(), *seconds(8), TAINTED), SETTINGS)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        History().put(ready(), *seconds(10), TAINTED),
+        History().state(ready()).put(TAINTED),
+        History().put(ready(), SMALL, *seconds(20), TAINTED),
+        History().put(ready(), *seconds(20), LARGE, *seconds(4)).delete(LARGE).put(TAINTED),
+        History().put(ready(), LARGE, *seconds(9)).delete(LARGE).put(*seconds(10), TAINTED),
+    ],
+    ids=["new", "older than the history", "half", "shorter than a look", "long ago"],
+)
+def test_nodes_that_were_not_needed(history: History) -> None:
+    result = result_of(UnneededNodes, history, SETTINGS)
+    assert result.violations == ()
+    assert result.checked == 1
+
+
+def test_other_nodes_are_not_checked() -> None:
+    slices = devices.ResourceSlice()
+    slices.metadata.name, slices.spec.nodeName = "s", "n1"
+    ends = pod("p", node="n1", cpu="3", deletes_at=BEGIN + 9)
+    unready = ready("ToBeDeletedByClusterAutoscaler", status="Unknown")
+    for history in (
+        History().put(ready(), unready),
+        History().put(slices, ready(), TAINTED),
+        History().put(ready(), LARGE, ends, *seconds(9), TAINTED),
+    ):
+        result = result_of(UnneededNodes, history, SETTINGS)
+        assert (result.checked, result.violations) == (0, ())
+
+
+def test_without_the_options_it_is_not_checked() -> None:
+    result = result_of(UnneededNodes, History().put(ready(), TAINTED))
+    assert result.unchecked == "the options of an autoscaler are not known"
