@@ -255,6 +255,7 @@ class StopContainers:
     """Stop all containers for good."""
 
     uid: str
+    exit_code: int = 0
 
 
 # Pod instructions: the API server

@@ -66,14 +66,13 @@ def note_job(cron_job: batch.CronJob, job: batch.Job) -> PlannedEvent | None:
     if end is None:
         note = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
         return None if listed else PlannedEvent("UnexpectedJob", note, "Warning")
-    if listed:
-        remove_active(cron_job, job.metadata.uid)
-        note = f"Saw completed job: {job.metadata.name}, status: {end.type}"
-        return PlannedEvent("SawCompletedJob", note)
-    done = job.status.completionTime
-    if end.type == "Complete" and from_time(done) > from_time(status.lastSuccessfulTime):
-        status.lastSuccessfulTime.CopyFrom(done)
-    return None
+    done = status.lastSuccessfulTime
+    if end.type == "Complete" and from_time(job.status.completionTime) > from_time(done):
+        done.CopyFrom(job.status.completionTime)
+    if not listed:
+        return None
+    remove_active(cron_job, job.metadata.uid)
+    return PlannedEvent("SawCompletedJob", f"Saw completed job: {job.metadata.name}, condition: {end.type}")
 
 
 @dataclass(frozen=True, slots=True)

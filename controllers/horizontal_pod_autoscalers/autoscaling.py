@@ -175,8 +175,8 @@ def decide(
     limits = normalize(spec, current, proposed, history, settings, sync.now)
     sync.condition("AbleToScale", *limits.able)
     sync.condition("ScalingLimited", *limits.limit, status=limits.limited)
-    status.desiredReplicas = current
     if limits.replicas == current:
+        status.desiredReplicas = current
         return None
     reason = "All metrics below target" if proposed < current else ""
     return Rescale(limits.replicas, f"{metric} above target" if proposed > current else reason)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from nominee.kubelet import instructions
 from nominee.kubelet.allocation import manager
 from nominee.kubelet.instructions import PodInstruction, SyncLater
@@ -9,6 +11,9 @@ from nominee.kubelet.options import pre_stop_sleep
 from nominee.kubelet.pod_sync.step import EARLY_SECONDS_MAX, Pass
 from nominee.kubelet.pods.states import Step, Trigger
 from nominee.machinery.api.objects import is_terminating
+
+_TERMINATED: Final = 143
+"""The exit code of a process that SIGTERM ends."""
 
 
 def stop(p: Pass) -> Trigger | PodInstruction | None:
@@ -22,7 +27,13 @@ def stop(p: Pass) -> Trigger | PodInstruction | None:
         every = (*sandbox.containers, *sandbox.ephemeral)
         running = tuple(one.name for one in every if one.state == "running")
         return instructions.SignalContainers(record.uid, running)
-    return None if _has_time(p) else instructions.StopContainers(record.uid)
+    return None if _has_time(p) else _stopped(p)
+
+
+def _stopped(p: Pass) -> PodInstruction:
+    """Return the instruction for the end: a server exits with 0, a task has not done its work."""
+    served = p.record.pod.spec.restartPolicy in ("", "Always")
+    return instructions.StopContainers(p.record.uid, 0 if served else _TERMINATED)
 
 
 def begin_grace_period(p: Pass) -> None:

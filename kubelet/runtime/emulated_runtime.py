@@ -65,12 +65,10 @@ class EmulatedRuntime:
             case instructions.KillContainers(_, names, exit_code, again):
                 end = change.crash if again else change.stop
                 return end(sandbox, now=now, exit_code=exit_code, names=names)
-            case instructions.ExitContainers(_, exit_code):
+            case instructions.ExitContainers(_, exit_code) | instructions.StopContainers(_, exit_code):
                 return change.stop(sandbox, now=now, exit_code=exit_code)
             case instructions.SignalContainers():
                 return sandbox  # they take their time, which the kubelet measures
-            case instructions.StopContainers():
-                return change.stop(sandbox, now=now)
             case Actuate():
                 return _actuate(sandbox, call, now)
 

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 
 from nominee.machinery.api.pb import autoscaling, batch, core, networking, workloads
 from nominee.machinery.defaults import fields, pod
-from nominee.machinery.features.gates import Gates
+from nominee.machinery.features.gates import Gates, Version
 
 _UTILIZATION_PERCENT = 80
 _PERIOD_SECONDS = 15
 _UP_POLICIES = (("Pods", 4), ("Percent", 100))
 _DOWN_POLICIES = (("Percent", 100),)
+AUTOSCALER_TOLERANCE_SINCE = Version(1, 35)
+"""HPAConfigurableTolerance: off before."""
 
 
 def autoscaler(obj: autoscaling.HorizontalPodAutoscaler, gates: Gates) -> None:

@@ -227,6 +227,20 @@ def test_a_deleted_pod_gets_its_grace_period() -> None:
     assert here.runtime.sandboxes == {}
 
 
+@pytest.mark.parametrize(
+    ("policy", "code", "phase"),
+    [("Always", 0, "Succeeded"), ("OnFailure", 143, "Failed"), ("Never", 143, "Failed")],
+)
+def test_a_task_that_is_stopped_has_not_succeeded(policy: str, code: int, phase: str) -> None:
+    """A Job would take it for done (SIGTERM: 128 + 15)."""
+    pod = new_pod("a", restartPolicy=policy)
+    pod.metadata.finalizers.append("batch.kubernetes.io/job-tracking")
+    here = node(pod)
+    show(here, deleted(here.api["a"], 0))
+    status = here.api["a"].status
+    assert (status.containerStatuses[0].state.terminated.exitCode, status.phase) == (code, phase)
+
+
 def test_a_shorter_grace_period_shortens_the_wait() -> None:
     here = node(new_pod("a"), stop=20.0)
     show(here, deleted(here.api["a"], 30))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from nominee.apiserver.kinds.apps.replicas import collision_count, replica_counts
 from nominee.apiserver.kinds.rules import KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.kinds.strategy import Environment
 from nominee.apiserver.printing.cells import containers
 from nominee.apiserver.printing.columns import AGE, CONTAINERS, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field
@@ -18,6 +19,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import apps
+from nominee.machinery.defaults.workloads import STATEFUL_UNAVAILABLE_SINCE
 
 _RETENTION = ("Retain", "Delete")
 _MUTABLE = ("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
@@ -112,9 +114,22 @@ def _row(obj: apps.StatefulSet, now: float) -> Cells:
     return [ready, *containers(obj.spec.template)]
 
 
+class StatefulSetStrategy(SimpleStrategy[apps.StatefulSet]):
+    """The main resource."""
+
+    def drop_disabled(self, new: apps.StatefulSet, old: apps.StatefulSet | None, env: Environment) -> None:
+        rolling = new.spec.updateStrategy.rollingUpdate
+        known = env.gates.version >= STATEFUL_UNAVAILABLE_SINCE
+        known = known or (
+            old is not None and old.spec.updateStrategy.rollingUpdate.HasField("maxUnavailable")
+        )
+        if not known and rolling.HasField("maxUnavailable"):
+            rolling.ClearField("maxUnavailable")
+
+
 RULES = KindRules(
     kind=kinds.STATEFUL_SET,
-    strategy=SimpleStrategy(
+    strategy=StatefulSetStrategy(
         kinds.STATEFUL_SET,
         _validate,
         _validate_change,

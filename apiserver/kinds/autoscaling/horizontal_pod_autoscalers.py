@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from nominee.apiserver.kinds.autoscaling import conversion, validation
 from nominee.apiserver.kinds.rules import Conversion, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.kinds.strategy import Environment
 from nominee.apiserver.printing.cells import UNKNOWN, UNSET
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import autoscaling
+from nominee.machinery.defaults.watched import AUTOSCALER_TOLERANCE_SINCE
 
 _SPEC = "horizontalpodautoscalerspec-autoscaling-v2"
 # The field of a metric that its type names.
@@ -79,7 +81,28 @@ def _row(obj: autoscaling.HorizontalPodAutoscaler, now: float) -> Cells:
     return [f"{target.kind}/{target.name}", _metrics(shown), least, spec.maxReplicas, status.currentReplicas]
 
 
-_STRATEGY = SimpleStrategy(
+def _rules(of: autoscaling.HorizontalPodAutoscaler) -> Sequence[autoscaling.HPAScalingRules]:
+    """Return the rules of an autoscaler that have a tolerance."""
+    behavior = of.spec.behavior
+    return [rules for rules in (behavior.scaleUp, behavior.scaleDown) if rules.HasField("tolerance")]
+
+
+class HorizontalPodAutoscalerStrategy(SimpleStrategy[autoscaling.HorizontalPodAutoscaler]):
+    """The main resource."""
+
+    def drop_disabled(
+        self,
+        new: autoscaling.HorizontalPodAutoscaler,
+        old: autoscaling.HorizontalPodAutoscaler | None,
+        env: Environment,
+    ) -> None:
+        if env.gates.version >= AUTOSCALER_TOLERANCE_SINCE or (old is not None and _rules(old)):
+            return
+        for rules in _rules(new):
+            rules.ClearField("tolerance")
+
+
+_STRATEGY = HorizontalPodAutoscalerStrategy(
     kinds.HORIZONTAL_POD_AUTOSCALER, validation.validate, status=validation.validate_status
 )
 _COLUMNS = Columns(

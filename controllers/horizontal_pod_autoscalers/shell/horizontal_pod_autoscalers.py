@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from nominee.controllers.horizontal_pod_autoscalers.autoscaling import (
     Rescale,
@@ -23,13 +22,11 @@ from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import autoscaling, autoscaling_v1, core
 from nominee.machinery.api.selectors import LabelSelector
-from nominee.machinery.features.gates import Version
+from nominee.machinery.defaults.watched import AUTOSCALER_TOLERANCE_SINCE
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.wire import pod_metrics
 from nominee.machinery.wire.codec import to_json
 
-_TOLERANCE_SINCE: Final = Version(1, 35)
-"""Since then HPAConfigurableTolerance is on."""
 RESCALE_BEFORE = failpoints.declare(
     "controllers.horizontal_pod_autoscaler.rescale.before", "an autoscaler's target needs other replicas"
 )
@@ -48,7 +45,7 @@ class HorizontalPodAutoscalerController(Controller):
         super().__init__(context)
         self._settings = settings
         self._period = period_seconds
-        self._tolerance = context.gates.version >= _TOLERANCE_SINCE
+        self._tolerance = context.gates.version >= AUTOSCALER_TOLERANCE_SINCE
         self._histories: dict[ObjectKey, History] = {}
         self._selectors: dict[ObjectKey, str] = {}
         """The selectors of the targets, as of the last look at each."""

@@ -28,6 +28,7 @@ from nominee.machinery.api.objects import (
 from nominee.machinery.api.pb import batch, core
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.queues.backoff import ExponentialBackoff
 
 T = TypeVar("T")
 RELEASE_BEFORE = failpoints.declare(
@@ -70,6 +71,7 @@ class JobController(PodOwner[batch.Job]):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, kinds.JOB)
+        self.queue.backoff = ExponentialBackoff(1.0, 60.0)  # job_controller.go, DefaultJobApiBackOff
         self._failures: dict[ObjectKey, Failures] = {}
         self._written: dict[ObjectKey, tuple[int, int]] = {}
         """The resourceVersions of the last writes of a Job's status, and of its pods' finalizers."""

@@ -34,6 +34,8 @@ class WorkQueue(Generic[K]):
     Its size is bounded by the number of distinct keys.
     """
 
+    backoff: ExponentialBackoff = _BACKOFF
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._ready: deque[K] = deque()
@@ -70,9 +72,9 @@ class WorkQueue(Generic[K]):
         self._notify()
 
     def add_rate_limited(self, key: K) -> None:
-        """Queue a key that failed, after its back-off: 5 ms doubling up to 30 s."""
+        """Queue a key that failed, after its back-off: without another one, 5 ms doubling up to 30 s."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        self.add_after(key, _BACKOFF.delay(failures))
+        self.add_after(key, self.backoff.delay(failures))
 
     def forget(self, key: K) -> None:
         """End the key's back-off after a success: its next failure waits for the shortest time."""

@@ -175,8 +175,9 @@ def test_the_states_of_jobs_are_entered_into_the_status() -> None:
     assert forgotten.note == "Saw a job that the controller did not create or forgot: other"
     done = sync.note_job(of, ended_job("night-1", ended="2026-01-01T03:00:00Z"))
     assert done is not None
-    assert (done.reason, done.note) == ("SawCompletedJob", "Saw completed job: night-1, status: Complete")
+    assert (done.reason, done.note) == ("SawCompletedJob", "Saw completed job: night-1, condition: Complete")
     assert not of.status.active
+    assert rfc3339(of.status.lastSuccessfulTime) == "2026-01-01T03:00:00Z"
     assert sync.note_job(of, ended_job("night-1", ended="2026-01-01T03:00:00Z")) is None
     assert sync.note_job(of, ended_job("older", ended="2026-01-01T02:00:00Z")) is None
     assert sync.note_job(of, ended_job("failed", "Failed")) is None

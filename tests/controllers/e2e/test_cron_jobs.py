@@ -90,7 +90,7 @@ def test_a_job_is_created_at_its_time(kubectl: Session) -> None:
     minutes = int(parse_rfc3339(first["annotations"][STAMP])) // 60
     assert first["name"] == f"often-{minutes}"
     assert f"Created job {first['name']}" in events_of(kubectl, "often", "SuccessfulCreate")
-    assert f"Saw completed job: {first['name']}, status: Complete" in events_of(
+    assert f"Saw completed job: {first['name']}, condition: Complete" in events_of(
         kubectl, "often", "SawCompletedJob"
     )
 
@@ -103,7 +103,7 @@ def test_old_jobs_are_deleted(kubectl: Session) -> None:
 
 def test_a_failed_job_is_no_success(kubectl: Session) -> None:
     """Source: cronjob_controllerv2.go, syncCronJob (lastSuccessfulTime)."""
-    assert events_of(kubectl, "failing", "SawCompletedJob")[0].endswith("status: Failed")
+    assert events_of(kubectl, "failing", "SawCompletedJob")[0].endswith("condition: Failed")
     assert "lastSuccessfulTime" not in status_of(kubectl, "failing", "lastScheduleTime")
 
 

@@ -236,6 +236,16 @@ def test_a_target_without_a_scale_or_that_refuses_one() -> None:
     assert conditions(sync) == ["AbleToScale=False FailedUpdateScale"]
 
 
+def test_a_target_that_refuses_a_scale_keeps_the_desired_replicas() -> None:
+    """Source: horizontal.go, setCurrentReplicasAndMetricsInStatus."""
+    hpa = autoscaler()
+    hpa.status.desiredReplicas = 7
+    sync, rescale = synced(hpa, 2, "100m")
+    assert rescale is not None
+    sync.rescale_failed(rescale, "conflict")
+    assert (sync.hpa.status.currentReplicas, sync.hpa.status.desiredReplicas) == (2, 7)
+
+
 def test_the_kind_of_the_target() -> None:
     hpa = autoscaler()
     assert target_kind(hpa) is kinds.DEPLOYMENT

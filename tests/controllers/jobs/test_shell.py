@@ -160,6 +160,15 @@ async def test_an_orphan_is_adopted_with_a_finalizer_and_a_stray_is_released_wit
     assert len(api.all_of(kinds.POD)) == 2
 
 
+async def test_a_refused_creation_is_tried_again_after_a_second() -> None:
+    """Source: job_controller.go, DefaultJobApiBackOff: at 0, 1 and 3 seconds."""
+    api = FakeApi.of(job(completions=1, parallelism=1))
+    refused = api.rejections["create"] = [errors.forbidden(kinds.POD, "", "exceeded quota")] * 20
+    async with _running(api) as clock:
+        await clock.advance(3)
+    assert len(refused) in (17, 18)
+
+
 async def test_a_refused_creation_is_recorded_and_the_others_are_counted() -> None:
     api = FakeApi.of(job(completions=3, parallelism=3))
     api.rejections["create"] = [errors.forbidden(kinds.POD, "", "exceeded quota")]
