@@ -17,6 +17,7 @@ from nominee.localcluster.supervisor.clock import SECONDS_MAX
 from nominee.localcluster.supervisor.commands.client import NotRunningError, RefusedError, call
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory, process_letter
 from nominee.machinery.process.serving_port.serving_client import ServingPort
+from nominee.machinery.process.signals import termination_signals
 
 if TYPE_CHECKING:
     from nominee.importing.live import LiveState
@@ -136,8 +137,10 @@ def end_as_by_ctrl_c() -> None:
     import runs one) would be printed and forgotten: it is repeated.
     """
 
+    ending = termination_signals()
+
     def interrupt(number: int, frame: FrameType | None) -> None:
-        for other in (signal.SIGTERM, signal.SIGHUP):
+        for other in ending:
             signal.signal(other, signal.SIG_IGN)
         signal.default_int_handler(number, frame)
 
@@ -147,7 +150,7 @@ def end_as_by_ctrl_c() -> None:
         else:
             sys.__unraisablehook__(unraisable)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in ending:
         signal.signal(number, interrupt)
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     sys.unraisablehook = repeat

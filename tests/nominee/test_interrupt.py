@@ -214,3 +214,19 @@ def test_an_interrupt_that_python_forgets_is_repeated(name: str) -> None:
     program = [sys.executable, "-P", "-c", _IN_A_FINALIZER.format(name=name)]
     done = subprocess.run(program, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     assert (done.stdout, done.stderr) == ("cleaned up\n", "")
+
+
+_UNDER_NOHUP = """\
+import signal
+from nominee.commands.common import end_as_by_ctrl_c
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+end_as_by_ctrl_c()
+signal.raise_signal(signal.SIGHUP)
+print("goes on")
+"""
+
+
+def test_nohup_keeps_a_closed_terminal_away() -> None:
+    program = [sys.executable, "-P", "-c", _UNDER_NOHUP]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    assert (done.stdout, done.stderr) == ("goes on\n", "")
