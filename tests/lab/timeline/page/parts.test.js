@@ -63,7 +63,7 @@ test("quantities, times and durations", () => {
   assert.deepEqual([0, 50, 100, 1500, 32000].map((each) => amount("cpu", each)), ["0", "50m", "0.1", "1.5", "32"]);
   assert.deepEqual([0, 1024, 1.5 * 2 ** 30, 2 ** 40].map((each) => amount("memory", each)), ["0", "1Ki", "1.5Gi", "1Ti"]);
   assert.equal(clock(1732399200.25), "22:00:00.250");
-  assert.deepEqual([0.04, 61, 185, 9000].map(duration), ["0.0s", "61s", "3m5s", "2h30m"]);
+  assert.deepEqual([0.04, 61, 179.6, 185, 9000].map(duration), ["0.0s", "61s", "3m0s", "3m5s", "2h30m"]);
 });
 
 test("the lines of nominee history are entries with what follows them", () => {
