@@ -3,6 +3,7 @@ import { test } from "node:test";
 
 import { initial, narrowed } from "../../../../lab/timeline/bundle/actions.js";
 import { barsIn, byName, cellAt, clusterOf, columnsMax, fit, grouped, layout, resourcesOf, segments } from "../../../../lab/timeline/bundle/cluster.js";
+import { badgeOf } from "../../../../lab/timeline/bundle/components.js";
 import { amount, clock, duration } from "../../../../lab/timeline/bundle/format.js";
 import { sortOf, spanOf } from "../../../../lab/timeline/bundle/lanes.js";
 import { Model } from "../../../../lab/timeline/bundle/model.js";
@@ -101,4 +102,10 @@ test("the axis is zoomed to an object's revisions, within the history", () => {
   const model = new Model({ title: "", source: "file", revisions });
   assert.deepEqual(spanOf(model, "Pod d/a"), [1008.5, 1021.5]);
   assert.deepEqual(spanOf(model, "Pod d/b"), [1000, 1100]);
+});
+
+test("a followed cluster that is down is not live", () => {
+  const of = (...states) => ({ source: "live", components: states.map((state) => ({ name: "c", state })) });
+  assert.deepEqual([of(), of("ready", "down"), of("down", "down")].map((each) => badgeOf(each, true)), ["live", "live", "down"]);
+  assert.deepEqual([badgeOf(of("down"), false), badgeOf({ source: "file" }, false)], ["reconnecting", "file"]);
 });
