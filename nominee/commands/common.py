@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Collection
@@ -41,6 +42,22 @@ class Seconds(click.ParamType["float"]):
         if not 0 < seconds <= SECONDS_MAX:
             self.fail(f"{value!r} is not a number of seconds up to {SECONDS_MAX}", param, ctx)
         return seconds
+
+
+class WritableDirectory(click.Path):
+    """A directory in which the command will write; it need not exist."""
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        full = Path(value).absolute()
+        nearest = next(each for each in (full, *full.parents) if os.path.exists(each))
+        if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+            reason = "cannot be written" if nearest.is_dir() else "is a file"
+            self.fail(f"{nearest} {reason}", param, ctx)
+        return path
 
 
 def directory_option(command: F) -> F:
