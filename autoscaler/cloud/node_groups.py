@@ -79,6 +79,8 @@ def load(path: Path | None) -> tuple[NodeGroup, ...]:
         return parse(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise NodeGroupError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise NodeGroupError(f"{path}: not text in UTF-8") from None
     except NodeGroupError as error:
         raise NodeGroupError(f"{path}: {error}") from None
 

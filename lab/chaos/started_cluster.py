@@ -21,6 +21,7 @@ from nominee.lab.scenario.play.simulate import with_cluster
 from nominee.lab.scenario.play.simulation_running import between_runs
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.process.parent_death import die_with_parent
+from nominee.machinery.process.signals import termination_signals
 from nominee.simulation.simulation import Simulation
 
 _THREADS = Path("/proc/self/task")
@@ -69,7 +70,7 @@ def _serve(parent: int, connection: Connection, scenario: Scenario, seed: int, v
     """Start a cluster, and answer requests, each in a child."""
     die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in termination_signals():
         signal.signal(number, signal.SIG_DFL)
     simulation = Simulation(seed, log_level="info")
 

@@ -38,11 +38,11 @@ from nominee.localcluster.supervisor.report import (
     failure_lines,
     ready_lines,
 )
+from nominee.machinery.process.signals import termination_signals
 from nominee.machinery.runtime.state_table import InvalidTransitionError
 
 _IDLE_SECONDS_MAX = 5.0
 _REMOVAL_SECONDS_MAX = 60.0
-_END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TRIGGERS = {
     ("start", False): Trigger.START,
     ("stop", False): Trigger.STOP,
@@ -125,7 +125,7 @@ class Supervisor:
     def _on_signals(self, wakeup: socket.socket) -> None:
         with suppress(BlockingIOError):
             for number in wakeup.recv(4096):
-                if number in _END_SIGNALS:
+                if number != signal.SIGCHLD:
                     self._signals += 1
                     self._close(at_once=self._signals > 1)
 
@@ -446,7 +446,7 @@ class _signal_socket:
         self._read, self._write = socket.socketpair()
         self._read.setblocking(False)
         self._write.setblocking(False)
-        for number in (*_END_SIGNALS, signal.SIGCHLD):
+        for number in (signal.SIGINT, *termination_signals(), signal.SIGCHLD):
             signal.signal(number, lambda _number, _frame: None)
         self._old = signal.set_wakeup_fd(self._write.fileno(), warn_on_full_buffer=False)
         return self._read

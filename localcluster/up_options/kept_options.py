@@ -44,7 +44,7 @@ class KeptOptions:
             return cls(
                 dict(document["config"]), dict(document["commandLine"]), tuple(map(str, document["warnings"]))
             )
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return cls()
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OptionError(

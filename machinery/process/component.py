@@ -33,6 +33,7 @@ from nominee.machinery.process.parent_death import die_with_parent
 from nominee.machinery.process.run_files import RunFile
 from nominee.machinery.process.serving_port import serving_token
 from nominee.machinery.process.serving_port.serving import Serving
+from nominee.machinery.process.signals import termination_signals
 from nominee.machinery.runtime import failpoints, host, logs
 from nominee.machinery.runtime.clock import Clock, SystemClock, rfc3339
 from nominee.machinery.runtime.faults import call_faults
@@ -52,7 +53,6 @@ EXIT_USAGE = 2
 """Options or a configuration that this process refuses: a supervisor need not try again. As click's."""
 _GARBAGE_YOUNG, _GARBAGE_MIDDLE, _GARBAGE_OLD = 20_000, 10, 10
 """The thresholds for gc.set_threshold."""
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 Body = Callable[[], Awaitable[None]]
 
@@ -333,7 +333,7 @@ class Process:
     async def _watch_signals(
         self, group: anyio.abc.TaskGroup, grace_seconds: float, *, task_status: anyio.abc.TaskStatus[None]
     ) -> None:
-        with anyio.open_signal_receiver(*_STOP_SIGNALS) as received:
+        with anyio.open_signal_receiver(signal.SIGINT, *termination_signals()) as received:
             task_status.started()
             async for number in received:
                 name = signal.Signals(number).name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Collection
@@ -17,6 +18,7 @@ from nominee.localcluster.supervisor.clock import SECONDS_MAX
 from nominee.localcluster.supervisor.commands.client import NotRunningError, RefusedError, call
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory, process_letter
 from nominee.machinery.process.serving_port.serving_client import ServingPort
+from nominee.machinery.process.signals import termination_signals
 
 if TYPE_CHECKING:
     from nominee.importing.live import LiveState
@@ -40,6 +42,22 @@ class Seconds(click.ParamType["float"]):
         if not 0 < seconds <= SECONDS_MAX:
             self.fail(f"{value!r} is not a number of seconds up to {SECONDS_MAX}", param, ctx)
         return seconds
+
+
+class WritableDirectory(click.Path):
+    """A directory in which the command will write; it need not exist."""
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        full = Path(value).absolute()
+        nearest = next(each for each in (full, *full.parents) if os.path.exists(each))
+        if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+            reason = "cannot be written" if nearest.is_dir() else "is a file"
+            self.fail(f"{nearest} {reason}", param, ctx)
+        return path
 
 
 def directory_option(command: F) -> F:
@@ -136,8 +154,10 @@ def end_as_by_ctrl_c() -> None:
     import runs one) would be printed and forgotten: it is repeated.
     """
 
+    ending = termination_signals()
+
     def interrupt(number: int, frame: FrameType | None) -> None:
-        for other in (signal.SIGTERM, signal.SIGHUP):
+        for other in ending:
             signal.signal(other, signal.SIG_IGN)
         signal.default_int_handler(number, frame)
 
@@ -147,7 +167,7 @@ def end_as_by_ctrl_c() -> None:
         else:
             sys.__unraisablehook__(unraisable)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in ending:
         signal.signal(number, interrupt)
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     sys.unraisablehook = repeat

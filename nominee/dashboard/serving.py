@@ -27,6 +27,7 @@ from nominee.lab.history.verification.settings import settings_of
 from nominee.lab.timeline.document import TimeLine
 from nominee.lab.timeline.reading import LogMarks, Reader
 from nominee.machinery.process.http.http_server import HttpServer
+from nominee.machinery.process.signals import termination_signals
 from nominee.machinery.runtime.clock import Clock, rfc3339
 
 HOST: Final = "127.0.0.1"
@@ -109,7 +110,7 @@ def _settings(options: Options) -> ComponentSettings:
 async def until_signal(work: Coroutine[None, None, None]) -> None:
     """Run `work` until SIGINT, SIGTERM or SIGHUP cancels it."""
     with anyio.CancelScope() as scope:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, *termination_signals()):
             asyncio.get_running_loop().add_signal_handler(number, scope.cancel)
         await work
 

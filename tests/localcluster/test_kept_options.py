@@ -123,6 +123,12 @@ def test_a_damaged_file_is_an_error_that_names_it(text: str, tmp_path: Path) -> 
         KeptOptions.read(tmp_path)
 
 
+def test_a_directory_that_cannot_be_has_no_options(tmp_path: Path) -> None:
+    """`nominee up` then says that it cannot use the directory."""
+    (tmp_path / "file").touch()
+    assert KeptOptions.read(tmp_path / "file" / "d") == KeptOptions()
+
+
 def test_a_file_that_is_gone_is_named_unless_another_is_given(tmp_path: Path) -> None:
     kept = KeptOptions({}, {"schedulerConfig": str(tmp_path / "none.yaml")})
     with pytest.raises(OptionError, match=r"there is no file .*none.yaml.* give this option"):

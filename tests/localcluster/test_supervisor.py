@@ -55,6 +55,18 @@ def test_a_signal_ends_everything_in_order(tmp_path: Path, number: signal.Signal
     assert "nominee status" in output
 
 
+def test_nohup_keeps_a_closed_terminal_away(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which a child process inherits
+    try:
+        with supervised(tmp_path) as cluster:
+            cluster.call("wait")
+            cluster.process.send_signal(signal.SIGHUP)
+            assert cluster.call("status")["ok"]
+            assert not cluster.call("status")["cluster"]["closing"]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_sigkill_leaves_no_process_not_even_a_paused_one(tmp_path: Path) -> None:
     with supervised(tmp_path) as cluster:
         cluster.call("wait")

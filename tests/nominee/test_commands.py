@@ -144,3 +144,26 @@ def test_help_imports_no_grpc_no_messages_and_no_history(words: tuple[str, ...])
     subprocess.run(
         [sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE_SECONDS
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("scenario", "run", "scenarios/faults.yaml"),
+        ("chaos", "run", "--seed", "1"),
+        ("chaos", "generate", "--seed", "1"),
+        ("bench", "scheduling"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_a_directory_that_cannot_be_made_is_refused_at_once(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "file").touch()
+    result = run(*words, "--dir", str(tmp_path / "file" / "d"))
+    assert result.exit_code == 2
+    assert f"Invalid value for '--dir': {tmp_path / 'file'} is a file" in " ".join(result.output.split())
+
+
+def test_a_benchmark_names_the_option_that_is_too_large() -> None:
+    result = run("bench", "scheduling", "--nodes", "3", "--pods", "3")
+    assert result.exit_code == 2
+    assert "Error: --init-pods: 3 nodes have room for" in result.output

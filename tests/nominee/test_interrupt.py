@@ -54,9 +54,9 @@ def started(*words: str, temporary: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def interrupt(process: subprocess.Popen[str]) -> str:
-    """Send SIGINT, as Ctrl-C does; return what the command then prints on standard error."""
-    process.send_signal(signal.SIGINT)
+def interrupt(process: subprocess.Popen[str], number: signal.Signals = signal.SIGINT) -> str:
+    """Send a signal, SIGINT as Ctrl-C does; return what the command then prints on standard error."""
+    process.send_signal(number)
     _, errors = process.communicate(timeout=LIMIT_SECONDS)
     assert process.returncode == INTERRUPTED == 130, errors
     assert "Traceback" not in errors
@@ -164,15 +164,20 @@ def test_it_ends_a_check_of_the_history(tmp_path: Path) -> None:
                 assert interrupt(process).endswith("\ninterrupted\n")
 
 
-def test_it_stops_a_cluster_that_is_not_ready(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_stops_a_cluster_that_is_not_ready(tmp_path: Path, number: signal.Signals) -> None:
     temporary = tmp_path / "t"
     temporary.mkdir()
     state = StateDirectory(tmp_path / "cluster")
-    words = ("up", "--detach", "--nodes", "1", "--dir", str(tmp_path / "cluster"))
+    words = ("up", "--detach", "--nodes", "1", "--dir", str(state.path))
     with started(*words, temporary=temporary) as process:
-        assert wait_until((state.run / "etcd.json").exists, LIMIT_SECONDS)
+        if number == signal.SIGINT:  # the supervisor has begun, and does not listen
+            assert wait_until(lambda: lock_holder(state) not in (None, process.pid), LIMIT_SECONDS)
+        else:
+            assert wait_until((state.run / "etcd.json").exists, LIMIT_SECONDS)
         pids = {name: found["pid"] for name, found in state.run_files()}
-        assert interrupt(process).endswith("\ninterrupted; the cluster is stopped\n")
+        assert interrupt(process, number).endswith("\ninterrupted; the cluster is stopped\n")
+        assert lock_holder(state) is None
     assert all_gone(pids)
 
 
@@ -209,3 +214,19 @@ def test_an_interrupt_that_python_forgets_is_repeated(name: str) -> None:
     program = [sys.executable, "-P", "-c", _IN_A_FINALIZER.format(name=name)]
     done = subprocess.run(program, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     assert (done.stdout, done.stderr) == ("cleaned up\n", "")
+
+
+_UNDER_NOHUP = """\
+import signal
+from nominee.commands.common import end_as_by_ctrl_c
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+end_as_by_ctrl_c()
+signal.raise_signal(signal.SIGHUP)
+print("goes on")
+"""
+
+
+def test_nohup_keeps_a_closed_terminal_away() -> None:
+    program = [sys.executable, "-P", "-c", _UNDER_NOHUP]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    assert (done.stdout, done.stderr) == ("goes on\n", "")

@@ -90,10 +90,10 @@ class Workload:
     def too_many(self, nodes: int, init_pods: int, pods: int) -> str:
         """Return which option exceeds the nodes' capacity, and the limit; "" if none does."""
         init_room, room = nodes * self.init_per_node, nodes * self.pods_per_node
-        if pods + (0 if self.evicts else init_pods) > room:
-            return f"--pods: {nodes} nodes have room for {room} pods; take more --nodes"
         if init_pods > init_room:
             return f"--init-pods: {nodes} nodes have room for {init_room} pods; take more --nodes"
+        if pods + (0 if self.evicts else init_pods) > room:
+            return f"--pods: {nodes} nodes have room for {room} pods; take more --nodes"
         return ""
 
 

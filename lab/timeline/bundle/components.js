@@ -6,7 +6,7 @@ import { MARKS } from "./timeline.js";
 import { html, ObjectLink, Section } from "./view.js";
 
 /** @import { App } from "./view.js" */
-/** @import { Component } from "./types.js" */
+/** @import { Component, TimeLine } from "./types.js" */
 
 const MARKS_MAX = 500;
 
@@ -15,6 +15,13 @@ function sign({ state, health }) {
   if (state === "paused") return ["❚❚", "warn", "paused"];
   if (state && state !== "running" && state !== "ready") return ["✖", "bad", state];
   return health && health !== "ok" ? ["◆", "warn", health] : ["●", "good", state || "running"];
+}
+
+/** Return the state of a document's source: of a followed cluster, or which other source it is. @param {TimeLine} document @param {boolean} connected */
+export function badgeOf({ source, components }, connected) {
+  if (source !== "live") return source;
+  const isDown = components?.length && components.every((each) => each.state === "down");
+  return !connected ? "reconnecting" : isDown ? "down" : "live";
 }
 
 /** @param {{app: App}} props */

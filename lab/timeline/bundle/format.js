@@ -28,7 +28,8 @@ export const dated = (seconds) => (seconds ? new Date(seconds * 1000).toISOStrin
 /** Return a duration as kubectl does. @param {number} seconds */
 export function duration(seconds) {
   if (seconds < 10) return `${Math.max(seconds, 0).toFixed(1)}s`;
-  if (seconds < 120) return `${Math.round(seconds)}s`;
-  if (seconds < 7200) return `${Math.floor(seconds / 60)}m${Math.round(seconds % 60)}s`;
+  seconds = Math.round(seconds);
+  if (seconds < 120) return `${seconds}s`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)}m${seconds % 60}s`;
   return `${Math.floor(seconds / 3600)}h${Math.floor((seconds % 3600) / 60)}m`;
 }

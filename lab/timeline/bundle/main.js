@@ -3,7 +3,7 @@
 import { loadActions } from "./actions.js";
 import { Autoscaler } from "./autoscaler.js";
 import { clusterOf } from "./cluster.js";
-import { Components, Marks } from "./components.js";
+import { badgeOf, Components, Marks } from "./components.js";
 import { Model } from "./model.js";
 import { hueBy, NodesView } from "./nodes.js";
 import { ObjectPanel } from "./object.js";
@@ -152,7 +152,7 @@ function show() {
 function Page({ app }) {
   const { coverage, title } = model.document;
   const missing = [...(coverage?.gaps ?? []).map(([begin, end]) => `revisions ${begin} to ${end} are missing`), ...(coverage?.left_out ? [`The first ${coverage.left_out} revisions are left out.`] : [])];
-  const badge = model.document.source === "live" ? (connected ? "live" : "reconnecting") : model.document.source;
+  const badge = badgeOf(model.document, connected);
   const counts = app.cluster.counts;
   const next = { auto: "dark", dark: "light", light: "auto" }[ui.theme] ?? "auto";
   return html`<header>

@@ -12,7 +12,7 @@ import click
 
 from nominee.commands.chaos.option_types import Duration
 from nominee.commands.chaos.options import ROUNDS_MAX
-from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option
+from nominee.commands.common import WritableDirectory, echo_json, end_as_by_ctrl_c, output_option
 from nominee.commands.pages import html_option, write_page
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _FORMATS = ("text", "json")
 @click.option(
     "--dir",
     "directory",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=WritableDirectory(),
     help="Where findings are written.  [default: a temporary directory]",
 )
 @html_option("Write a page of the seeds and their findings to this file.")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import click
 
-from nominee.commands.common import F
+from nominee.commands.common import F, WritableDirectory
 
 ROUNDS_MAX: Final = 1_000_000
 
@@ -28,7 +27,7 @@ def run_options(
             click.option(
                 "--dir",
                 "directory",
-                type=click.Path(file_okay=False, path_type=Path),
+                type=WritableDirectory(),
                 help=f"Keep the clusters below this directory.  [default: a temporary one, kept {kept}]",
             ),
             click.option(

@@ -15,7 +15,14 @@ from typing import Any
 
 import click
 
-from nominee.commands.common import Seconds, directory_option, echo_json, output_option, version_options
+from nominee.commands.common import (
+    Seconds,
+    directory_option,
+    echo_json,
+    end_as_by_ctrl_c,
+    output_option,
+    version_options,
+)
 from nominee.completion.candidates import completing, component_list, failpoint_settings, replica_settings
 from nominee.localcluster.components import BY_NAME, COMPONENTS, is_installed
 from nominee.localcluster.credentials.identities import certificates, serving_names, tokens
@@ -413,6 +420,7 @@ def _detach(
     command: Sequence[str], lock: int, state: StateDirectory, plan: ClusterPlan, *, wait: bool, output: str
 ) -> None:
     """Start the supervisor in a session of its own, and wait until all components are ready."""
+    end_as_by_ctrl_c()
     state.log_file("supervisor").unlink(missing_ok=True)
     log = state.open_log("supervisor")
     supervisor = subprocess.Popen(
@@ -423,17 +431,17 @@ def _detach(
         start_new_session=True,
         pass_fds=[lock],
     )
-    file_lock.name_holder(lock, supervisor.pid)
-    os.close(lock)
-    os.close(log)
-    # With a first program the supervisor has much to report, and then the same lines as this one.
-    follows = bool(plan.spec.first) and output != "json"
     try:
+        file_lock.name_holder(lock, supervisor.pid)
+        os.close(lock)
+        os.close(log)
+        # With a first program the supervisor has much to report, and then the same lines as this one.
+        follows = bool(plan.spec.first) and output != "json"
         with _following(state.log_file("supervisor")) if follows else nullcontext():
             cluster = _wait(supervisor, state, plan, ready=wait)
     except KeyboardInterrupt:
-        with suppress(NotRunningError, RefusedError, TimeoutError):
-            call(state, "down", timeout_seconds=30.0)
+        supervisor.terminate()  # it may not listen yet, and then "down" would not reach it
+        supervisor.wait()
         click.echo("\ninterrupted; the cluster is stopped", err=True)
         raise SystemExit(INTERRUPTED) from None
     if output == "json":

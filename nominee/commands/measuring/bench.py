@@ -10,7 +10,13 @@ from typing import Any
 
 import click
 
-from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option, version_options
+from nominee.commands.common import (
+    WritableDirectory,
+    echo_json,
+    end_as_by_ctrl_c,
+    output_option,
+    version_options,
+)
 from nominee.commands.pages import html_option, write_page
 
 _WORKLOADS = (
@@ -59,7 +65,7 @@ def bench() -> None:
 @click.option(
     "--dir",
     "directory",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=WritableDirectory(),
     help="Use this state directory, and keep it.",
 )
 @html_option("Write a page of the results to this file, with a chart.")

@@ -26,6 +26,7 @@ from nominee.localcluster.supervisor.model.spec import ClusterSpec
 from nominee.machinery.api import kinds
 from nominee.machinery.client.credentials import NoCredential
 from nominee.machinery.process.serving_port.serving_client import HttpError, ServingPort, request
+from nominee.machinery.process.signals import termination_signals
 from nominee.machinery.runtime.clock import SystemClock
 from nominee.machinery.wire.codec import to_json
 from nominee.machinery.wire.files.manifests import dump_yaml
@@ -41,7 +42,6 @@ _LOOK_SECONDS: Final = 0.3
 _LAST_LOOK_SECONDS_MAX: Final = 2.0
 _ANSWER_SECONDS_MAX: Final = 5.0
 _CONNECT_SECONDS_MAX: Final = 10.0
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _NOT_WATCHED = (kinds.EVENT, kinds.EVENTS_EVENT, kinds.LEASE, kinds.CUSTOM_RESOURCE_DEFINITION)
 _RECORDED = tuple(
@@ -139,7 +139,7 @@ async def _record(directory: Path, recorder: Recorder, write: Write) -> None:
         directory, user_agent="nominee-scenario", limit_seconds=_CONNECT_SECONDS_MAX
     ) as client:
         world = World(client, SystemClock(), _RECORDED)
-        with anyio.open_signal_receiver(*_SIGNALS) as signals:
+        with anyio.open_signal_receiver(signal.SIGINT, *termination_signals()) as signals:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_cancel_at_signal, signals, tasks.cancel_scope)
                 await world.open(tasks)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nominee.commands.common import directory_option, end_as_by_ctrl_c, version_options
+from nominee.commands.common import WritableDirectory, directory_option, end_as_by_ctrl_c, version_options
 from nominee.commands.pages import html_option, write_results
 from nominee.commands.scenario.programs import programs_of, replace_option
 from nominee.commands.scenario.simulation import SimulationOptions, run_simulated, simulation_options
@@ -44,7 +44,7 @@ def scenario() -> None:
 @click.option(
     "--dir",
     "directory",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=WritableDirectory(),
     help="Where each scenario has its directory, which must be new or empty.  [default: a temporary one]",
 )
 @click.option(

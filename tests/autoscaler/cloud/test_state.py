@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nominee.autoscaler.cloud.node_groups import Failures, NodeGroup, NodeGroupError, parse
+from nominee.autoscaler.cloud.node_groups import Failures, NodeGroup, NodeGroupError, load, parse
 from nominee.autoscaler.cloud.state import CloudError, CloudState, InstanceState
 from nominee.autoscaler.cloud.state_file import StateFile, StateFileError
 from nominee.machinery.api.pb import core
@@ -194,3 +194,9 @@ nodeGroups:
 def test_an_invalid_file_is_an_error_with_the_field(text: str, problem: str) -> None:
     with pytest.raises(NodeGroupError, match=problem):
         parse(text)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "groups.yaml").write_bytes(b"\xff")
+    with pytest.raises(NodeGroupError, match=r"groups\.yaml: not text in UTF-8"):
+        load(tmp_path / "groups.yaml")

@@ -112,14 +112,17 @@ def test_the_scheme_is_chosen(shown: Tab) -> None:
     assert shown.page.evaluate(ground) != light
 
 
-def test_a_phone_needs_no_scrolling_to_the_side(browser: Browser, tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [PHONE, (1024, 768), (1280, 800)])
+def test_nothing_is_scrolled_to_the_side(browser: Browser, tmp_path: Path, size: tuple[int, int]) -> None:
     file = tmp_path / "page.html"
     file.write_text(html(sample(12, 100, "page")))
-    with open_tab(browser, file.as_uri(), size=PHONE) as found:
+    hidden = "(e => e.scrollWidth - e.clientWidth)(document.querySelector('.tabs'))"
+    with open_tab(browser, file.as_uri(), size=size) as found:
         for tab in ("object", "queues", "autoscaler", "components", "marks"):
             found.page.locator(f"#tab-{tab}").click()
             found.settle()
-            assert found.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], tab
+            assert found.page.evaluate("document.documentElement.scrollWidth") <= size[0], tab
+            assert found.page.evaluate(hidden) <= 0, tab
         assert found.problems == []
 
 

@@ -3,6 +3,7 @@ import { test } from "node:test";
 
 import { initial, narrowed } from "../../../../lab/timeline/bundle/actions.js";
 import { barsIn, byName, cellAt, clusterOf, columnsMax, fit, grouped, layout, resourcesOf, segments } from "../../../../lab/timeline/bundle/cluster.js";
+import { badgeOf } from "../../../../lab/timeline/bundle/components.js";
 import { amount, clock, duration } from "../../../../lab/timeline/bundle/format.js";
 import { sortOf, spanOf } from "../../../../lab/timeline/bundle/lanes.js";
 import { Model } from "../../../../lab/timeline/bundle/model.js";
@@ -63,7 +64,7 @@ test("quantities, times and durations", () => {
   assert.deepEqual([0, 50, 100, 1500, 32000].map((each) => amount("cpu", each)), ["0", "50m", "0.1", "1.5", "32"]);
   assert.deepEqual([0, 1024, 1.5 * 2 ** 30, 2 ** 40].map((each) => amount("memory", each)), ["0", "1Ki", "1.5Gi", "1Ti"]);
   assert.equal(clock(1732399200.25), "22:00:00.250");
-  assert.deepEqual([0.04, 61, 185, 9000].map(duration), ["0.0s", "61s", "3m5s", "2h30m"]);
+  assert.deepEqual([0.04, 61, 179.6, 185, 9000].map(duration), ["0.0s", "61s", "3m0s", "3m5s", "2h30m"]);
 });
 
 test("the lines of nominee history are entries with what follows them", () => {
@@ -101,4 +102,10 @@ test("the axis is zoomed to an object's revisions, within the history", () => {
   const model = new Model({ title: "", source: "file", revisions });
   assert.deepEqual(spanOf(model, "Pod d/a"), [1008.5, 1021.5]);
   assert.deepEqual(spanOf(model, "Pod d/b"), [1000, 1100]);
+});
+
+test("a followed cluster that is down is not live", () => {
+  const of = (...states) => ({ source: "live", components: states.map((state) => ({ name: "c", state })) });
+  assert.deepEqual([of(), of("ready", "down"), of("down", "down")].map((each) => badgeOf(each, true)), ["live", "live", "down"]);
+  assert.deepEqual([badgeOf(of("down"), false), badgeOf({ source: "file" }, false)], ["reconnecting", "file"]);
 });
