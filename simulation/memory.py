@@ -48,12 +48,17 @@ pods and allocations. Elsewhere many depend on what was done before: metrics, hi
 of which a process waits to see the last."""
 _IGNORED: Final = (
     "nominee.apiserver.cache.kind_cache.KindCache._",
+    "nominee.autoscaler.planning.node_groups.cluster_state.ClusterStateRegistry._errors_seen.",
     "nominee.autoscaler.planning.node_groups.cluster_state.ClusterStateRegistry._scale_downs.",
+    "nominee.autoscaler.planning.scale_down.cooldowns.",
     "nominee.autoscaler.planning.snapshot.",
+    "nominee.autoscaler.result.",
     "nominee.autoscaler.shell.metrics.",
+    "nominee.autoscaler.shell.process.",
     "nominee.kubelet.pods.record.",
+    "nominee.kubelet.shell.timers.",
 )
-"""The exceptions: histories, metrics, and copies that the lab compares by their contents."""
+"""The exceptions: histories, times that pass by themselves, and copies that the lab compares by contents."""
 
 _TIMERS: Final = frozenset({"WorkQueue._wait.<locals>.timer"})
 """The tasks of which there is one while something is to be done later."""

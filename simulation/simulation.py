@@ -86,6 +86,10 @@ class Simulation:
         """Return a random generator of the seed for a purpose."""
         return random.Random(f"{self.seed}/{name}")
 
+    def redraw_network(self, purpose: str) -> None:
+        """Draw another network of the seed, for messages that are sent from now on."""
+        self.network.redraw(lambda link: self.rng(f"network/{purpose}/{link}"))
+
     # Running.
 
     def run(self, main: Callable[[], Awaitable[T]]) -> T:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nominee.lab.chaos.disturbed_run import run_case
 from nominee.lab.chaos.messages import CaseAnswer, CaseRequest
-from nominee.lab.chaos.worker import keep_unless_held, narrator
+from nominee.lab.chaos.worker import keep_unless_held, narrator, redraw_network
 from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.play.simulate import with_cluster
@@ -77,6 +77,7 @@ def _serve(parent: int, connection: Connection, scenario: Scenario, seed: int, v
     async def play(cluster: SimulatedCluster) -> tuple[CaseAnswer, Path]:
         request, directory = _next_of_child(connection, simulation)
         narrate = narrator(simulation, verbose=verbose)
+        redraw_network(simulation, request.case)
         ran = await run_case(scenario, request.case, cluster, narrate, request.undisturbed, clean_up=False)
         answer = CaseAnswer.of(ran)
         if answer.all_held:

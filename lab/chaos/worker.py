@@ -110,6 +110,7 @@ def simulated(
     narrate = narrator(simulation, verbose=verbose)
 
     async def play(cluster: SimulatedCluster) -> Ran:
+        redraw_network(simulation, case)
         return await run_case(scenario, case, cluster, narrate, undisturbed, clean_up=False)
 
     try:
@@ -117,6 +118,16 @@ def simulated(
         return CaseAnswer.of(with_cluster(options, simulation, play))
     except ClusterError as error:
         return CaseAnswer(error=str(error))
+
+
+def redraw_network(simulation: Simulation, case: Case) -> None:
+    """Let the case of a cluster that has started go on with a network of its own.
+
+    Which messages meet, and how late they may be, is part of what a disturbance shows. The undisturbed run
+    keeps the network of the seed.
+    """
+    if case.perturbations:
+        simulation.redraw_network(str(case))
 
 
 def narrator(simulation: Simulation, *, verbose: bool) -> Narrator:

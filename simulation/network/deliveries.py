@@ -31,6 +31,12 @@ class Deliveries:
         self.messages = 0
         self._closed = False
 
+    def redraw(self, rng_of: Callable[[str], random.Random]) -> None:
+        """Draw a network, and the delays of all connections, from other generators from now on."""
+        self._rng_of = rng_of
+        self._links.clear()
+        self.delays = Delays.drawn(rng_of("delays"))
+
     def close(self) -> None:
         """Deliver nothing any more."""
         self._closed = True

@@ -25,6 +25,8 @@ from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.fields.substitution import escaped
 from nominee.lab.scenario.observing.base import JsonObject
+from nominee.machinery.api.errors import StatusError, is_not_found
+from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.wire.values.scalars import Json
 
@@ -79,29 +81,38 @@ class Patch(Action):
         targets = await stage.targets(kind, self.name, self.namespace, self.selector)
         if not targets:
             raise StepFailedError(f"no {kind.kind} has the labels {self.selector}")
-        patch_type = PatchType[self.type.upper()]
         for namespace, name in targets:
-            if self.subresource == "scale":
-                scale = partial(
-                    stage.client.patch_scale, kind, name, namespace, self.patch, patch_type=patch_type
-                )
-                await stage.call(scale, self.rejected)
-                continue
-            patch = partial(
-                stage.client.patch,
-                kind,
-                name,
-                namespace,
-                self.patch,
-                patch_type=patch_type,
-                subresource=self.subresource,
-                field_manager=self.field_manager,
-                force=self.force,
-            )
-            stored = await stage.call(patch, self.rejected)
-            if stored is not None:
-                await stage.until_seen(stored)
+            try:
+                await self._perform_on(stage, kind, namespace, name)
+            except StatusError as error:
+                # One that was removed after it was listed has the labels no more.
+                if self.name or not is_not_found(error):
+                    raise
         return Performed(text="rejected" if self.rejected else "")
+
+    async def _perform_on(self, stage: Stage, kind: AnyKind, namespace: str, name: str) -> None:
+        """Patch an object, and wait until the watches show it. Raises: as `Stage.call`."""
+        patch_type = PatchType[self.type.upper()]
+        if self.subresource == "scale":
+            scale = partial(
+                stage.client.patch_scale, kind, name, namespace, self.patch, patch_type=patch_type
+            )
+            await stage.call(scale, self.rejected)
+            return
+        patch = partial(
+            stage.client.patch,
+            kind,
+            name,
+            namespace,
+            self.patch,
+            patch_type=patch_type,
+            subresource=self.subresource,
+            field_manager=self.field_manager,
+            force=self.force,
+        )
+        stored = await stage.call(patch, self.rejected)
+        if stored is not None:
+            await stage.until_seen(stored)
 
     @classmethod
     def of_change(cls, old: JsonObject, new: JsonObject) -> list[JsonObject]:
