@@ -15,8 +15,6 @@ from tests.mutations.hunts import HUNTS, SIMULATED_SECONDS_MAX, Hunt
 from tests.mutations.launch import ROOT, SELF
 from tests.mutations.patch import applied
 
-SEED = 1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exploration:
@@ -65,16 +63,18 @@ def hunt(mutation: Mutation, *, simulate: bool) -> Found:
     with tempfile.TemporaryDirectory(prefix="nominee-mutations-") as folder:
         file = chosen.scenario(Path(folder), sys.executable)
         only = [word for pattern in chosen.only for word in ("--only", pattern)]
-        options = [*only, "--hits", str(chosen.hits), *(["--pairs"] if chosen.pairs else []), "--stop"]
+        drawn = ["--seed", str(chosen.seed)]
+        pairs = ["--pairs"] if chosen.pairs else []
+        options = [*only, *pairs, *drawn, "--hits", str(chosen.hits), "--stop"]
         explore = _in_simulation if simulate else _on_processes
         mutated = explore(mutation, file, chosen.name, options, seconds)
-        options = ["--case", mutated.case] if mutated.case else ["--only", "nothing"]
+        options = [*(["--case", mutated.case] if mutated.case else ["--only", "nothing"]), *drawn]
         unmutated = explore(None, file, chosen.name, options, seconds)
     return Found(mutation=mutation, hunt=chosen, mutated=mutated, unmutated=unmutated)
 
 
 def _arguments(file: Path, name: str, options: list[str], seconds: float) -> list[str]:
-    budget = ["--seed", str(SEED), "--budget", f"{seconds:g}s", "-o", "json"]
+    budget = ["--budget", f"{seconds:g}s", "-o", "json"]
     return ["explore", str(file), "--name", name, *budget, *options]
 
 
