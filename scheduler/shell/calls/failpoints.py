@@ -14,6 +14,10 @@ CYCLE_BEFORE = failpoints.declare(
     "scheduler.cycle.before",
     "a pod (the first one of a pod group) is popped from the queue; its scheduling cycle has not begun",
 )
+CYCLE_AFTER = failpoints.declare(
+    "scheduler.cycle.after",
+    "a scheduling cycle found no node; the pod is not in the queue yet; an error has no effect",
+)
 ASSUME_AFTER = failpoints.declare(
     "scheduler.assume.after",
     "the pod is assumed on its node, after Reserve and Permit; its binding cycle begins",

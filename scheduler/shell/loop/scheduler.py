@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 import anyio
@@ -216,6 +217,9 @@ class Scheduler:
             )  # fmt: skip
         if outcome.post_filter is not None:
             outcome = await self._evictions.make_room(attempt, outcome, outcome.post_filter, group)
+        # What has failed cannot fail again; here the attempt may take its time, or the process may end.
+        with suppress(StatusError, FailpointError):
+            await steps.CYCLE_AFTER.hit(pod=attempt.pod.key)
         self._failed(attempt, outcome, group)
 
     async def _bind(self, attempt: Attempt) -> None:

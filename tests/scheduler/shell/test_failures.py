@@ -5,7 +5,7 @@ from __future__ import annotations
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.runtime import failpoints
-from tests.scheduler.builders import pod
+from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
 from tests.support.fake_api import FakeApi
 
@@ -47,3 +47,16 @@ async def test_the_failure_of_a_deleted_pod_does_not_reach_its_successor() -> No
         assert not len(parts.queue.in_flight)
     assert len(api.events) == 1
     assert len(api.writes("p")) == 1
+
+
+async def test_an_event_that_comes_before_the_pod_is_queued_again_is_not_lost() -> None:
+    api = FakeApi()
+    api.put(node("small", cpu="1"))
+    api.put(pod("p", cpu="2").pod)
+    failpoints.arm("scheduler.cycle.after", "1*pause")
+    async with running(api) as parts:
+        await api.until(lambda: bool(failpoints.REGISTRY.point("scheduler.cycle.after").state().waiting))
+        api.put(node("large", cpu="4"))
+        await api.until(lambda: "large" in parts.cache.node_names())
+        failpoints.arm("scheduler.cycle.after", "off")
+        await api.until(lambda: api.pod("p").spec.nodeName == "large")
