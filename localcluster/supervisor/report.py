@@ -90,7 +90,7 @@ def _url(component: JsonObject) -> str:
     from nominee.machinery.process.serving_port import serving_token
 
     known = serving_token.read(Path(component["log"]).parents[1])
-    token = serving_token.derived(known, _DASHBOARD)
+    token = serving_token.derive(known, _DASHBOARD)
     return f"http://{component['http']}/?token={token}"
 
 

@@ -22,7 +22,7 @@ NAME = "dashboard"
 def main(directory: Path) -> None:
     """Serve the dashboard of the cluster in DIR; its token is derived from that of the serving ports."""
     die_with_parent()
-    token = serving_token.derived(serving_token.ensure(directory), NAME)
+    token = serving_token.derive(serving_token.ensure(directory), NAME)
     options = Options(directory=directory, is_running=True, token=token, waits=True)
     try:
         anyio.run(_show, options)

@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from nominee.machinery.process.http.http_guard import App, Message, Receive, Scope, Send
-from nominee.machinery.process.serving_port.serving_token import derived
+from nominee.machinery.process.serving_port.serving_token import derive
 
 HEALTH: Final = "/healthz"
 _API: Final = b"/api/"
@@ -46,17 +46,17 @@ class Secrets:
     @property
     def session(self) -> str:
         """Return the value of the cookie."""
-        return derived(self.token, "session")
+        return derive(self.token, "session")
 
     @property
     def action(self) -> str:
         """Return the token that the page shows with an action."""
-        return derived(self.token, "action")
+        return derive(self.token, "action")
 
     @property
     def port(self) -> int:
         """Return the port that a dashboard of this token takes if it is free: open pages find it again."""
-        return _PORTS[0] + int(derived(self.token, "port")[:8], 16) % len(_PORTS)
+        return _PORTS[0] + int(derive(self.token, "port")[:8], 16) % len(_PORTS)
 
 
 @dataclass(frozen=True, slots=True)

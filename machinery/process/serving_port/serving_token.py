@@ -53,6 +53,6 @@ def ensure(directory: Path | str) -> str:
     return file.read_text(encoding="ascii").strip()
 
 
-def derived(token: str, purpose: str) -> str:
+def derive(token: str, purpose: str) -> str:
     """Return the token for a purpose, from which the original cannot be computed."""
     return hmac.new(token.encode(), purpose.encode(), sha256).hexdigest()
