@@ -42,7 +42,11 @@ def pod(name: str, *, node: str = "n1", **metadata: Any) -> Manifest:
     """Return a pod that runs on a node and is ready; without a node one that is unschedulable."""
     spec: Manifest = {"containers": [{"name": "c", "image": "app", "resources": {"requests": {"cpu": "1"}}}]}
     conditions = [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]
-    status: Manifest = {"phase": "Running", "podIP": f"10.0.1.{ord(name[0])}", "conditions": conditions}
+    status: Manifest = {
+        "phase": "Running",
+        "podIP": f"10.0.{len(name)}.{sum(map(ord, name)) % 256}",
+        "conditions": conditions,
+    }
     if node:
         spec["nodeName"] = node
     else:

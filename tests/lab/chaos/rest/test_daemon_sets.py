@@ -28,6 +28,7 @@ def _with_daemons(change: Change = lambda _: None) -> Manifests:
 def _second(manifests: Manifests) -> None:
     manifests["second"] = copy.deepcopy(manifests["daemon"])
     manifests["second"]["metadata"] |= {"name": "second", "uid": "second"}
+    manifests["second"]["status"]["podIP"] = "10.0.9.9"
 
 
 def _second_waits(manifests: Manifests) -> None:
