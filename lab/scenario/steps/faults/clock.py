@@ -29,6 +29,7 @@ class ShiftClock(Action):
 
     async def perform(self, stage: Stage) -> Performed:
         """Shift the clock."""
+        await stage.until_started(self.component)
         await stage.cluster.shift_clock(self.component, self.offset_seconds)
         return DONE
 

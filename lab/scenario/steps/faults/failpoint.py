@@ -38,6 +38,7 @@ class ArmFailpoint(Action):
 
     async def perform(self, stage: Stage) -> Performed:
         """Arm the failpoint."""
+        await stage.until_started(self.component)
         await stage.cluster.arm_failpoint(self.component, self.name, self.action)
         return DONE
 

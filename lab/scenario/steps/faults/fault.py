@@ -88,6 +88,7 @@ class InjectFault(Action):
 
     async def perform(self, stage: Stage) -> Performed:
         """Set or remove the fault."""
+        await stage.until_started(self.component)
         await stage.cluster.inject_fault(
             self.component, self.action, to=self.to, method=self.method, kind=self.kind
         )
