@@ -17,9 +17,11 @@ for _proxy in ("http_proxy", "https_proxy", "all_proxy"):
     os.environ.pop(_proxy, None)
     os.environ.pop(_proxy.upper(), None)
 
-# A shell lets programs in the background ignore SIGINT, and what they start, too; tests send it to both.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell lets programs in the background ignore SIGINT, and nohup SIGHUP, and what they start, too; tests
+# send them to both.
+for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _usual)
 
 pytest_plugins = [
     "tests.support.etcd",

@@ -204,7 +204,7 @@ def test_etcd_keeps_its_address_and_data_through_a_kill(directory: Path) -> None
         (("apply", "-f", "/nonexistent.yaml"), 2, "/nonexistent.yaml: No such file"),
         (("delete", "pods"), 2, "no name was specified"),
         (("logs", "scheduler"), 1, "no log exists"),
-        (("bench", "scheduling", "--nodes", "1", "--pods", "100"), 2, "--pods: 1 nodes have room for 40"),
+        (("bench", "scheduling", "--nodes", "1", "--pods", "100"), 2, "--init-pods: 1 nodes have room"),
     ],
 )  # fmt: skip
 def test_mistakes_are_answered_with_what_to_do(

@@ -183,12 +183,12 @@ async def test_it_continues_when_etcd_comes_back(own_etcd: ThrowawayEtcd, channe
 
 async def test_the_writes_of_a_busy_etcd_are_gathered(channel: grpc.aio.Channel) -> None:
     count, sizes, names = 400, list[int](), list[str]()
-    observer = EtcdObserver(channel, now=lambda: 5.0, gather_seconds=0.1)
+    observer = EtcdObserver(channel, now=lambda: 5.0, gather_seconds=1.0)
 
     async def write() -> None:
         for number in range(count):
             await _put(channel, f"p{number}")
-        await anyio.sleep(0.5)
+        await anyio.sleep(2.5)
         await _put(channel, "calm")
 
     with anyio.fail_after(PATIENCE_SECONDS):

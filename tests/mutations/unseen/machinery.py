@@ -149,8 +149,8 @@ MACHINERY: Final[tuple[Unseen, ...]] = (
             edits=(
                 Edit(
                     "nominee.machinery.runtime.queues.work_queue:WorkQueue.add_rate_limited",
-                    "_BACKOFF.delay(failures)",
-                    "_BACKOFF.delay(1)",
+                    "self.backoff.delay(failures)",
+                    "self.backoff.delay(1)",
                 ),
             ),
         ),
