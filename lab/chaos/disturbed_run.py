@@ -34,7 +34,7 @@ from nominee.lab.scenario.play.narration import Narrator, Silent
 from nominee.lab.scenario.play.runner import Run
 from nominee.lab.scenario.result import Outcome, ScenarioResult
 from nominee.localcluster.cluster import ClusterError, ProcessState
-from nominee.localcluster.supervisor.model.states import ChildState
+from nominee.localcluster.supervisor.model.states import COMING_UP
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 
@@ -289,7 +289,7 @@ async def _unrest(cluster: ScenarioCluster) -> list[str]:
     restarting = [
         f"{process.name} is {process.state}"
         for process in await cluster.processes()
-        if process.state in (ChildState.STARTING, ChildState.RESTARTING, ChildState.BACKOFF)
+        if process.state in COMING_UP
     ]
     if restarting:
         return restarting

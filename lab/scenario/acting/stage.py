@@ -11,7 +11,7 @@ from nominee.lab.scenario.acting.errors import StepFailedError
 from nominee.lab.scenario.acting.waiting import Waiting
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.observing.world import World
-from nominee.localcluster.supervisor.model.states import ChildState
+from nominee.localcluster.supervisor.model.states import COMING_UP
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.kinds import AnyKind
@@ -21,7 +21,6 @@ from nominee.machinery.client.api_client import retry_unavailable
 _LOOK_SECONDS: Final = 0.01
 _SEEN_SECONDS_MAX: Final = 10.0
 _STARTED_SECONDS_MAX: Final = 30.0
-_STARTING: Final = frozenset({ChildState.STARTING, ChildState.RESTARTING, ChildState.BACKOFF})
 T = TypeVar("T")
 
 
@@ -71,7 +70,7 @@ class Stage:
         while self.clock.monotonic() < deadline:
             processes = await self.cluster.processes()
             if not any(
-                component in (each.name, each.component) and each.state in _STARTING for each in processes
+                component in (each.name, each.component) and each.state in COMING_UP for each in processes
             ):
                 return
             await self.clock.sleep(_LOOK_SECONDS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 from nominee.machinery.runtime.state_table import DiagramStyle, StateTable, Transition
 
@@ -23,6 +24,10 @@ class ChildState(StrEnum):
     RESTARTING = "restarting"  # asked to end, comes back
     BACKOFF = "backoff"  # crashed, waits to be started again
     CRASHED = "crashed"  # crashed and is left down
+
+
+COMING_UP: Final = frozenset({ChildState.STARTING, ChildState.RESTARTING, ChildState.BACKOFF})
+"""The states of a process that will be ready without a further command."""
 
 
 class Trigger(StrEnum):
