@@ -58,6 +58,14 @@ def process_letter(pid: int) -> str:
     return stat.rpartition(")")[2].split()[0]
 
 
+def command_line(pid: int) -> list[str]:
+    """Return the program and the arguments of a process; nothing if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
 def read_json(path: Path) -> JsonObject | None:
     """Return the JSON object in a file, or None if there is no such object."""
     try:
@@ -181,8 +189,5 @@ def clean_stale(directory: StateDirectory, modules: Mapping[str, str]) -> list[s
 
 
 def _runs_program(pid: int, module: str) -> bool:
-    try:
-        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    except OSError:
-        return False
+    arguments = command_line(pid)
     return module in arguments or any("etcd" in argument for argument in arguments[:1] if "etcd" in module)

@@ -111,5 +111,6 @@ class UnneededNodes(Checker):
         node.follow(options, revision.time)
         seconds = revision.time - node.last_use
         if seconds < options.unneeded_seconds:
-            problem = f"{seconds:.1f} s after it was needed, before {options.unneeded_seconds:g} s are over"
-            yield self.violation(f"the autoscaler removes the node {problem}", revision)
+            problem = f"the autoscaler removes the node {seconds:.1f} s after it was needed"
+            option = f"--scale-down-unneeded-time={options.unneeded_seconds:g}s"
+            yield self.violation(f"{problem}, with {option}", revision)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from nominee.lab.history.connection import read_plan
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, ScaleDown
-from nominee.localcluster.supervisor.directory import StateDirectory
+from nominee.localcluster.supervisor.directory import StateDirectory, command_line
 from nominee.localcluster.supervisor.model.node_ranges import option_value
 from nominee.machinery.features.gates import DEFAULT, GateError, Gates, parse_emulated_version, parse_gates
 from nominee.machinery.wire.values.scalars import parse_seconds
@@ -32,16 +32,19 @@ class Configured:
 
 
 def settings_of(directory: Path, *, records_acknowledged: bool = False) -> ComponentSettings:
-    """Return the settings of the processes that run now; of a component that does not, those of the plan."""
+    """Return the settings of the processes that run now; of a component that does not, those of the plan.
+
+    Options of a scale-down are unknown if an autoscaler runs with others than the plan's: it was restarted.
+    """
     plan = read_plan(directory)
     specs = plan.processes if plan is not None else ()
     planned = [found for spec in specs if (found := of_arguments(spec.component, spec.argv)) is not None]
-    nominates = any(each.nominates_deferred_resizes for each in planned)
-    scale_down = next((each.scale_down for each in planned if each.scale_down is not None), None)
-    running = list(_running(directory, scale_down, nominates=nominates))
+    running = list(_running(directory))
     have = {process.component for process in running}
     processes = running + [process for process in planned if process.component not in have]
-    return settings_from(processes, records_acknowledged=records_acknowledged)
+    settings = settings_from(processes, records_acknowledged=records_acknowledged)
+    scale_downs = {each.scale_down for each in (*planned, *running) if each.scale_down is not None}
+    return settings if len(scale_downs) == 1 else replace(settings, scale_down=None)
 
 
 def settings_from(
@@ -73,6 +76,7 @@ def of_arguments(component: str, arguments: Sequence[str]) -> Configured | None:
     try:
         version = parse_emulated_version(option_value(arguments, "--emulated-version", str(DEFAULT)))
         gates = Gates(component, version, parse_gates(option_value(arguments, "--feature-gates", "")))
+        scale_down = _scale_down(arguments) if component == "autoscaler" else None
     except (ValueError, GateError):
         return None
     return Configured(
@@ -80,7 +84,7 @@ def of_arguments(component: str, arguments: Sequence[str]) -> Configured | None:
         gates.all(),
         option_value(arguments, "--compat", ""),
         nominates_deferred_resizes=_NOMINATING in arguments,
-        scale_down=_scale_down(arguments) if component == "autoscaler" else None,
+        scale_down=scale_down,
     )
 
 
@@ -92,11 +96,11 @@ def _scale_down(arguments: Sequence[str]) -> ScaleDown:
     )
 
 
-def _running(directory: Path, scale_down: ScaleDown | None, *, nominates: bool) -> Iterator[Configured]:
+def _running(directory: Path) -> Iterator[Configured]:
+    """Yield the settings of the processes that run: gates as they report them, options from their start."""
     for document in StateDirectory(directory).live_run_files().values():
         gates = document.get("featureGates")
         if isinstance(gates, dict):
             component, compat = str(document.get("component")), str(document.get("compat", ""))
-            own = nominates and component == "apiserver"
-            options = scale_down if component == "autoscaler" else None
-            yield Configured(component, gates, compat, nominates_deferred_resizes=own, scale_down=options)
+            started = of_arguments(component, command_line(document["pid"])) or Configured(component, gates)
+            yield replace(started, gates=gates, compat=compat)

@@ -200,7 +200,7 @@ class RealCluster(ScenarioCluster):
         if "scheduler" in self._reconfigured:
             settings = replace(settings, preempts_for_resizes=None)
         if "autoscaler" in self._reconfigured:
-            settings = replace(settings, protects_nominated_nodes=None)
+            settings = replace(settings, protects_nominated_nodes=None, scale_down=None)
         return settings
 
 

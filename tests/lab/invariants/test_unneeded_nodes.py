@@ -32,7 +32,7 @@ def test_a_node_that_was_needed() -> None:
     history.put(*seconds(4), TAINTED)
     (violation,) = violations_of(UnneededNodes, history, SETTINGS)
     assert violation.message == (
-        "the autoscaler removes the node 5.0 s after it was needed, before 10 s are over"
+        "the autoscaler removes the node 5.0 s after it was needed, with --scale-down-unneeded-time=10s"
     )
     assert violation.objects == ("Node n1",)
 
