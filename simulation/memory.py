@@ -66,10 +66,11 @@ _TIMERS: Final = frozenset({"WorkQueue._wait.<locals>.timer"})
 _Visit: TypeAlias = Callable[[object], Iterable[object]]
 
 
-def holdings(runtime: SimulatedRuntime) -> dict[str, Json]:
+def holdings(runtime: SimulatedRuntime, component: str) -> dict[str, Json]:
     """Return the numbers of a process's tasks by function, of its open calls by method, and of entries.
 
-    Entries are those of all containers that its tasks can reach, by class and attribute.
+    Entries are those of all containers that its tasks can reach, by class and attribute; none of a component
+    whose containers are not counted.
     """
     network, owner = runtime.transport, runtime.owner
     assert isinstance(network, Exchange), "the processes of a simulation are on its network"
@@ -77,8 +78,12 @@ def holdings(runtime: SimulatedRuntime) -> dict[str, Json]:
     return {
         "tasks": Counter(name for name in map(_function, tasks) if name not in _TIMERS),
         "calls": Counter(call.path.rpartition("/")[2] for call in network.calls if call.client is owner),
-        "entries": entries(task.get_coro() for task in tasks),
+        "entries": entries(task.get_coro() for task in tasks) if _is_counted(component) else {},
     }
+
+
+def _is_counted(component: str) -> bool:
+    return any(prefix.startswith(f"{_OURS}{component}.") for prefix in _COUNTED)
 
 
 def _function(task: asyncio.Task[object]) -> str:

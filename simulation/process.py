@@ -44,7 +44,7 @@ class SimulatedProcess(Process):
     async def _answer_memory(self, _request: Request) -> Response:
         from starlette.responses import JSONResponse
 
-        return JSONResponse(memory.holdings(runtime.current()))
+        return JSONResponse(memory.holdings(runtime.current(), self.component))
 
     def run(
         self,

@@ -19,7 +19,7 @@ from nominee.lab.chaos.cases.tolerance import states as states_of
 from nominee.lab.chaos.earlier import Earlier
 from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, calm, points
 from nominee.lab.chaos.rest.expectations import expectations_of
-from nominee.lab.chaos.rest.observation import observe, outstanding
+from nominee.lab.chaos.rest.observation import observe, outstanding, with_memory
 from nominee.lab.chaos.rest.shapes import shapes_of
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.chaos.tracing import trace
@@ -132,7 +132,7 @@ async def run_case(
                 result = _joined(result, await again.play(tasks, (), ()))
             else:
                 lasting = await _lasting(scenario, run, cluster, world, tasks)
-                shapes = shapes_of(await observe(cluster, expectations))
+                shapes = shapes_of(await with_memory(cluster, await observe(cluster, expectations)))
         later = await cluster.violations(scenario.except_invariants)
         violations = tuple(dict.fromkeys((*result.violations, *later)))
         result = replace(result, violations=violations)

@@ -34,9 +34,14 @@ def holdings(state: State) -> dict[str, int]:
     }
 
 
+def is_holding(shape: str) -> bool:
+    """Return whether a shape is a task, a call or an entry of a process."""
+    return shape.startswith(_PREFIXES)
+
+
 def may_be_fewer(shape: str) -> bool:
     """Return whether there may be fewer than after the undisturbed run.
 
     A restarted process has done less: it has fewer entries.
     """
-    return shape.startswith(_PREFIXES) and not _LASTING.match(shape)
+    return is_holding(shape) and not _LASTING.match(shape)

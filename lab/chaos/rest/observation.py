@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from google.protobuf.message import Message
 
@@ -12,6 +13,7 @@ from nominee.lab.chaos.rest.memory import MEMORY
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, GROUPS, LOOP
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, explanation_path, is_pending
+from nominee.lab.chaos.rest.shapes import other_shapes
 from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX, LISTED, Expectations, Finding, Scope, State
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.observing.leader import leading
@@ -57,7 +59,12 @@ async def outstanding(cluster: ScenarioCluster, expectations: Expectations) -> t
 
 async def _findings(cluster: ScenarioCluster, expectations: Expectations) -> list[Finding]:
     try:
-        return findings(await observe(cluster, expectations))
+        state = await observe(cluster, expectations)
+        found = findings(state)
+        if not found and expectations.shapes is not None:
+            # It costs as much as all the rest, and would be asked for at each look.
+            found = list(other_shapes(await with_memory(cluster, state)))
+        return found
     except StatusError as error:
         return [Finding("the API server", f"answers: {error.message}")]
     except ClusterError as error:
@@ -71,7 +78,7 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
         StatusError: the API server does not answer.
         ClusterError: a process does not answer.
     """
-    ready = [each for each in await cluster.processes() if each.state == ChildState.READY]
+    ready = await _ready(cluster)
     running = frozenset(each.component for each in ready)
     objects = {kind: (await _list(cluster, Scope(kind))) for kind in LISTED}
     asked = [each.name for each in ready if each.component in WITH_STATE]
@@ -88,7 +95,6 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
     # Without an election no scheduler knows all pods.
     if schedulers == 1 or (schedulers and _is_elected(objects[kinds.LEASE])):
         debug |= await _of_scheduler(cluster, objects[kinds.POD])
-    debug |= await _memory(cluster, ready)
     return State(
         objects=objects,
         now=cluster.clock.now(),
@@ -104,14 +110,25 @@ def _is_elected(leases: Sequence[Message]) -> bool:
     return any(metadata_of(lease).name == "kube-scheduler" for lease in leases)
 
 
-async def _memory(cluster: ScenarioCluster, processes: Sequence[ProcessState]) -> dict[tuple[str, str], Json]:
-    """Return the holdings of the processes of each component together: another one may lead than before."""
+async def with_memory(cluster: ScenarioCluster, state: State) -> State:
+    """Return a state with the holdings of its processes, those of each component together.
+
+    Another one may lead than before.
+
+    Raises:
+        ClusterError: the processes cannot be listed.
+    """
     found: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    for each in processes:
+    for each in await _ready(cluster):
         document = await _document(cluster, each.name, MEMORY)
         for part, counts in (document or {}).items():
             found[each.component][part] += Counter(counts)
-    return {(component, MEMORY): parts for component, parts in found.items()}
+    memory: dict[tuple[str, str], Json] = {(component, MEMORY): parts for component, parts in found.items()}
+    return replace(state, debug={**state.debug, **memory})
+
+
+async def _ready(cluster: ScenarioCluster) -> list[ProcessState]:
+    return [each for each in await cluster.processes() if each.state == ChildState.READY]
 
 
 async def _document(cluster: ScenarioCluster, process: str, path: str) -> Json:

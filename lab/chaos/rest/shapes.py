@@ -13,7 +13,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from nominee.lab.chaos.rest.memory import holdings, may_be_fewer
+from nominee.lab.chaos.rest.memory import MEMORY, holdings, is_holding, may_be_fewer
 from nominee.lab.chaos.rest.state import Finding, State
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import metadata_of
@@ -30,12 +30,17 @@ def shapes_of(state: State) -> dict[str, int]:
 
 
 def other_shapes(state: State) -> Iterator[Finding]:
-    """Find shapes of which there are more or fewer objects than after the undisturbed run."""
+    """Find shapes of which there are more or fewer objects than after the undisturbed run.
+
+    What processes hold is compared if the state has it.
+    """
     expected = state.expectations.shapes
     if expected is None:
         return
-    present = shapes_of(state)
+    present, has_memory = shapes_of(state), any(path == MEMORY for _, path in state.debug)
     for shape in sorted(present.keys() | expected.keys()):
+        if is_holding(shape) and not has_memory:
+            continue
         count, before = present.get(shape, 0), expected.get(shape, 0)
         if count > before or (count < before and not may_be_fewer(shape)):
             yield Finding(shape, f"is there {_times(count)}, and {_times(before)} after the undisturbed run")
