@@ -88,13 +88,15 @@ chaos: setup
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j 2 chaos-simulated
 
 SIMULATE := --simulate --seed 1
-CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-two-schedulers chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-generated
+CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-budgets chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-two-schedulers chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-generated
 .PHONY: chaos-simulated $(CHAOS_SIMULATED)
 chaos-simulated: $(CHAOS_SIMULATED)
 chaos-pods:
 	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 16s $(SIMULATE)
 chaos-preemption:
 	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --hits 1 --budget 10s $(SIMULATE)
+chaos-budgets:
+	$(BIN)/nominee chaos explore scenarios/chaos-preemption.yaml --hits 1 --budget 10s $(SIMULATE)
 chaos-api-servers:
 	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --only '*=travel*' --only '*=switch*' --budget 15s $(SIMULATE)
 chaos-autoscaler:
