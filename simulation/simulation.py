@@ -18,12 +18,13 @@ from nominee.machinery.client.api_client import Client, connect
 from nominee.machinery.process import component, run_files
 from nominee.machinery.runtime.faults.call_faults import FAULTS
 from nominee.machinery.runtime.runtime import RUNTIME
-from nominee.simulation import interrupts, logs, per_process
-from nominee.simulation.clock import SimulatedClock
+from nominee.simulation import logs, per_process
 from nominee.simulation.etcd.service import EtcdService
 from nominee.simulation.etcd.store import Store
+from nominee.simulation.event_loop import interrupts
+from nominee.simulation.event_loop.clock import SimulatedClock
+from nominee.simulation.event_loop.loop import SimulatedLoop, SimulationError
 from nominee.simulation.host import Files, SimulatedHost
-from nominee.simulation.loop import SimulatedLoop, SimulationError
 from nominee.simulation.network.delays import Delays
 from nominee.simulation.network.network import Network
 from nominee.simulation.owner import Owner, OwnerState

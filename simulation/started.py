@@ -11,7 +11,7 @@ import anyio
 from nominee.machinery.process.component import Process
 from nominee.machinery.runtime.faults.call_faults import Faults
 from nominee.simulation import asgi
-from nominee.simulation.clock import SimulatedClock
+from nominee.simulation.event_loop.clock import SimulatedClock
 from nominee.simulation.owner import Owner, OwnerState
 from nominee.simulation.per_process import ProcessPoints
 from nominee.simulation.process import SimulatedProcess

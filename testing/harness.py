@@ -15,9 +15,9 @@ from nominee.explain.cluster import Cluster, build_cluster
 from nominee.machinery.features.gates import DEFAULT, Gates, parse_emulated_version
 from nominee.machinery.runtime.clock import SystemClock
 from nominee.machinery.wire.values.scalars import Json
-from nominee.scheduler import config
 from nominee.scheduler.attempts.pod import Failed, Scheduled, claim
-from nominee.scheduler.config_profiles import build_profile
+from nominee.scheduler.configuration import config
+from nominee.scheduler.configuration.profiles import build_profile
 from nominee.scheduler.explanation.verdict import Preemption, Rejection, Verdict, explain
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Plugin

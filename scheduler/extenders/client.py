@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import anyio
 
 from nominee.machinery.runtime import logs
-from nominee.scheduler.config import Extender
+from nominee.scheduler.configuration.config import Extender
 from nominee.scheduler.extenders import wire
 from nominee.scheduler.extenders.search import Answer, Asking
 from nominee.scheduler.extenders.tls import TransportError

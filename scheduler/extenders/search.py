@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nominee.scheduler.attempts import pod as cycle
 from nominee.scheduler.attempts.pod import Failed, Scheduled
-from nominee.scheduler.config import Extender
+from nominee.scheduler.configuration.config import Extender
 from nominee.scheduler.extenders import wire
 from nominee.scheduler.extenders.wire import Call, ExtenderError
 from nominee.scheduler.framework.cluster.cache import Cache

@@ -12,7 +12,7 @@ import os
 import ssl
 import tempfile
 
-from nominee.scheduler.config import Extender, ExtenderTls
+from nominee.scheduler.configuration.config import Extender, ExtenderTls
 
 
 class TransportError(ValueError):

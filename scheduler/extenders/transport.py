@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from nominee.scheduler.config import Extender
+from nominee.scheduler.configuration.config import Extender
 from nominee.scheduler.extenders.tls import TransportError, tls_context
 
 IDLE_MAX: Final = 16  # connections kept open to one extender

@@ -13,7 +13,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from nominee.machinery.wire import codec
-from nominee.scheduler.config import Extender
+from nominee.scheduler.configuration.config import Extender
 from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.interface import MAX_NODE_SCORE, Candidate
 from nominee.scheduler.framework.types import NodeInfo, PodInfo

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import grpc
 import grpc.aio
 
-from nominee.simulation.loop import SimulatedLoop
+from nominee.simulation.event_loop.loop import SimulatedLoop
 from nominee.simulation.network.delays import Delays
 from nominee.simulation.network.deliveries import Deliveries
 from nominee.simulation.owner import Owner

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Final, TypeVarTuple, Unpack
 
-from nominee.simulation.loop import SimulatedLoop
+from nominee.simulation.event_loop.loop import SimulatedLoop
 from nominee.simulation.network.delays import Delays
 
 Ts = TypeVarTuple("Ts")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 
 from nominee.machinery.runtime.deadlines import Deadlines
-from nominee.simulation.loop import SimulatedLoop
+from nominee.simulation.event_loop.loop import SimulatedLoop
 
 
 def played(

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from nominee.scheduler import config, plugin_loader
-from nominee.scheduler.config import ConfigError, SchedulerConfig
-from nominee.scheduler.config_profiles import ProfileError, build_profile
+from nominee.scheduler import plugin_loader
+from nominee.scheduler.configuration import config
+from nominee.scheduler.configuration.config import ConfigError, SchedulerConfig
+from nominee.scheduler.configuration.profiles import ProfileError, build_profile
 from nominee.scheduler.framework.interface import PermitPlugin, Plugin
 from nominee.scheduler.framework.runtime.profile import ExtensionPoint, Profile
 from nominee.scheduler.plugins import registry

@@ -7,9 +7,9 @@ from contextvars import Context
 
 from nominee.machinery.runtime.faults.call_faults import FAULTS
 from nominee.machinery.runtime.runtime import RUNTIME
-from nominee.simulation.clock import SimulatedClock
+from nominee.simulation.event_loop.clock import SimulatedClock
+from nominee.simulation.event_loop.loop import SimulatedLoop
 from nominee.simulation.host import Files, SimulatedHost
-from nominee.simulation.loop import SimulatedLoop
 from nominee.simulation.network.network import Network
 from nominee.simulation.owner import Owner
 from nominee.simulation.per_process import ProcessPoints

@@ -11,8 +11,8 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from nominee.simulation import interrupts
-from nominee.simulation.loop import SimulatedLoop, SimulationError
+from nominee.simulation.event_loop import interrupts
+from nominee.simulation.event_loop.loop import SimulatedLoop, SimulationError
 from nominee.simulation.owner import Owner, OwnerState
 from tests.simulation.contexts import context_of
 
@@ -155,7 +155,7 @@ def test_ctrl_c_at_the_end_lets_the_tasks_end_first() -> None:
 
 
 def test_a_standstill_leaves_no_coroutine_that_never_began(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nominee.simulation.loop.STANDSTILL_CALLBACKS_MAX", 100)
+    monkeypatch.setattr("nominee.simulation.event_loop.loop.STANDSTILL_CALLBACKS_MAX", 100)
     loop = make()
 
     async def spin() -> None:

@@ -13,7 +13,7 @@ from nominee.machinery.runtime import failpoints, host, task_faults
 from nominee.machinery.runtime.faults.call_faults import FAULTS, Call
 from nominee.machinery.runtime.runtime import RUNTIME, Runtime
 from nominee.simulation import per_process
-from nominee.simulation.loop import SimulatedLoop
+from nominee.simulation.event_loop.loop import SimulatedLoop
 from nominee.simulation.owner import Owner
 from tests.simulation.contexts import runtime_of
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from nominee.scheduler.config import ConfigError
-from nominee.scheduler.config_profiles import ProfileError
+from nominee.scheduler.configuration.config import ConfigError
+from nominee.scheduler.configuration.profiles import ProfileError
 from nominee.scheduler.explanation.verdict import ExplainError
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import (

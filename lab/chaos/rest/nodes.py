@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from nominee.lab.chaos.rest.owners import CONTROLLERS
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import get_condition
 from nominee.machinery.api.pb import core

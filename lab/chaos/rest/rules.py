@@ -6,19 +6,15 @@ from typing import Final
 
 from nominee.lab.chaos.rest import (
     copies,
-    daemon_sets,
-    jobs,
     kubelets,
     nodes,
-    owners,
     pods,
     reservations,
     scheduling,
     shapes,
-    stateful_sets,
-    statuses,
 )
 from nominee.lab.chaos.rest.state import Finding, Rule, State
+from nominee.lab.chaos.rest.workloads import daemon_sets, jobs, owners, stateful_sets, statuses
 
 RULES: Final[tuple[Rule, ...]] = (
     pods.failures,

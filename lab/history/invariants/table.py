@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from nominee.lab.history.invariants.acknowledged_writes import AcknowledgedWrites
-from nominee.lab.history.invariants.budgets import Budgets
 from nominee.lab.history.invariants.checking.checker import Checker
-from nominee.lab.history.invariants.daemon_pods import DaemonPods
-from nominee.lab.history.invariants.device_claims import DeviceClaims
-from nominee.lab.history.invariants.job_counts import JobCounts
-from nominee.lab.history.invariants.leader_leases import LeaderLeases
-from nominee.lab.history.invariants.leader_writes import LeaderWrites
-from nominee.lab.history.invariants.namespaces import Namespaces
-from nominee.lab.history.invariants.needed_pods import NeededPods
-from nominee.lab.history.invariants.node_deletion import NodeDeletion
-from nominee.lab.history.invariants.node_draining import NodeDraining
-from nominee.lab.history.invariants.node_groups import NodeGroups
-from nominee.lab.history.invariants.object_metadata import ObjectMetadata
-from nominee.lab.history.invariants.ordinals import Ordinals
+from nominee.lab.history.invariants.claims.device_claims import DeviceClaims
+from nominee.lab.history.invariants.claims.protected_claims import ProtectedClaims
+from nominee.lab.history.invariants.objects.acknowledged_writes import AcknowledgedWrites
+from nominee.lab.history.invariants.objects.namespaces import Namespaces
+from nominee.lab.history.invariants.objects.object_metadata import ObjectMetadata
+from nominee.lab.history.invariants.objects.resource_versions import ResourceVersions
+from nominee.lab.history.invariants.objects.true_answers import TrueAnswers
+from nominee.lab.history.invariants.objects.whole_reads import WholeReads
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
 from nominee.lab.history.invariants.pod_rules.deferred_resizes import DeferredResizes
@@ -25,19 +19,25 @@ from nominee.lab.history.invariants.pod_rules.late_rejections import LateRejecti
 from nominee.lab.history.invariants.pod_rules.pod_binding import PodBinding
 from nominee.lab.history.invariants.pod_rules.pod_progress import PodProgress
 from nominee.lab.history.invariants.pod_rules.pod_termination import PodTermination
+from nominee.lab.history.invariants.pod_rules.sound_bindings import SoundBindings
 from nominee.lab.history.invariants.preemption.nominations import Nominations
 from nominee.lab.history.invariants.preemption.redundant_victims import RedundantVictims
 from nominee.lab.history.invariants.preemption.victim_priority import VictimPriority
-from nominee.lab.history.invariants.protected_claims import ProtectedClaims
-from nominee.lab.history.invariants.replicas import Replicas
-from nominee.lab.history.invariants.resource_versions import ResourceVersions
-from nominee.lab.history.invariants.retries import Retries
-from nominee.lab.history.invariants.sound_bindings import SoundBindings
-from nominee.lab.history.invariants.true_answers import TrueAnswers
-from nominee.lab.history.invariants.unexpected_errors import UnexpectedErrors
-from nominee.lab.history.invariants.unique_ordinals import UniqueOrdinals
-from nominee.lab.history.invariants.unneeded_nodes import UnneededNodes
-from nominee.lab.history.invariants.whole_reads import WholeReads
+from nominee.lab.history.invariants.processes.leader_leases import LeaderLeases
+from nominee.lab.history.invariants.processes.leader_writes import LeaderWrites
+from nominee.lab.history.invariants.processes.retries import Retries
+from nominee.lab.history.invariants.processes.unexpected_errors import UnexpectedErrors
+from nominee.lab.history.invariants.scaling.node_deletion import NodeDeletion
+from nominee.lab.history.invariants.scaling.node_draining import NodeDraining
+from nominee.lab.history.invariants.scaling.node_groups import NodeGroups
+from nominee.lab.history.invariants.scaling.unneeded_nodes import UnneededNodes
+from nominee.lab.history.invariants.workloads.budgets import Budgets
+from nominee.lab.history.invariants.workloads.daemon_pods import DaemonPods
+from nominee.lab.history.invariants.workloads.job_counts import JobCounts
+from nominee.lab.history.invariants.workloads.needed_pods import NeededPods
+from nominee.lab.history.invariants.workloads.ordinals import Ordinals
+from nominee.lab.history.invariants.workloads.replicas import Replicas
+from nominee.lab.history.invariants.workloads.unique_ordinals import UniqueOrdinals
 
 CHECKERS: tuple[type[Checker], ...] = (
     PodBinding,

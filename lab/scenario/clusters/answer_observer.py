@@ -18,8 +18,8 @@ from nominee.machinery.api.objects import metadata_of, resource_version_of
 from nominee.machinery.api.pb import core, meta
 from nominee.machinery.wire import envelope
 from nominee.pb.nominee_api.v1 import api_pb2 as api
-from nominee.simulation.clock import EPOCH_SECONDS
 from nominee.simulation.etcd.store import Store
+from nominee.simulation.event_loop.clock import EPOCH_SECONDS
 from nominee.simulation.network.call import Call, Status
 
 Request: TypeAlias = (

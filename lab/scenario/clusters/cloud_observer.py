@@ -11,8 +11,8 @@ from google.protobuf.message import Message
 
 from nominee.lab.history.invariants.checking.cloud_calls import CloudCall
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
-from nominee.simulation.clock import EPOCH_SECONDS
 from nominee.simulation.etcd.store import Store
+from nominee.simulation.event_loop.clock import EPOCH_SECONDS
 from nominee.simulation.network.call import Call, Status
 
 _SERVICE: Final = f"/{protocol.DESCRIPTOR.services_by_name['CloudProvider'].full_name}/"

@@ -9,8 +9,8 @@ from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.history.fold import Fold
 from nominee.lab.history.history_file import NAME, HistoryWriter
 from nominee.lab.history.revision import Revision
-from nominee.simulation.clock import EPOCH_SECONDS
 from nominee.simulation.etcd.store import Change, Store
+from nominee.simulation.event_loop.clock import EPOCH_SECONDS
 from nominee.simulation.simulation import Simulation
 
 LOG_NAME: Final = "simulation.log"

@@ -29,7 +29,7 @@ from nominee.localcluster.plan import UpOptions
 from nominee.localcluster.supervisor.model.spec import ClusterSpec
 from nominee.localcluster.up_options.config_file import read_config
 from nominee.localcluster.up_options.options import OptionError
-from nominee.simulation.loop import SimulationError
+from nominee.simulation.event_loop.loop import SimulationError
 from nominee.simulation.simulation import DIRECTORY, Simulation
 
 T = TypeVar("T")

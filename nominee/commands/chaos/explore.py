@@ -168,8 +168,8 @@ def explore(
 
 def _print(report: Report, html: Path | None, output: str) -> None:
     # 100 ms that --help and completion would pay.
-    from nominee.lab.chaos import pages
-    from nominee.lab.chaos import report as reports
+    from nominee.lab.chaos.reporting import pages
+    from nominee.lab.chaos.reporting import report as reports
 
     if html is not None:
         write_page(html, pages.exploration_page(report))

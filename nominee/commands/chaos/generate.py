@@ -90,7 +90,7 @@ def generate(
             shutil.rmtree(base, ignore_errors=True)
     if html is not None:
         # 100 ms that --help and completion would pay.
-        from nominee.lab.chaos import pages
+        from nominee.lab.chaos.reporting import pages
 
         write_page(html, pages.generation_page(results))
     if output == "json":

@@ -82,7 +82,7 @@ def run(
             break
     if html is not None:
         # 330 ms that --help and completion would pay.
-        from nominee.lab.chaos import pages
+        from nominee.lab.chaos.reporting import pages
 
         write_page(html, pages.random_runs_page(results))
     if output == "json":

@@ -271,7 +271,7 @@ def _setup(
     if not config and not plugins:
         return Setup(version=version, gates=parse_gates(gates), changes=changes)
     # 470 ms that --help and completion would pay.
-    from nominee.scheduler.config_reading import plugin_folders, read_config, read_profiles
+    from nominee.scheduler.configuration.reading import plugin_folders, read_config, read_profiles
     from nominee.scheduler.plugin_loader import search_also
 
     try:

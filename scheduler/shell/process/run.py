@@ -12,8 +12,8 @@ from nominee.machinery.client.api_client import Client
 from nominee.machinery.client.leader_election import Timing
 from nominee.machinery.process.component import BadConfiguration, Process
 from nominee.machinery.process.leading import run_as_leader
-from nominee.scheduler.config import SchedulerConfig
-from nominee.scheduler.config_reading import plugin_folders, read_config, read_profiles
+from nominee.scheduler.configuration.config import SchedulerConfig
+from nominee.scheduler.configuration.reading import plugin_folders, read_config, read_profiles
 from nominee.scheduler.features import RESIZE_PREEMPTION
 from nominee.scheduler.framework.interface import Plugin
 from nominee.scheduler.framework.resize_preemption import ALPHA, ResizePreemption

@@ -18,7 +18,7 @@ from nominee.machinery.events.series_recorder import SeriesRecorder
 from nominee.machinery.process.component import BadConfiguration, Process
 from nominee.scheduler.attempts.pod import CLEAR_NOMINATION
 from nominee.scheduler.attempts.resize import DeferredResizes, Resizes
-from nominee.scheduler.config import SchedulerConfig
+from nominee.scheduler.configuration.config import SchedulerConfig
 from nominee.scheduler.dispatch.api_calls import PodStatusPatch
 from nominee.scheduler.dispatch.call_queue import CallQueue
 from nominee.scheduler.event_handlers import EventHandlers

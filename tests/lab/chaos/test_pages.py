@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nominee.lab.chaos import pages
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 from nominee.lab.chaos.explorer import Report
 from nominee.lab.chaos.generated.search import Searched
+from nominee.lab.chaos.reporting import pages
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.result import Violation
 from tests.lab.timeline.test_report import HOSTILE, data_of, write_history

@@ -15,7 +15,7 @@ from aetcd import rpc
 from nominee.lab.history import etcd_observer, etcd_watch
 from nominee.lab.history.etcd_observer import EtcdObserver
 from nominee.lab.history.etcd_watch import HistoryUnavailable
-from nominee.lab.history.invariants.resource_versions import ResourceVersions
+from nominee.lab.history.invariants.objects.resource_versions import ResourceVersions
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api import kinds
 from nominee.machinery.client.etcd_channel import connect

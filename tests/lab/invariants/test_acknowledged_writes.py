@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from nominee.lab.history.invariants.acknowledged_writes import AcknowledgedWrites
 from nominee.lab.history.invariants.check import Result
 from nominee.lab.history.invariants.checking.evidence import Acknowledged, ComponentSettings, Evidence
+from nominee.lab.history.invariants.objects.acknowledged_writes import AcknowledgedWrites
 from nominee.machinery.api import kinds
 from tests.lab.invariants.histories import History, pod, result_of
 

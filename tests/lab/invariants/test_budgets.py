@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.budgets import Budgets
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.workloads.budgets import Budgets
 from nominee.machinery.api.pb import core, policy
 from tests.lab.invariants.histories import BEGIN, History, node, pod, result_of, violations_of
 

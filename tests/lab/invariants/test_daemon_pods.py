@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
-from nominee.lab.history.invariants.daemon_pods import DaemonPods
+from nominee.lab.history.invariants.workloads.daemon_pods import DaemonPods
 from nominee.machinery.api.pb import apps, core
 from nominee.machinery.scheduling.node_affinity import NAME_FIELD
 from tests.lab.invariants.histories import BEGIN, History, event, pod, result_of, violations_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
-from nominee.lab.history.invariants.device_claims import DeviceClaims
+from nominee.lab.history.invariants.claims.device_claims import DeviceClaims
 from nominee.machinery.api.pb import coordination, devices
 from tests.lab.invariants.histories import History, pod, result_of, violations_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.job_counts import JobCounts
+from nominee.lab.history.invariants.workloads.job_counts import JobCounts
 from nominee.machinery.api.pb import batch, core
 from tests.lab.invariants.histories import History, pod, result_of, violations_of
 

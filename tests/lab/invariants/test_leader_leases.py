@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.leader_leases import LeaderLeases
+from nominee.lab.history.invariants.processes.leader_leases import LeaderLeases
 from nominee.machinery.api.pb import coordination
 from tests.lab.invariants.histories import History, node, result_of
 

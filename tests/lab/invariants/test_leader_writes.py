@@ -7,7 +7,7 @@ from dataclasses import replace
 from nominee.lab.history.invariants.check import Check
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
-from nominee.lab.history.invariants.leader_writes import LeaderWrites
+from nominee.lab.history.invariants.processes.leader_writes import LeaderWrites
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import coordination

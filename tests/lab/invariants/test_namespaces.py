@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nominee.lab.history.invariants.namespaces import Namespaces
+from nominee.lab.history.invariants.objects.namespaces import Namespaces
 from nominee.machinery.api.pb import core
 from tests.lab.invariants.histories import History, pod, violations_of
 

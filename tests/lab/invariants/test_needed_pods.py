@@ -10,7 +10,7 @@ from nominee.lab.history.invariants.check import Check
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.checker import Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
-from nominee.lab.history.invariants.needed_pods import NeededPods
+from nominee.lab.history.invariants.workloads.needed_pods import NeededPods
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import apps, core
 from tests.lab.invariants.histories import BEGIN, History, node, pod

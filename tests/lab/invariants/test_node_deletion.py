@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
-from nominee.lab.history.invariants.node_deletion import NodeDeletion
+from nominee.lab.history.invariants.scaling.node_deletion import NodeDeletion
 from tests.lab.invariants.histories import History, node, pod, result_of, violations_of
 
 FIXED = ComponentSettings(protects_nominated_nodes=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.node_draining import NodeDraining
+from nominee.lab.history.invariants.scaling.node_draining import NodeDraining
 from nominee.machinery.api.pb import core
 from tests.lab.invariants.histories import BEGIN, History, node, pod, result_of, violations_of
 

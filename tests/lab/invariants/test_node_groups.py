@@ -7,7 +7,7 @@ from google.protobuf.message import Message
 from nominee.lab.history.invariants.check import Check
 from nominee.lab.history.invariants.checking.cloud_calls import CloudCall
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
-from nominee.lab.history.invariants.node_groups import NodeGroups
+from nominee.lab.history.invariants.scaling.node_groups import NodeGroups
 from nominee.lab.history.revision import Revision
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
 from tests.lab.invariants.histories import BEGIN, History, node, pod

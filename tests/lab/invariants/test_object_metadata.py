@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.object_metadata import ObjectMetadata
+from nominee.lab.history.invariants.objects.object_metadata import ObjectMetadata
 from nominee.machinery.api.pb import apps
 from tests.lab.invariants.histories import BEGIN, History, pod, violations_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nominee.lab.history.invariants.protected_claims import ProtectedClaims
+from nominee.lab.history.invariants.claims.protected_claims import ProtectedClaims
 from nominee.machinery.api.pb import core, devices
 from tests.lab.invariants.histories import History, node, pod, result_of, violations_of
 

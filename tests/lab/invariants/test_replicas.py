@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
-from nominee.lab.history.invariants.replicas import Replicas, largest_batch
+from nominee.lab.history.invariants.workloads.replicas import Replicas, largest_batch
 from nominee.machinery.api.pb import apps, coordination, core
 from tests.lab.invariants.histories import BEGIN, History, pod, result_of, violations_of
 

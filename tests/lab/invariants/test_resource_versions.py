@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nominee.lab.history.invariants.resource_versions import ResourceVersions
+from nominee.lab.history.invariants.objects.resource_versions import ResourceVersions
 from tests.lab.invariants.histories import History, pod, result_of, violations_of
 
 

@@ -10,7 +10,7 @@ import pytest
 from nominee.lab.history.invariants.check import Check
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
-from nominee.lab.history.invariants.retries import Retries
+from nominee.lab.history.invariants.processes.retries import Retries
 from nominee.machinery.api import kinds
 
 REFUSED = Answer(

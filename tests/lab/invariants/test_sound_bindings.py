@@ -7,7 +7,7 @@ from google.protobuf.message import Message
 from nominee.lab.history.invariants.check import Check
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
-from nominee.lab.history.invariants.sound_bindings import SoundBindings
+from nominee.lab.history.invariants.pod_rules.sound_bindings import SoundBindings
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, devices, workloads

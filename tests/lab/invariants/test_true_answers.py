@@ -9,7 +9,7 @@ import pytest
 from nominee.lab.history.invariants.check import Check
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
-from nominee.lab.history.invariants.true_answers import TrueAnswers
+from nominee.lab.history.invariants.objects.true_answers import TrueAnswers
 from nominee.machinery.api import kinds
 from tests.lab.invariants.histories import History, node, pod
 

@@ -8,7 +8,7 @@ from nominee.lab.history.invariants.check import Check
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.checker import Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
-from nominee.lab.history.invariants.unique_ordinals import UniqueOrdinals
+from nominee.lab.history.invariants.workloads.unique_ordinals import UniqueOrdinals
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from tests.lab.invariants.histories import History, node, pod

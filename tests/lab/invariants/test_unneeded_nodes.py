@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, ScaleDown
-from nominee.lab.history.invariants.unneeded_nodes import UnneededNodes
+from nominee.lab.history.invariants.scaling.unneeded_nodes import UnneededNodes
 from nominee.machinery.api.pb import core, devices
 from tests.lab.invariants.histories import BEGIN, History, node, pod, result_of, violations_of
 

@@ -7,7 +7,7 @@ from google.protobuf.message import Message
 from nominee.lab.history.invariants.check import Check
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.reads import Change, Read, Resumption, Selection, State
-from nominee.lab.history.invariants.whole_reads import WholeReads
+from nominee.lab.history.invariants.objects.whole_reads import WholeReads
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from tests.lab.invariants.histories import History, node, pod

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from nominee.machinery.api import kinds
-from nominee.scheduler.config import Extender, SchedulerConfig
+from nominee.scheduler.configuration.config import Extender, SchedulerConfig
 from tests.scheduler.builders import node, pod
 from tests.scheduler.extenders.conftest import Outside
 from tests.scheduler.shell.conftest import running

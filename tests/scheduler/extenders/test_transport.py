@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from nominee.scheduler.config import ConfigError, Extender, ExtenderTls, load
+from nominee.scheduler.configuration.config import ConfigError, Extender, ExtenderTls, load
 from nominee.scheduler.extenders.client import ExtenderClient
 from nominee.scheduler.extenders.tls import TransportError
 from nominee.scheduler.extenders.transport import CallError, Transport

@@ -15,8 +15,8 @@ from nominee.machinery.client.api_client import Client
 from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.process.component import Process
 from nominee.machinery.runtime import failpoints
-from nominee.scheduler.config import SchedulerConfig
-from nominee.scheduler.config_profiles import Named, PluginSet, ProfileConfig, build_profile
+from nominee.scheduler.configuration.config import SchedulerConfig
+from nominee.scheduler.configuration.profiles import Named, PluginSet, ProfileConfig, build_profile
 from nominee.scheduler.features import RESIZE_PREEMPTION
 from nominee.scheduler.framework.interface import BindPlugin, Plugin
 from nominee.scheduler.framework.resize_preemption import ALPHA, ResizePreemption

@@ -13,8 +13,8 @@ from nominee.machinery.features.gates import DEFAULT, Gates
 from nominee.machinery.process.component import BadConfiguration, Process
 from nominee.machinery.runtime.clock import SystemClock
 from nominee.machinery.wire.values.scalars import Json
-from nominee.scheduler.config import read
-from nominee.scheduler.config_profiles import build_profile
+from nominee.scheduler.configuration.config import read
+from nominee.scheduler.configuration.profiles import build_profile
 from nominee.scheduler.framework.interface import Handle, PreEnqueuePlugin, Status
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins import registry

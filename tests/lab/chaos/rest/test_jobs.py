@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nominee.lab.chaos.rest.jobs import jobs
+from nominee.lab.chaos.rest.workloads.jobs import jobs
 from tests.lab.chaos.rest.clusters import Manifests, manifest, pod, state
 
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "uid-work", "controller": True}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nominee.lab.chaos.rest.owners import CONTROLLERS, wrong_numbers
 from nominee.lab.chaos.rest.state import Finding, State, name_of
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, wrong_numbers
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, is_controlled_by, is_terminating
 from nominee.machinery.api.pb import apps, core

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nominee.machinery.process.component import BadConfiguration
-from nominee.scheduler.config import ConfigError, SchedulerConfig, load
-from nominee.scheduler.config_profiles import ProfileError, build_profile
+from nominee.scheduler.configuration.config import ConfigError, SchedulerConfig, load
+from nominee.scheduler.configuration.profiles import ProfileError, build_profile
 from nominee.scheduler.framework.interface import Plugin
 from nominee.scheduler.framework.runtime.profile import Enabled, Profile
 from nominee.scheduler.plugin_loader import PluginLoadError, all_classes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from nominee.simulation.loop import SimulatedLoop
+from nominee.simulation.event_loop.loop import SimulatedLoop
 
 EPOCH_SECONDS = 1_767_225_600.0
 """When simulations begin: 2026-01-01T00:00:00Z."""

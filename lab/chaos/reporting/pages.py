@@ -8,7 +8,7 @@ from pathlib import Path
 from nominee.lab.chaos.cases.verdict import CaseResult
 from nominee.lab.chaos.explorer import Report as Exploration
 from nominee.lab.chaos.generated.search import Searched
-from nominee.lab.chaos.report import counts
+from nominee.lab.chaos.reporting.report import counts
 from nominee.lab.history.object_history import command
 from nominee.lab.timeline import report
 from nominee.lab.timeline.report import Block, Item, Report

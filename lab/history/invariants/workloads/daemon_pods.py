@@ -11,7 +11,7 @@ from nominee.lab.history.invariants.checking.checker import Checker, Invariant, 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.leaders import Leaders
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
-from nominee.lab.history.invariants.replicas import largest_batch
+from nominee.lab.history.invariants.workloads.replicas import largest_batch
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import DAEMON_SET, EVENT, LEASE, POD
 from nominee.machinery.api.objects import ObjectKey, controller_of, is_terminating, key_of

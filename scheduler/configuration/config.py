@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from nominee.machinery.wire.files.manifests import load_documents
 from nominee.machinery.wire.values.scalars import DecodeError
-from nominee.scheduler.config_fields import Fields
-from nominee.scheduler.config_profiles import ProfileConfig, default_profile, read_profile
+from nominee.scheduler.configuration.fields import Fields
+from nominee.scheduler.configuration.profiles import ProfileConfig, default_profile, read_profile
 from nominee.scheduler.framework.runtime.profile import DEFAULT_SCHEDULER_NAME
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from nominee.lab.chaos.rest.owners import CONTROLLERS, live_pods
 from nominee.lab.chaos.rest.state import Finding, State, name_of
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, live_pods
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, has_ended, is_controlled_by, is_terminating
 from nominee.machinery.api.pb import batch

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from nominee.scheduler.config_fields import Fields
+from nominee.scheduler.configuration.fields import Fields
 from nominee.scheduler.framework.interface import Plugin
 from nominee.scheduler.framework.runtime.profile import (
     DEFAULT_SCHEDULER_NAME,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from nominee.lab.chaos.rest.owners import CONTROLLERS, live_pods, wrong_numbers
 from nominee.lab.chaos.rest.state import Finding, State, name_of
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, live_pods, wrong_numbers
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, is_terminating
 from nominee.machinery.scheduling.daemons import NodeRules, target_node

@@ -1,0 +1,1 @@
+"""The reports and pages of `nominee chaos`."""

@@ -1,0 +1,1 @@
+"""Invariants of claims: devices and volumes."""

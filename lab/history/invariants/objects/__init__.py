@@ -1,0 +1,1 @@
+"""Invariants of all objects: answers, acknowledged writes, reads, metadata, namespaces."""

@@ -1,0 +1,1 @@
+"""Invariants of processes: leases, terms of leaders, retries, unexpected errors."""

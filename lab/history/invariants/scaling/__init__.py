@@ -1,0 +1,1 @@
+"""Invariants of node groups and of the nodes that an autoscaler removes."""

@@ -1,0 +1,1 @@
+"""Invariants of workloads: replicas, ordinals, Jobs' counts, disruption budgets."""

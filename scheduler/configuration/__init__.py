@@ -1,0 +1,1 @@
+"""KubeSchedulerConfiguration: reading it, its profiles, and the rules of its fields."""
