@@ -22,6 +22,7 @@ from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.observation import observe, outstanding, with_memory
 from nominee.lab.chaos.rest.shapes import shapes_of
 from nominee.lab.chaos.rest.state import Expectations
+from nominee.lab.chaos.restarting import changed_by_restart
 from nominee.lab.chaos.tracing import trace
 from nominee.lab.scenario.acting.base import Phase
 from nominee.lab.scenario.cluster import ScenarioCluster
@@ -133,6 +134,8 @@ async def run_case(
             else:
                 lasting = await _lasting(scenario, run, cluster, world, tasks)
                 shapes = shapes_of(await with_memory(cluster, await observe(cluster, expectations)))
+            if result.outcome is Outcome.PASSED and not clean_up:
+                unsettled = await changed_by_restart(cluster, expectations)
         later = await cluster.violations(scenario.except_invariants)
         violations = tuple(dict.fromkeys((*result.violations, *later)))
         result = replace(result, violations=violations)

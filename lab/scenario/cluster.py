@@ -51,6 +51,12 @@ class ScenarioCluster(ABC):
     async def restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
         """Restart a component with the cluster's options and these; return when it is ready."""
 
+    async def crash_all(self) -> None:
+        """Kill all processes that run, and return when they are ready again, with the options that they had.
+
+        Only simulated ones: real ones would take seconds.
+        """
+
     @abstractmethod
     async def pause(self, component: str) -> None:
         """Freeze a component (SIGSTOP)."""

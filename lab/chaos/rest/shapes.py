@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 from nominee.lab.chaos.rest.memory import MEMORY, holdings, is_holding, may_be_fewer
 from nominee.lab.chaos.rest.state import Finding, State
 from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.api.pb import apps, core, devices
 
@@ -25,7 +26,7 @@ _WITHOUT_SHAPE: Final = frozenset({kinds.LEASE, kinds.ENDPOINT_SLICE})
 
 def shapes_of(state: State) -> dict[str, int]:
     """Return how many objects of each shape there are, and the holdings of the processes."""
-    objects = (row for kind, row in state.objects.items() if kind not in _WITHOUT_SHAPE)
+    objects = (row for kind, row in state.objects.items() if has_shape(kind))
     return dict(Counter(_shape(each) for row in objects for each in row)) | holdings(state)
 
 
@@ -53,10 +54,16 @@ def _times(count: int) -> str:
 def _shape(obj: Message) -> str:
     metadata = metadata_of(obj)
     place = f" in {metadata.namespace}" if metadata.namespace else ""
-    return f"a {kinds.of(obj).kind.lower()}{place} with ({', '.join(_facts(obj))})"
+    return f"a {kinds.of(obj).kind.lower()}{place} with ({', '.join(facts_of(obj))})"
 
 
-def _facts(obj: Message) -> Iterator[str]:
+def has_shape(kind: AnyKind) -> bool:
+    """Return whether objects of a kind have a shape."""
+    return kind not in _WITHOUT_SHAPE
+
+
+def facts_of(obj: Message) -> Iterator[str]:
+    """Yield the facts that make the shape of an object."""
     metadata = metadata_of(obj)
     if metadata.HasField("deletionTimestamp"):
         yield "deletionTimestamp"

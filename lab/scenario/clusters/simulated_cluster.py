@@ -69,6 +69,13 @@ class SimulatedCluster(ScenarioCluster):
         self._processes.ask(component, Trigger.RESTART_KILL if kill else Trigger.RESTART, arguments)
         await self._processes.until(component, ChildState.READY)
 
+    async def crash_all(self) -> None:
+        ready = [each.name for each in self._processes.states() if each.state == ChildState.READY]
+        for name in ready:
+            self._processes.ask(name, Trigger.RESTART_KILL)
+        for name in ready:
+            await self._processes.until(name, ChildState.READY)
+
     async def pause(self, component: str) -> None:
         self._processes.ask(component, Trigger.PAUSE)
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import multiprocessing
+import os
 import resource
 import runpy
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,10 +39,22 @@ _ERROR_LENGTH_MAX: Final = 500
 
 
 class ProcessorClock(SystemClock):
-    """A clock that moves with the processor time of this process."""
+    """A clock that moves with the processor time of this process, and of the children that cases go on in."""
 
     def monotonic(self) -> float:
-        return time.process_time()
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        running = sum(map(_processor_seconds, multiprocessing.active_children()))
+        return time.process_time() + ended.ru_utime + ended.ru_stime + running
+
+
+def _processor_seconds(child: BaseProcess) -> float:
+    """Return the processor time of a process and of its children that have ended (proc(5), stat)."""
+    try:
+        stat = Path(f"/proc/{child.pid}/stat").read_text(encoding="ascii")
+    except OSError:
+        return 0.0
+    ticks = stat.rpartition(")")[2].split()[11:15]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +87,8 @@ def run(_directory: Path, write: Write, mutation: str, tasks: Sequence[Task]) ->
         prepare(mutation, _PROGRAM, tasks[0].command.words)
     elif tasks[0].command.is_simulated:
         reached.watch(BY_NAME.values())
+        # Cases in forks would leave their marks there.
+        vars(started_cluster)["can_fork"] = lambda: False
     cases = _recorded() if not mutation else {}
     for task in tasks:
         clock = _clock(task.command)
@@ -99,8 +116,6 @@ def _clock(command: Command) -> SystemClock:
         return SystemClock()
     for module in (explorer, clusters, search):
         vars(module)["SystemClock"] = ProcessorClock
-    # Cases in forks would leave their marks and their processor time there.
-    vars(started_cluster)["can_fork"] = lambda: False
     clock = ProcessorClock()
     limit = int(clock.monotonic() + TIMES_LONGER_MAX * command.seconds) + PROCESSOR_SECONDS_BESIDE
     resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))

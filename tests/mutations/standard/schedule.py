@@ -19,12 +19,17 @@ def pending(
     """Yield what is to be run, the commands of one process together; `results` grow meanwhile.
 
     A mutation that is found needs no other command, and none needs a command that it does not change. The
-    program itself needs all of them. What follows a command that ended its process is yielded once more.
+    program itself needs all of them, and comes first: it says what the mutations change. What follows a
+    command that ended its process is yielded once more.
     """
     simulated = [each for each in commands if each.is_simulated]
     others = [[each] for each in commands if not each.is_simulated]
+    if UNMUTATED in mutations:
+        yield from ((UNMUTATED, [Task(each)]) for each in simulated if results.is_due(UNMUTATED, each.words))
     for group in [*([simulated] * len(simulated)), *others]:
         for mutation in mutations:
+            if mutation == UNMUTATED and group is simulated:
+                continue
             is_over = mutation != UNMUTATED and results.finding(mutation) is not None
             due = [each for each in group if results.is_due(mutation, each.words)]
             tasks = [task for each in due for task in _tasks(each, results.reaching(mutation, each.label))]

@@ -1,0 +1,58 @@
+"""What a restart of all processes changes in a cluster at rest: nothing, if it was at rest. No I/O.
+
+Whatever a process has forgotten, lost or kept by mistake, the one that starts in its place reads from the API
+server: a pod whose wake-up was lost is tried, a taint that was left is removed, a deletion goes on. So what
+changes then had to change before, whichever component it belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from google.protobuf.message import Message
+
+from nominee.lab.chaos.rest.shapes import facts_of, has_shape
+from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
+from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.api.pb import core
+
+Facts = Mapping[tuple[str, str], frozenset[str]]
+"""The facts of each object, by its name and uid."""
+_RESTARTED: Final = "after all processes were restarted"
+
+
+def facts(state: State) -> Facts:
+    """Return the facts of the objects that should stay as they are."""
+    return {
+        (name_of(each), metadata_of(each).uid): frozenset(_facts(each))
+        for kind, objects in state.objects.items()
+        if has_shape(kind)
+        for each in objects
+    }
+
+
+def changes(before: Facts, now: Facts) -> Iterator[Finding]:
+    """Find the objects that a restart has changed, created or removed."""
+    for name, uid in sorted(before.keys() | now.keys()):
+        former, present = before.get((name, uid)), now.get((name, uid))
+        if former == present:
+            continue
+        if former is None:
+            yield Finding(name, f"is created {_RESTARTED}")
+        elif present is None:
+            yield Finding(name, f"is removed {_RESTARTED}")
+        else:
+            more, less = _named(present - former), _named(former - present)
+            yield Finding(name, f"has {more} instead of {less} {_RESTARTED}")
+
+
+def _named(values: Collection[str]) -> str:
+    return in_order(values) if values else "nothing"
+
+
+def _facts(obj: Message) -> Iterator[str]:
+    yield from facts_of(obj)
+    if isinstance(obj, core.Pod):
+        yield f"node {obj.spec.nodeName or 'none'}"
+        yield f"nomination {obj.status.nominatedNodeName or 'none'}"

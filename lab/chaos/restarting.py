@@ -1,0 +1,37 @@
+"""Restart all processes of a cluster at rest, and look for what changes then (lab/chaos/rest/restart.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from nominee.lab.chaos.rest.observation import observe
+from nominee.lab.chaos.rest.restart import changes, facts
+from nominee.lab.chaos.rest.state import Expectations
+from nominee.lab.scenario.cluster import ScenarioCluster
+from nominee.localcluster.cluster import ClusterError
+from nominee.machinery.api.errors import StatusError
+
+RESTARTED_SECONDS: Final = 40.0
+"""For so long the new processes have time: kubelets retry pending resizes after 30 s, as upstream's do."""
+LATER_SECONDS: Final = 60.0
+"""A change that has gone again after this time was the start of a process."""
+_NAMED_MAX: Final = 5
+
+
+async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectations) -> str:
+    """Return what a restart of all processes changes, "" for a cluster that was at rest."""
+    try:
+        before = facts(await observe(cluster, expectations))
+        await cluster.crash_all()
+        found: Sequence[str] = ()
+        for seconds in (RESTARTED_SECONDS, LATER_SECONDS):
+            await cluster.clock.sleep(seconds)
+            found = list(map(str, changes(before, facts(await observe(cluster, expectations)))))
+            if not found:
+                break
+    except StatusError as error:
+        return f"the API server answers, after all processes were restarted: {error.message}"
+    except ClusterError as error:
+        return f"the cluster cannot be observed, after all processes were restarted: {error}"
+    return "; ".join(found[:_NAMED_MAX])
