@@ -1,0 +1,99 @@
+"""What a restart of all processes may not change: on states as data, and in a simulation."""
+
+from __future__ import annotations
+
+import pytest
+
+from nominee.controllers.jobs.shell.expiry import FinishedJobs
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.observations import Undisturbed
+from nominee.lab.chaos.messages import CaseAnswer
+from nominee.lab.chaos.rest.restart import changes, facts
+from nominee.lab.chaos.worker import simulated
+from nominee.lab.scenario.format.reading import read_text
+from nominee.machinery.api.objects import ObjectKey
+from nominee.simulation.simulation import Simulation
+from tests.lab.chaos.rest.clusters import Change, Manifests, changed, correct, pod, put, state
+
+SCENARIO = """
+apiVersion: scenario.nominee.dev/v1alpha1
+kind: Scenario
+metadata: {name: expiry}
+spec:
+  cluster: {nodes: 1, without: [autoscaler, cloud]}
+  steps:
+    - apply:
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {name: short}
+        spec:
+          ttlSecondsAfterFinished: 3
+          template:
+            metadata: {annotations: {nominee.dev/run-duration: 1s}}
+            spec: {restartPolicy: Never, containers: [{name: c, image: app}]}
+    - wait: {object: {kind: Job, name: short, condition: Complete=True}}
+"""
+
+
+def run(case: str = "") -> CaseAnswer:
+    """Run the scenario with a case."""
+    (scenario,) = read_text(SCENARIO, "expiry.yaml")
+    parsed = Case.parse(case) if case else Case()
+    answer = simulated(scenario, parsed, Undisturbed(), Simulation(1), verbose=False)
+    assert not answer.error
+    return answer
+
+
+def left_job(manifests: Manifests) -> None:
+    """Leave a pod behind that only a process which has started again removes."""
+    manifests["left"] = pod("left", namespace="default", labels={})
+
+
+def recreated(manifests: Manifests) -> None:
+    """Replace the pods by others of the same names."""
+    for each in manifests.values():
+        if each["kind"] == "Pod":
+            each["metadata"]["uid"] += "-new"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            put("node/spec/taints", [{"key": "k", "effect": "NoSchedule"}]),
+            "has nothing instead of taint k:NoSchedule",
+        ),
+        (put("node/metadata/finalizers", ["x/y"]), "has nothing instead of finalizer x/y"),
+        (left_job, "is removed"),
+    ],
+)
+def test_a_change_by_a_restart_is_found(change: Change, sentence: str) -> None:
+    before, after = facts(state(changed(change))), facts(state(correct()))
+    (found,) = map(str, changes(before, after))
+    assert found.endswith(f"{sentence} after all processes were restarted")
+
+
+def test_other_pods_of_the_same_names_are_found() -> None:
+    before, after = facts(state(correct())), facts(state(changed(recreated)))
+    found = list(map(str, changes(before, after)))
+    assert {each.split(" is ")[1].split()[0] for each in found} == {"created", "removed"}
+
+
+def test_a_cluster_that_stays_as_it_is_has_no_finding() -> None:
+    assert list(changes(facts(state(correct())), facts(state(correct())))) == []
+
+
+@pytest.mark.parametrize("case", ["", "controllers:controllers.job_expiry.delete.before=crash"])
+def test_a_correct_cluster_is_not_changed(case: str) -> None:
+    assert run(case).unsettled == ""
+
+
+def test_what_a_controller_has_forgotten_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    reconcile = FinishedJobs.reconcile
+
+    async def forgets_the_time(self: FinishedJobs, key: ObjectKey) -> None:
+        await reconcile(self, key)
+
+    monkeypatch.setattr(FinishedJobs, "reconcile", forgets_the_time)
+    unsettled = run().unsettled
+    assert "job default/short is removed after all processes were restarted" in unsettled
