@@ -129,8 +129,7 @@ async def run_case(
         if result.outcome is Outcome.PASSED and not unsettled:
             if case.perturbations:
                 again = Run(only(scenario, undisturbed.lasting, LASTING_SECONDS), cluster, world, narrate)
-                again.variables.update(run.variables)
-                result = _joined(result, await again.play(tasks, (), ()))
+                result = await _again(result, run, again, tasks)
             else:
                 lasting = await _lasting(scenario, run, cluster, world, tasks)
                 shapes = shapes_of(await with_memory(cluster, await observe(cluster, expectations)))
@@ -194,8 +193,12 @@ async def _lasting(
     return found
 
 
-def _joined(result: ScenarioResult, again: ScenarioResult) -> ScenarioResult:
-    """Return the result of a run whose last checks were made again after the cluster had come to rest."""
+async def _again(
+    result: ScenarioResult, run: Run, lasting: Run, tasks: anyio.abc.TaskGroup
+) -> ScenarioResult:
+    """Make the lasting checks again, after the cluster has come to rest; return the result with theirs."""
+    lasting.variables.update(run.variables)
+    again = await lasting.play(tasks, (), ())
     if again.outcome is Outcome.PASSED:
         return result
     return replace(

@@ -1,4 +1,4 @@
-"""Restart all processes of a cluster at rest, and look for what changes then (lab/chaos/rest/restart.py)."""
+"""Restart all processes of a cluster at rest, and look for changes (lab/chaos/rest/restart.py)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED_MAX: Final = 5
 
 
 async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectations) -> str:
-    """Return what a restart of all processes changes, "" for a cluster that was at rest."""
+    """Return the changes that a restart of all processes makes, "" for a cluster that was at rest."""
     try:
         before = facts(await observe(cluster, expectations))
         await cluster.crash_all()

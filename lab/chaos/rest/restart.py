@@ -1,4 +1,4 @@
-"""What a restart of all processes changes in a cluster at rest: nothing, if it was at rest. No I/O.
+"""The changes that a restart of all processes makes in a cluster: none, if it was at rest. No I/O.
 
 Whatever a process has forgotten, lost or kept by mistake, the one that starts in its place reads from the API
 server: a pod whose wake-up was lost is tried, a taint that was left is removed, a deletion goes on. So what
