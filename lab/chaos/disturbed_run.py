@@ -17,7 +17,7 @@ from nominee.lab.chaos.cases.rest import attempts_at_rest, busy, rewritten, unre
 from nominee.lab.chaos.cases.tolerance import hang_seconds, only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
 from nominee.lab.chaos.earlier import Earlier
-from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, calm, points
+from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, Points, calm, points
 from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.observation import observe, outstanding, with_memory
 from nominee.lab.chaos.rest.shapes import shapes_of
@@ -116,10 +116,10 @@ async def run_case(
             await perturbing.finish()
             helpers.cancel_scope.cancel()
         after = await points(cluster)
-        lasting, shapes, is_clean = list[int](), dict[str, int](), False
+        lasting, shapes, activity, is_clean = list[int](), dict[str, int](), Activity(), False
         reached = await perturbing.reached(after)
-        is_plain = not case.perturbations
-        activity = await observer.end(scenario, (await cluster.history())[began:]) if is_plain else Activity()
+        if not case.perturbations:
+            activity = await observer.end(scenario, (await cluster.history())[began:])
         if result.outcome is Outcome.PASSED:
             await move(cluster, case)
         await calm(cluster, case, after)
@@ -135,8 +135,8 @@ async def run_case(
                 shapes = shapes_of(await with_memory(cluster, await observe(cluster, expectations)))
             if result.outcome is Outcome.PASSED and not clean_up:
                 unsettled = await changed_by_restart(cluster, expectations)
-        later = await cluster.violations(scenario.except_invariants)
-        violations = tuple(dict.fromkeys((*result.violations, *later)))
+        found = (*result.violations, *await cluster.violations(scenario.except_invariants))
+        violations = tuple(dict.fromkeys(found))
         result = replace(result, violations=violations)
         if clean_up and result.outcome is Outcome.PASSED and not violations and not unsettled:
             with suppress(ClusterError, StatusError):
@@ -147,9 +147,7 @@ async def run_case(
     return Ran(
         result=result,
         trace=trace(writes),
-        passes={
-            process: {name: point.hits for name, point in found.items()} for process, found in after.items()
-        },
+        passes=_passes(after),
         activity=activity,
         reached=reached,
         unsettled=unsettled,
@@ -158,6 +156,11 @@ async def run_case(
         shapes=shapes,
         work=work,
     )
+
+
+def _passes(after: Points) -> dict[str, dict[str, int]]:
+    """Return how often each process has passed each failpoint."""
+    return {process: {name: point.hits for name, point in found.items()} for process, found in after.items()}
 
 
 def _expectations(

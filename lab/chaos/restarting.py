@@ -1,4 +1,4 @@
-"""Restart all processes of a cluster at rest, and look for changes (lab/chaos/rest/restart.py)."""
+"""Restart all processes of a simulation at rest, and look for changes (lab/chaos/rest/restart.py)."""
 
 from __future__ import annotations
 

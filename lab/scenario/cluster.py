@@ -15,7 +15,7 @@ from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
 from nominee.lab.scenario import cloud
 from nominee.lab.scenario.fields.options import ComponentOptions, InvariantException
 from nominee.lab.scenario.result import Violation
-from nominee.localcluster.cluster import FailpointState, FaultState, ProcessState
+from nominee.localcluster.cluster import ClusterError, FailpointState, FaultState, ProcessState
 from nominee.machinery.api import kinds
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.clock import Clock
@@ -52,10 +52,8 @@ class ScenarioCluster(ABC):
         """Restart a component with the cluster's options and these; return when it is ready."""
 
     async def crash_all(self) -> None:
-        """Kill all processes that run, and return when they are ready again, with the options that they had.
-
-        Only simulated ones: real ones would take seconds.
-        """
+        """Kill all processes that run, and return when they are ready again, with the options that they had."""
+        raise ClusterError("only simulated processes are killed together: real ones would take seconds")
 
     @abstractmethod
     async def pause(self, component: str) -> None:
