@@ -52,7 +52,7 @@ class ScenarioCluster(ABC):
         """Restart a component with the cluster's options and these; return when it is ready."""
 
     async def crash_all(self) -> None:
-        """Kill all processes that run, and return when they are ready again, with the options that they had."""
+        """Kill all processes that run; return when they are ready again, with the options that they had."""
         raise ClusterError("only simulated processes are killed together: real ones would take seconds")
 
     @abstractmethod
