@@ -27,17 +27,23 @@ class Earlier:
         self._world = world
         self._blocks = _blocks(scenario.steps)
         self._waiting: list[Condition] = []
+        self._new: list[Condition] = []
+        """Those of `_waiting` that were not evaluated yet."""
         self._found: list[tuple[Condition, Observed]] = []
 
     def on_step(self, text: str) -> None:
         """Begin with the conditions after a step that changes something."""
         if self._blocks and text == self._blocks[0][0]:
             self._waiting = self._blocks.pop(0)[1]
+            self._new = list(self._waiting)
             self._found = []
 
-    def on_change(self, _kind: AnyKind, _old: Message | None, _new: Message | None) -> None:
+    def on_change(self, kind: AnyKind, old: Message | None, new: Message | None) -> None:
         """Note the conditions that hold now for the first time."""
-        for condition in list(self._waiting):
+        changed = new if new is not None else old
+        due = [each for each in self._waiting if changed is None or each.concerns(kind, changed)]
+        due, self._new = due + [each for each in self._new if each not in due], []
+        for condition in due:
             observed = self._world.evaluate(condition)
             if observed.holds:
                 self._waiting.remove(condition)

@@ -106,8 +106,9 @@ class _Latch:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def _changed(self, _kind: AnyKind, _old: Message | None, _new: Message | None) -> None:
-        if self.first is None:
+    def _changed(self, kind: AnyKind, old: Message | None, new: Message | None) -> None:
+        changed = new if new is not None else old
+        if self.first is None and (changed is None or self._condition.concerns(kind, changed)):
             observed = self._world.evaluate(self._condition)
             if observed.holds is self._holds:
                 self.first = observed

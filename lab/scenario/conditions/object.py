@@ -129,6 +129,10 @@ class ObjectCondition(Condition):
     def watched(self) -> Sequence[AnyKind]:
         return [names.kind(self.kind)]
 
+    def concerns(self, kind: AnyKind, obj: Message) -> bool:
+        # Labels may have changed: with a selector every object of the kind matters.
+        return kind is names.kind(self.kind) and self.name in ("", metadata_of(obj).name)
+
     def evaluate(self, objects: Objects) -> Observed:
         """Evaluate the condition on the objects that its name or selector chooses."""
         observed = self.evaluated(chosen := self._chosen(objects))

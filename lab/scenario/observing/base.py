@@ -93,6 +93,10 @@ class Condition(Declared, ABC):
         """Return the kinds of objects that it looks at."""
         return ()
 
+    def concerns(self, kind: AnyKind, obj: Message) -> bool:
+        """Return whether a change of an object may change the condition, which is about objects."""
+        return kind in self.watched()
+
     def subjects(self, objects: Objects) -> list[str]:
         """Return the objects that it is about, as `Pod default/a`: those that exist, and those that did."""
         return [subject for part in self.parts for subject in part.subjects(objects)]
@@ -167,6 +171,9 @@ class Combination(Condition):
 
     def watched(self) -> Sequence[AnyKind]:
         return [kind for part in self.parts for kind in part.watched()]
+
+    def concerns(self, kind: AnyKind, obj: Message) -> bool:
+        return any(part.concerns(kind, obj) for part in self.parts)
 
     def evaluate(self, objects: Objects) -> Observed:
         return self._combined([part.evaluate(objects) for part in self.parts])
