@@ -23,10 +23,11 @@ from nominee.apiserver.storage.interface import (
     StorageUnavailable,
     ValueTooLarge,
 )
+from nominee.machinery.api.storage_keys import kind_below
 from nominee.machinery.client.calls.unary_call import call_of
 from nominee.machinery.runtime import task_faults
 from nominee.machinery.runtime.faults import call_faults
-from nominee.machinery.runtime.faults.call_faults import FAULTS
+from nominee.machinery.runtime.faults.call_faults import FAULTS, Call
 
 T = TypeVar("T")
 ETCD = "etcd"
@@ -115,12 +116,20 @@ class Caller:
             await self._sleep(_RETRY_PAUSE_SECONDS)
 
 
+def _call_of(request: Message) -> Call:
+    """Return the call that rules match: a transaction, or a range, is about the kind of its first key."""
+    method = call_of(ETCD, request).method
+    key = getattr(request.compare[0] if isinstance(request, rpc.TxnRequest) else request, "key", b"")
+    kind = kind_below(key.decode(errors="replace"))
+    return Call(ETCD, method, kind.group_resource if kind is not None else "")
+
+
 async def _once(send: Callable[..., Awaitable[T]], request: Message, timeout_seconds: float) -> T:
     """Make one call. AioRpcError and the cancellation of an anyio scope pass through."""
     try:
         if FAULTS.rules:
             return await task_faults.current().call(
-                call_of(ETCD, request),
+                _call_of(request),
                 lambda seconds: send(request, timeout=seconds, metadata=REQUIRE_LEADER, wait_for_ready=True),
                 timeout_seconds,
             )

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from google.protobuf.message import Message
 
-from nominee.lab.history.revision import Revision, StoredObject, parse_key
+from nominee.lab.history.revision import Revision, StoredObject
 from nominee.machinery.api.kinds import EVENT, LEASE, NODE, POD
 from nominee.machinery.api.pb import coordination, core
+from nominee.machinery.api.storage_keys import parse_key
 from nominee.machinery.runtime.clock import from_time
 
 _DATED = (LEASE, EVENT, POD, NODE)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeVar, cast
 
 from google.protobuf.message import Message
 
-from nominee.machinery.api.kinds import KINDS, STORED_AS, AnyKind, Kind
+from nominee.machinery.api.kinds import AnyKind, Kind
 from nominee.machinery.wire import envelope
 
 _M = TypeVar("_M", bound=Message)
-_ROOT = "/registry/"
-_BY_PREFIX: dict[str, AnyKind] = {kind.key_prefix(): kind for kind in KINDS if kind not in STORED_AS}
 
 
 class StoredObject:
@@ -114,15 +111,3 @@ class Revision:
 def subject_of(kind: AnyKind, namespace: str, name: str) -> str:
     """Return an object's name for a person: `Pod default/p`."""
     return f"{kind.kind} {namespace}/{name}" if namespace and kind.namespaced else f"{kind.kind} {name}"
-
-
-@lru_cache(maxsize=65_536)
-def parse_key(key: str) -> tuple[AnyKind | None, str, str]:
-    """Return kind, namespace and name of an etcd key; (None, "", key) for any other key."""
-    parts = key.removeprefix(_ROOT).split("/")
-    for size in (2, 1):
-        kind = _BY_PREFIX.get(f"{_ROOT}{'/'.join(parts[:size])}/")
-        rest = parts[size:]
-        if kind is not None and len(rest) == (2 if kind.namespaced else 1):
-            return kind, rest[0] if kind.namespaced else "", rest[-1]
-    return None, "", key
