@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from nominee.lab.chaos.rest.observation import observe
+from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
@@ -20,7 +20,14 @@ _NAMED_MAX: Final = 5
 
 
 async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectations) -> str:
-    """Return the changes that a restart of all processes makes, "" for a cluster that was at rest."""
+    """Return the changes that a restart of all processes makes, "" for a cluster that was at rest.
+
+    Or the findings of the other rules, if there are some by now.
+    """
+    # Time has passed since the cluster came to rest.
+    findings, _ = await outstanding(cluster, expectations)
+    if findings:
+        return findings
     try:
         before = facts(await observe(cluster, expectations))
         await cluster.crash_all()

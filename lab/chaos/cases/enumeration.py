@@ -46,6 +46,7 @@ class Scope:
 
     `only`: patterns as of a shell, of which an identifier of a single perturbation must match one. `hits`: at
     how many hits of a failpoint, or calls, a perturbation is tried, the first and others drawn from the seed.
+    `together`: how many perturbations of several processes share a run, at most.
     `steps` are the steps at which a watch may be changed, or a clock. `lagging` is the API server that the
     processes in `served` may move to, "" if there is only one.
     """
@@ -56,6 +57,7 @@ class Scope:
     jumps: Sequence[Jump] = tuple(Jump)
     moves: Sequence[Move] = tuple(Move)
     pairs: bool = False
+    together: int = 1
     only: Sequence[str] = ()
     hits: int = 2
     seed: int = 0
@@ -91,15 +93,9 @@ def singles(activity: Activity, scope: Scope) -> list[Case]:
 
 
 def _at_failpoints(activity: Activity, scope: Scope, rng: random.Random) -> Iterator[Perturbation]:
-    """Yield every action at the first hits, then at later ones."""
-    passed = list(_in_turns(activity.hits))
-    passed = [each for each in passed if each[:2] not in scope.except_failpoints]
-    later = [
-        (process, name, hit)
-        for process, name, count in passed
-        for hit in sorted(rng.sample(range(2, count + 1), min(scope.hits, count) - 1))
-    ]
-    for places in ([(process, name, 1) for process, name, _ in passed], later):
+    """Yield every action at one hit of each failpoint, then at the other ones."""
+    passed = [each for each in _in_turns(activity.hits) if each[:2] not in scope.except_failpoints]
+    for places in _at_some(passed, scope.hits, rng):
         for action in scope.actions:
             yield from (
                 AtFailpoint(process, name, action, hit)
@@ -128,18 +124,35 @@ def _of_watches(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
 
 
 def _of_calls(activity: Activity, scope: Scope, rng: random.Random) -> Iterator[Perturbation]:
-    """Yield every fault of the first of each sort of calls, then of a later one."""
-    found: list[tuple[str, str, str, str, int]] = []
-    for process, call, count in _in_turns(activity.calls):
-        server, method, kind = _parts(call)
-        if method == _WATCH or kind in _NOISE or count < 1:
-            continue
-        numbers = [1, *sorted(rng.sample(range(2, count + 1), min(scope.hits, count) - 1))]
-        found += [(process, server, method, kind.partition(".")[0], number) for number in numbers]
-    for loss in scope.losses:
-        for process, server, method, kind, number in found:
-            if _changes_result(loss, method):
-                yield OfCall(process, server, method, kind, loss, number)
+    """Yield every fault of one of each sort of calls, then of the other ones."""
+    made = [
+        (process, call, count)
+        for process, call, count in _in_turns(activity.calls)
+        if _parts(call)[1] != _WATCH and _parts(call)[2] not in _NOISE
+    ]
+    for places in _at_some(made, scope.hits, rng):
+        for loss in scope.losses:
+            for process, call, number in places:
+                server, method, kind = _parts(call)
+                if _changes_result(loss, method):
+                    yield OfCall(process, server, method, kind.partition(".")[0], loss, number)
+
+
+def _at_some(
+    passed: Sequence[tuple[str, str, int]], hits: int, rng: random.Random
+) -> tuple[list[tuple[str, str, int]], list[tuple[str, str, int]]]:
+    """Return process, name and number of one hit of each place, and those of the other hits.
+
+    With several hits the one that comes first is drawn, too: a short exploration sees beginnings and ends.
+    """
+    one: list[tuple[str, str, int]] = []
+    others: list[tuple[str, str, int]] = []
+    for process, name, count in passed:
+        numbers = [1, *sorted(rng.sample(range(2, count + 1), min(hits, count) - 1))]
+        first = numbers.pop(rng.randrange(len(numbers)))
+        one.append((process, name, first))
+        others += [(process, name, number) for number in numbers]
+    return one, others
 
 
 def _is_at_work(action: Action, failpoint: str) -> bool:
@@ -193,13 +206,24 @@ def _parts(call: str) -> tuple[str, str, str]:
 
 
 def _in_turns(counts: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, str, int]]:
-    """Yield process, name and count; processes take turns, so that a short exploration comes to each."""
+    """Yield process, name and count; processes take turns, and of each the rarest comes first.
+
+    So a short exploration comes to each process, and to what only this scenario has.
+    """
     rows = [
-        [(process, name, count) for name, count in sorted(names.items()) if count]
+        [
+            (process, name, count)
+            for count, name in sorted((count, name) for name, count in names.items())
+            if count
+        ]
         for process, names in counts.items()
     ]
     for row in zip_longest(*rows):
         yield from (each for each in row if each is not None)
+
+
+def _by_rarity(named: tuple[str, int]) -> tuple[int, str]:
+    return named[1], named[0]
 
 
 def pairs(

@@ -2,11 +2,15 @@
 
 Single perturbations come first (`order.py`), then pairs of single perturbations that held, or had accepted
 findings alone. A pair with one that is known to break is left out: it would not be a smaller case.
+
+Perturbations of several processes may share a run (`Scope.together`), so that more are tried in the same
+time. What breaks is run again with less (`Explorer`); parts of which a run says nothing are run alone.
 """
 
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
@@ -19,6 +23,11 @@ from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 
 DRAWN_SIZES = (1, 1, 2, 3)
 """How many perturbations a drawn case has: one of these numbers."""
+ALONE_FIRST, ALONE_PERIOD = 6, 3
+"""The first perturbations, and then each third run, have no other one with them."""
+
+_INCOMPLETE = frozenset({Verdict.UNREACHED, Verdict.ACCEPTED, Verdict.INCONCLUSIVE})
+"""Of several perturbations one may have kept the others from showing something."""
 
 
 class Exploration:
@@ -35,6 +44,11 @@ class Exploration:
         """The number of cases of one perturbation."""
         self._order = Order(cases, scope.seed, lambda each: neighbours(each, activity, scope))
         self._pairs: Iterator[Case] | None = None
+        self._turn = 0
+        self._passed_over = deque[Case]()
+        """Cases that could not share a run with the one before."""
+        self._again = deque[Case]()
+        """Parts of cases that are to be run alone."""
         self._undisturbed, self._seen = frozenset(features), set(features)
         self._distances: dict[Case, int] = {}
         self.results: list[CaseResult] = []
@@ -46,14 +60,37 @@ class Exploration:
 
     def next_case(self) -> Case | None:
         """Return the next case."""
-        case = self._order.next_case()
-        if case is not None or not self._scope.pairs:
-            return case
+        if self._again:
+            return self._again.popleft()
+        case = self._next_single()
+        if case is not None:
+            return self._with_others(case)
+        if not self._scope.pairs:
+            return None
         if self._pairs is None:
             quiet = (Verdict.HELD, Verdict.ACCEPTED)
             held = [result.case for result in self.results if result.verdict in quiet]
             self._pairs = pairs(held, self._scope, lambda each: self._distances.get(each, 0))
         return next(self._pairs, None)
+
+    def _next_single(self) -> Case | None:
+        return self._passed_over.popleft() if self._passed_over else self._order.next_case()
+
+    def _with_others(self, case: Case) -> Case:
+        """Return a case with the next ones of other processes, as many as may share a run."""
+        self._turn += 1
+        parts = list(case.perturbations)
+        if self._turn <= ALONE_FIRST or self._turn % ALONE_PERIOD == 0:
+            return case
+        for _ in range(self._scope.together - 1):
+            other = self._next_single()
+            if other is None:
+                break
+            if {each.component for each in other.perturbations} & {each.component for each in parts}:
+                self._passed_over.append(other)
+                break
+            parts += other.perturbations
+        return Case.of(*parts)
 
     def random_cases(self, count: int) -> Iterator[Case]:
         """Yield cases of one to three perturbations, each of another place, as the order has them."""
@@ -74,7 +111,11 @@ class Exploration:
         result = replace(result, novelty=len(found - self._seen))
         self._seen |= found
         self._distances[result.case] = len(found - self._undisturbed)
-        self._order.record(result.case, result.novelty)
+        parts = [Case.of(each) for each in result.case.perturbations]
+        for part in parts:
+            self._order.record(part, result.novelty)
+        if len(parts) > 1 and self._scope.together > 1 and result.verdict in _INCOMPLETE:
+            self._again.extend(parts)
         self.results.append(result)
         return result
 

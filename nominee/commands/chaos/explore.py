@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _FORMATS = ("text", "json", "markdown")
 _SEED_MAX = 1_000_000
 HITS_MAX = 1000
+TOGETHER_MAX = 4
 
 
 @click.group()
@@ -60,6 +61,13 @@ chaos.add_command(run)
 @click.option("--clocks/--no-clocks", default=True, help="Shift clocks, too.  [default: --clocks]")
 @click.option("--pairs", is_flag=True, help="After the single cases, pairs of those that held.")
 @click.option(
+    "--together",
+    type=click.IntRange(1, TOGETHER_MAX),
+    default=1,
+    show_default=True,
+    help="So many single cases, of several processes, may share a run; what breaks is run with less.",
+)
+@click.option(
     "--only",
     multiple=True,
     metavar="PATTERN",
@@ -70,7 +78,7 @@ chaos.add_command(run)
     type=click.IntRange(1, HITS_MAX),
     default=2,
     show_default=True,
-    help="At how many hits of a failpoint an action is tried: the first, and others drawn from the seed.",
+    help="At how many hits of a failpoint, or calls, a case is tried: the first, and others that are drawn.",
 )
 @click.option("--case", type=Identifier(), help="Run this case only.")
 @click.option("--simulate", is_flag=True, help="Run in simulations of the seed (docs/simulation.md).")
@@ -94,6 +102,7 @@ def explore(
     calls: bool,
     clocks: bool,
     pairs: bool,
+    together: int,
     only: tuple[str, ...],
     hits: int,
     case: Case | None,
@@ -132,6 +141,7 @@ def explore(
         jumps=tuple(Jump) if clocks else (),
         moves=tuple(Move) if views else (),
         pairs=pairs,
+        together=together,
         only=only,
         hits=hits,
         seed=random.SystemRandom().randrange(_SEED_MAX) if seed is None else seed,

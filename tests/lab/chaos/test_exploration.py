@@ -63,19 +63,25 @@ def test_a_later_hit_is_reached_by_a_chain() -> None:
     assert AtFailpoint("scheduler", "scheduler.bind.after", Action.ERROR).failpoint_action == "1*error(503)"
 
 
-def test_every_action_at_the_first_hit_then_at_a_later_one() -> None:
-    found = singles(ACTIVITY, Scope(actions=(Action.CRASH, Action.ERROR), seed=1))
-    firsts, laters = found[:4], found[4:]
-    assert [str(each) for each in firsts] == [
-        "scheduler:scheduler.bind.after=crash",
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_every_action_at_one_hit_then_at_the_other(seed: int) -> None:
+    found = singles(ACTIVITY, Scope(actions=(Action.CRASH, Action.ERROR), seed=seed))
+    texts = [str(each).partition("@") for each in found]
+    assert [text for text, _, _ in texts] == [
         "scheduler:scheduler.bind.before=crash",
-        "scheduler:scheduler.bind.after=error",
+        "scheduler:scheduler.bind.after=crash",
         "scheduler:scheduler.bind.before=error",
-    ]
-    hits = {each.perturbations[0].hit for each in laters if isinstance(each.perturbations[0], AtFailpoint)}
-    assert len(laters) == 2
-    assert hits <= {2, 3, 4}
-    assert len(hits) == 1
+        "scheduler:scheduler.bind.after=error",
+        "scheduler:scheduler.bind.after=crash",
+        "scheduler:scheduler.bind.after=error",
+    ], "the rarest comes first"
+    one, other = texts[1][2], texts[-1][2]
+    assert {one, other} in ({"", "2"}, {"", "3"}, {"", "4"}), "the first hit, and a later one"
+
+
+def test_which_hit_comes_first_is_drawn() -> None:
+    firsts = {str(singles(ACTIVITY, Scope(actions=(Action.CRASH,), seed=seed))[1]) for seed in range(20)}
+    assert {each.partition("@")[2] for each in firsts} == {"", "2", "3", "4"}
 
 
 def test_processes_take_turns() -> None:
@@ -89,8 +95,9 @@ def test_more_hits_of_each_failpoint_on_request() -> None:
     found = [
         str(each) for each in singles(Activity(hits=hits), Scope(actions=(Action.CRASH,), hits=9, seed=1))
     ]
-    laters = [f"scheduler:scheduler.bind.after=crash@{hit}" for hit in (2, 3, 4, 5)]
-    assert found == ["scheduler:scheduler.bind.after=crash", "scheduler:scheduler.bind.before=crash", *laters]
+    each = [f"scheduler:scheduler.bind.after=crash{at}" for at in ("", "@2", "@3", "@4", "@5")]
+    assert found[0] == "scheduler:scheduler.bind.before=crash"
+    assert sorted(found[1:]) == each
 
 
 def test_a_pattern_selects_cases() -> None:
@@ -134,14 +141,14 @@ def test_watches_of_what_changed_are_changed_from_each_step_on() -> None:
 
 def test_each_sort_of_calls_fails() -> None:
     found = singles(RUN, scope(losses=(Loss.HANG, Loss.LOSE_RESPONSE)))
-    assert [str(each) for each in found] == [
+    assert {str(each).partition("@")[0] for each in found} == {
         "apiserver:etcd.Txn=hang",
         "scheduler:apiserver.Bind.pods=hang",
         "autoscaler:cloud.NodeGroups=hang",
         "apiserver:etcd.Txn=lose-response",
         # A read whose answer is lost is as one that was lost itself.
         "scheduler:apiserver.Bind.pods=lose-response",
-    ]
+    }
     (later,) = singles(RUN, scope(losses=(Loss.SLOW,), hits=2, only=("*Txn=slow@*",)))
     (call,) = later.perturbations
     assert isinstance(call, OfCall)
@@ -193,6 +200,34 @@ def run_all(exploration: Exploration, broken: set[str], limit: int = 1000) -> li
             CaseResult(case=case, verdict=Verdict.BROKEN if str(case) in broken else Verdict.HELD)
         )
     return ran
+
+
+def test_perturbations_of_several_processes_share_a_run() -> None:
+    hits = {name: {f"{name}.x{number}": 1 for number in range(9)} for name in ("a", "b", "c")}
+    exploration = Exploration(Activity(hits=hits), scope(actions=(Action.CRASH,), together=2))
+    ran = run_all(exploration, set())
+    parts = [part for each in ran for part in each.split("+")]
+    assert sorted(parts) == sorted(set(parts)), "each once"
+    assert len(parts) == 27
+    assert all("+" not in each for each in ran[:6])
+    assert 5 < sum("+" in each for each in ran) < 15
+    assert all(len({part.split(":")[0] for part in each.split("+")}) == len(each.split("+")) for each in ran)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.UNREACHED, Verdict.ACCEPTED])
+def test_the_parts_of_a_run_that_says_nothing_about_them_are_run_alone(verdict: Verdict) -> None:
+    hits = {name: {f"{name}.x{number}": 1 for number in range(9)} for name in ("a", "b", "c")}
+    exploration = Exploration(Activity(hits=hits), scope(actions=(Action.CRASH,), together=2))
+    for _ in range(6):
+        case = exploration.next_case()
+        assert case is not None
+        exploration.record(CaseResult(case=case, verdict=Verdict.HELD))
+    both = exploration.next_case()
+    assert both is not None
+    assert len(both.perturbations) == 2
+    exploration.record(CaseResult(case=both, verdict=verdict))
+    following = [exploration.next_case() for _ in range(2)]
+    assert [str(each) for each in following] == str(both).split("+")
 
 
 def test_pairs_come_last_and_leave_out_what_breaks_alone() -> None:
