@@ -134,6 +134,7 @@ async def run_case(
                 lasting = await _lasting(scenario, run, cluster, world, tasks)
                 shapes = shapes_of(await with_memory(cluster, await observe(cluster, expectations)))
             if result.outcome is Outcome.PASSED and not clean_up:
+                await cluster.clock.sleep(hang_seconds(case))  # a call may hang while all else rests
                 unsettled = await changed_by_restart(cluster, expectations)
         found = (*result.violations, *await cluster.violations(scenario.except_invariants))
         violations = tuple(dict.fromkeys(found))

@@ -6,6 +6,7 @@ import random
 import shutil
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -162,11 +163,8 @@ def explore(
         clusters = SimulatedClusters(scenario, base, verbose=verbose)
     else:
         clusters = RealClusters(scenario, base, keep_all=directory is not None, verbose=verbose)
-    explorer = Explorer(
-        scenario, clusters, settings, lambda text: click.echo(text, err=output != _FORMATS[0])
-    )
     try:
-        report = explorer.run()
+        report = Explorer(scenario, clusters, settings, partial(click.echo, err=output != _FORMATS[0])).run()
     finally:
         if base.exists() and not any(base.iterdir()):
             shutil.rmtree(base, ignore_errors=True)
