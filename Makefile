@@ -87,60 +87,62 @@ chaos: setup
 	$(BIN)/nominee chaos run --seed 1 --duration 20s
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j 2 chaos-simulated
 
-SIMULATE := --simulate --seed 1
-CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-budgets chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-two-schedulers chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-generated
+SIMULATE := --simulate --seed 1 --together 2
+CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-budgets chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-two-schedulers chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-story-1 chaos-generated
 .PHONY: chaos-simulated $(CHAOS_SIMULATED)
 chaos-simulated: $(CHAOS_SIMULATED)
 chaos-pods:
 	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 16s $(SIMULATE)
 chaos-preemption:
-	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --hits 1 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --hits 2 --budget 10s $(SIMULATE)
 chaos-budgets:
-	$(BIN)/nominee chaos explore scenarios/chaos-preemption.yaml --hits 1 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-preemption.yaml --hits 2 --budget 10s $(SIMULATE)
 chaos-api-servers:
 	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --only '*=travel*' --only '*=switch*' --budget 15s $(SIMULATE)
 chaos-autoscaler:
-	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-autoscaler --hits 1 --budget 15s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-autoscaler --hits 2 --budget 15s $(SIMULATE)
 chaos-scale-down:
-	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-scale-down --hits 1 --budget 20s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-scale-down --hits 2 --budget 20s $(SIMULATE)
 chaos-nominated:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-nominated-pod-deleted --hits 1 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-nominated-pod-deleted --hits 2 --budget 10s $(SIMULATE)
 chaos-devices:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-devices --hits 1 --budget 15s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-devices --hits 2 --budget 15s $(SIMULATE)
 chaos-gang:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-gang --hits 1 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-gang --hits 2 --budget 10s $(SIMULATE)
 chaos-volumes:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-volumes --hits 1 --budget 15s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-volumes --hits 2 --budget 15s $(SIMULATE)
 chaos-two-schedulers:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-two-schedulers --hits 1 --budget 8s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-two-schedulers --hits 2 --budget 8s $(SIMULATE)
 chaos-rollout:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-rollout --hits 1 --budget 15s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-rollout --hits 2 --budget 15s $(SIMULATE)
 chaos-drain:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-drain --hits 1 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-drain --hits 2 --budget 10s $(SIMULATE)
 chaos-garbage:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --hits 1 --budget 12s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --hits 2 --budget 12s $(SIMULATE)
 chaos-quota:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --hits 1 --budget 12s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --hits 2 --budget 12s $(SIMULATE)
 chaos-release:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-release --hits 1 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-release --hits 2 --budget 6s $(SIMULATE)
 chaos-stateful-set:
-	$(BIN)/nominee chaos explore scenarios/workloads-stateful-sets.yaml --hits 1 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-stateful-sets.yaml --hits 2 --budget 10s $(SIMULATE)
 chaos-daemon-set:
-	$(BIN)/nominee chaos explore scenarios/workloads-daemon-sets.yaml --hits 1 --budget 8s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-daemon-sets.yaml --hits 2 --budget 8s $(SIMULATE)
 chaos-hpa:
-	$(BIN)/nominee chaos explore scenarios/workloads-hpa.yaml --hits 1 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-hpa.yaml --hits 2 --budget 10s $(SIMULATE)
 chaos-rc:
-	$(BIN)/nominee chaos explore scenarios/workloads-rc.yaml --hits 1 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-rc.yaml --hits 2 --budget 6s $(SIMULATE)
 chaos-jobs:
-	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-jobs --hits 1 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-jobs --hits 2 --budget 10s $(SIMULATE)
 chaos-cron-jobs:
-	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-cron-jobs --hits 1 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-cron-jobs --hits 2 --budget 10s $(SIMULATE)
 chaos-leader:
-	$(BIN)/nominee chaos explore scenarios/chaos-leader.yaml --hits 1 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-leader.yaml --hits 2 --budget 10s $(SIMULATE)
 chaos-resize:
-	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-resize --hits 1 --budget 15s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-resize --hits 2 --budget 15s $(SIMULATE)
 chaos-outage:
-	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-outage --hits 1 --budget 15s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-outage --hits 2 --budget 15s $(SIMULATE)
+chaos-story-1:
+	$(BIN)/nominee chaos explore scenarios/kep-5278-story-1-scale-down.yaml --name kep-5278-story-1-fixed --hits 2 --budget 10s $(SIMULATE)
 chaos-generated:
 	$(BIN)/nominee chaos generate --seed 1 --budget 20s
 

@@ -29,6 +29,8 @@ from nominee.lab.chaos.cases.perturbations import (
 PAIRS_MAX = 10_000
 _API_SERVER = "apiserver"
 _WATCH = "Watch"
+_LEASE_GRANT = "LeaseGrant"
+"""For events only."""
 _READS = frozenset({"Get", "List", "Range", "NodeGroups", "NodeGroupForNode", "NodeGroupNodes"})
 """Calls that change nothing."""
 _ABOUT_PODS = (
@@ -77,7 +79,7 @@ def singles(activity: Activity, scope: Scope) -> list[Case]:
     rng = random.Random(scope.seed)
     found: list[Perturbation] = [
         *_at_failpoints(activity, scope, rng),
-        *_of_watches(activity, scope),
+        *_of_watches(activity, scope, rng),
         *_of_calls(activity, scope, rng),
         *_of_clocks(activity, scope),
         *_of_processes(activity, scope),
@@ -94,7 +96,7 @@ def singles(activity: Activity, scope: Scope) -> list[Case]:
 
 def _at_failpoints(activity: Activity, scope: Scope, rng: random.Random) -> Iterator[Perturbation]:
     """Yield every action at one hit of each failpoint, then at the other ones."""
-    passed = [each for each in _in_turns(activity.hits) if each[:2] not in scope.except_failpoints]
+    passed = [each for each in _in_turns(activity.hits, rng) if each[:2] not in scope.except_failpoints]
     for places in _at_some(passed, scope.hits, rng):
         for action in scope.actions:
             yield from (
@@ -104,7 +106,7 @@ def _at_failpoints(activity: Activity, scope: Scope, rng: random.Random) -> Iter
             )
 
 
-def _of_watches(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
+def _of_watches(activity: Activity, scope: Scope, rng: random.Random) -> Iterator[Perturbation]:
     """Yield every change of the watches of kinds of which an object changed, from each step on."""
     watched: list[tuple[str, str]] = []
     for process, calls in activity.calls.items():
@@ -117,18 +119,22 @@ def _of_watches(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
             elif kind in activity.kinds and kind not in _NOISE:
                 watched.append((process, kind.partition(".")[0]))
     for view in scope.views:
-        for process, kind in dict.fromkeys(watched):
-            for step in _steps(process, activity, scope):
-                if _is_possible(view, kind):
-                    yield OfWatch(process, kind, view, step)
+        found = [
+            OfWatch(process, kind, view, step)
+            for process, kind in dict.fromkeys(watched)
+            if _is_possible(view, kind)
+            for step in _steps(process, activity, scope)
+        ]
+        rng.shuffle(found)
+        yield from found
 
 
 def _of_calls(activity: Activity, scope: Scope, rng: random.Random) -> Iterator[Perturbation]:
     """Yield every fault of one of each sort of calls, then of the other ones."""
     made = [
         (process, call, count)
-        for process, call, count in _in_turns(activity.calls)
-        if _parts(call)[1] != _WATCH and _parts(call)[2] not in _NOISE
+        for process, call, count in _in_turns(activity.calls, rng)
+        if _parts(call)[1] not in (_WATCH, _LEASE_GRANT) and _parts(call)[2] not in _NOISE
     ]
     for places in _at_some(made, scope.hits, rng):
         for loss in scope.losses:
@@ -205,25 +211,18 @@ def _parts(call: str) -> tuple[str, str, str]:
     return server, method, kind[0] if kind else ""
 
 
-def _in_turns(counts: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, str, int]]:
-    """Yield process, name and count; processes take turns, and of each the rarest comes first.
+def _in_turns(counts: Mapping[str, Mapping[str, int]], rng: random.Random) -> Iterator[tuple[str, str, int]]:
+    """Yield process, name and count; processes take turns, and the order of each one's names is drawn.
 
-    So a short exploration comes to each process, and to what only this scenario has.
+    So a short exploration comes to each process, and explorations with other seeds to other places.
     """
-    rows = [
-        [
-            (process, name, count)
-            for count, name in sorted((count, name) for name, count in names.items())
-            if count
-        ]
-        for process, names in counts.items()
-    ]
-    for row in zip_longest(*rows):
-        yield from (each for each in row if each is not None)
-
-
-def _by_rarity(named: tuple[str, int]) -> tuple[int, str]:
-    return named[1], named[0]
+    rows = []
+    for process, names in counts.items():
+        row = [(process, name, count) for name, count in sorted(names.items()) if count]
+        rng.shuffle(row)
+        rows.append(row)
+    for each in zip_longest(*rows):
+        yield from (place for place in each if place is not None)
 
 
 def pairs(

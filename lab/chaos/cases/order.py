@@ -21,8 +21,11 @@ PROMISE_PERIOD = 3
 """One of so many cases is chosen by what was new."""
 RECENT_CASES = 4
 """What a group promises is the mean of so many of its last cases."""
-FRUITFUL = frozenset({"crash", "restart", "lose-request", "lose-response"})
-"""Kinds of disturbance that come twice in a turn: they leave states that a process must take over."""
+TURNS = {
+    "lose-response": 3,
+    **dict.fromkeys(("crash", "restart", "lose-request", "error", "recreate", "touch"), 2),
+}
+"""How often a kind of disturbance comes in a turn, if not once: more where a process must take over or retry."""
 Neighbours = Callable[[Perturbation], Iterable[Case]]
 
 
@@ -36,8 +39,9 @@ class Order:
         kinds = list(dict.fromkeys(kind for kind, _ in self._waiting))
         rng = random.Random(seed)
         rng.shuffle(kinds)
-        kinds += [kind for kind in kinds if kind in FRUITFUL]
-        self._kinds = deque(kinds)
+        self._kinds = deque(
+            kind for turn in range(max(TURNS.values())) for kind in kinds if turn < TURNS.get(kind, 1)
+        )
         self._processes: dict[str, deque[str]] = {}
         for kind in dict.fromkeys(kinds):
             processes = [process for other, process in self._waiting if other == kind]
