@@ -25,7 +25,7 @@ TURNS = {
     "lose-response": 3,
     **dict.fromkeys(("crash", "restart", "lose-request", "error", "recreate", "touch"), 2),
 }
-"""How often a kind of disturbance comes in a turn, if not once: more where a process must take over or retry."""
+"""How often kinds of disturbance come in a turn, if not once: after these a process takes over or retries."""
 Neighbours = Callable[[Perturbation], Iterable[Case]]
 
 
