@@ -50,6 +50,7 @@ _IGNORED: Final = (
     "nominee.apiserver.cache.kind_cache.KindCache._",
     "nominee.autoscaler.planning.node_groups.cluster_state.ClusterStateRegistry._errors_seen.",
     "nominee.autoscaler.planning.node_groups.cluster_state.ClusterStateRegistry._scale_downs.",
+    "nominee.autoscaler.planning.node_groups.backoff.",
     "nominee.autoscaler.planning.scale_down.cooldowns.",
     "nominee.autoscaler.planning.snapshot.",
     "nominee.autoscaler.result.",
