@@ -88,7 +88,7 @@ chaos: setup
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j 2 chaos-simulated
 
 SIMULATE := --simulate --seed 1 --together 2
-CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-budgets chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-two-schedulers chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-story-1 chaos-generated
+CHAOS_SIMULATED := chaos-pods chaos-preemption chaos-budgets chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-two-schedulers chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-nominated-node chaos-generated
 .PHONY: chaos-simulated $(CHAOS_SIMULATED)
 chaos-simulated: $(CHAOS_SIMULATED)
 chaos-pods:
@@ -141,8 +141,8 @@ chaos-resize:
 	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-resize --hits 2 --budget 15s $(SIMULATE)
 chaos-outage:
 	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-outage --hits 2 --budget 15s $(SIMULATE)
-chaos-story-1:
-	$(BIN)/nominee chaos explore scenarios/kep-5278-story-1-scale-down.yaml --name kep-5278-story-1-fixed --hits 2 --budget 10s $(SIMULATE)
+chaos-nominated-node:
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-nominated-node --hits 2 --budget 10s $(SIMULATE)
 chaos-generated:
 	$(BIN)/nominee chaos generate --seed 1 --budget 20s
 

@@ -69,7 +69,8 @@ class EtcdStorage:
     """`nominee.apiserver.storage.interface.Storage` on an etcd channel; see there for the contract.
 
     A write whose answer was lost (etcd was killed) is tried again; the stored value then shows whether the
-    first attempt had been applied, because no two writes have the same bytes (every object has its uid).
+    first attempt had been applied, because no two writes have the same bytes (every object has its uid). If
+    another write has replaced the value meanwhile, the outcome is unknown: an error, as without a second try.
     """
 
     def __init__(self, channel: grpc.aio.Channel, clock: Clock, *, several_members: bool = False) -> None:
@@ -163,6 +164,11 @@ class EtcdStorage:
         current = _found(answer)
         if uncertain and current is not None and current.data == data:
             return current.mod_revision, current
+        if uncertain:
+            # This write may have been applied, and another one after it: no conflict is certain.
+            raise StorageUnavailable(
+                f"etcd went away while it wrote {key}, which has changed since", maybe_applied=True
+            )
         return 0, current
 
     async def _transact(self, key: str, request: rpc.TxnRequest) -> tuple[rpc.TxnResponse, bool]:

@@ -1,0 +1,60 @@
+"""Writes that are tried again because their answer was lost, and what is stored by then."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from aetcd import rpc
+
+from nominee.apiserver.storage.etcd_storage import EtcdStorage
+from nominee.apiserver.storage.interface import KeyExists, RevisionMismatch, StorageUnavailable
+from nominee.machinery.client.etcd_channel import connect
+from nominee.machinery.runtime.clock import FakeClock
+
+KEY, OURS, OTHERS = "/registry/pods/default/p", b"ours", b"others"
+
+
+class Answers:
+    """Etcd refuses a transaction since the key has this value, perhaps after it had applied it before."""
+
+    kv = SimpleNamespace(Txn=None)
+
+    def __init__(self, value: bytes, *, uncertain: bool) -> None:
+        self._value, self._uncertain = value, uncertain
+
+    async def __call__(self, send: object, request: rpc.TxnRequest) -> tuple[rpc.TxnResponse, bool]:
+        pairs = [rpc.KeyValue(key=KEY.encode(), value=self._value, mod_revision=7)] if self._value else []
+        found = rpc.ResponseOp(response_range=rpc.RangeResponse(kvs=pairs))
+        return rpc.TxnResponse(succeeded=False, responses=[found]), self._uncertain
+
+
+async def written(value: bytes, *, uncertain: bool, expected: int) -> int:
+    """Return the revision of a write whose transaction etcd refuses in this way."""
+    async with await connect(["127.0.0.1:1"]) as channel:
+        storage = EtcdStorage(channel, FakeClock())
+        storage._call = cast("Any", Answers(value, uncertain=uncertain))
+        if expected:
+            return await storage.update(KEY, OURS, expected_revision=expected)
+        return await storage.create(KEY, OURS)
+
+
+@pytest.mark.parametrize("expected", [0, 5])
+async def test_a_write_that_is_stored_was_applied(expected: int) -> None:
+    assert await written(OURS, uncertain=True, expected=expected) == 7
+
+
+@pytest.mark.parametrize(("value", "expected"), [(OTHERS, 0), (OTHERS, 5), (b"", 5)])
+async def test_the_outcome_is_unknown_if_another_write_came_after_it(value: bytes, expected: int) -> None:
+    """It may have been applied: neither a conflict nor `already exists` is known to be true."""
+    with pytest.raises(StorageUnavailable) as error:
+        await written(value, uncertain=True, expected=expected)
+    assert error.value.maybe_applied
+
+
+async def test_a_first_try_that_is_refused_is_a_conflict() -> None:
+    with pytest.raises(KeyExists):
+        await written(OTHERS, uncertain=False, expected=0)
+    with pytest.raises(RevisionMismatch):
+        await written(OTHERS, uncertain=False, expected=5)
