@@ -26,7 +26,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS, Loss, OfClock
+from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS, Action, Loss, OfClock
 from nominee.lab.scenario.acting.control import Control
 from nominee.lab.scenario.conditions.component import ComponentCondition
 from nominee.lab.scenario.conditions.debug import DebugCondition
@@ -41,6 +41,7 @@ from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.node_group import ResizeGroup
 from nominee.lab.scenario.steps.objects.drain import Drain
 from nominee.lab.scenario.steps.wait import Wait
+from nominee.machinery.api import kinds
 
 FACTOR = 2.0
 RECOVERY_SECONDS = 35.0
@@ -84,11 +85,16 @@ def _counts(condition: Condition, case: Case) -> bool:
     """Return whether a check over the whole run still counts.
 
     After the API server was away, the watches come back one by one: objects of two kinds may be shown as of
-    different revisions, and never have been so together.
+    different revisions, and never have been so together. A pod that the disturbance itself deletes may be one
+    that is otherwise never deleted.
     """
-    if asks(condition, case.killed):
+    if asks(condition, case.killed) or (kinds.POD in condition.watched() and _deletes_pods(case)):
         return False
     return len(set(condition.watched())) < 2 or not _disturbs_api_server(case)
+
+
+def _deletes_pods(case: Case) -> bool:
+    return any(each.action is Action.RECREATE for each in case.failpoints)
 
 
 def _disturbs_api_server(case: Case) -> bool:
@@ -126,6 +132,7 @@ def _is_strict(check: Expect, case: Case) -> bool:
     return (
         check.mode in (Mode.ALWAYS, Mode.NEVER)
         and not _disturbs_api_server(case)
+        and not _deletes_pods(case)
         and all(isinstance(leaf, ObjectCondition) for leaf in leaves(check.condition))
     )
 

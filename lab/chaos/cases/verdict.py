@@ -55,6 +55,8 @@ class CaseResult(Record):
     writes: tuple[str, ...] = ()
     """Of a finding: the writes of `subject` around this moment."""
     subject: str = ""
+    objects: tuple[str, ...] = ()
+    """The objects at fault, as `Pod default/a`, as far as the run names them."""
     violations: tuple[Violation, ...] = ()
     accepted: tuple[str, ...] = ()
     novelty: int = 0
@@ -105,6 +107,7 @@ def judge(
         verdict=verdict,
         observation=observation,
         disturbance=case.describe(),
+        objects=result.objects,
         violations=result.violations,
         accepted=accepted,
         seconds=result.seconds,
@@ -117,16 +120,28 @@ def with_history(
 ) -> CaseResult:
     """Return the result with where its history differs, and the object's writes around this moment.
 
-    The object is one that an invariant names, or else the one that differs first.
+    The object is one that an invariant, the step that failed or the observation names, or else the one that
+    differs first.
     """
-    difference = first_difference(undisturbed, run)
+    subject = _subject(result, run) or _subject(result, undisturbed)
+    own = [[write for write in writes if write.subject == subject] for writes in (undisturbed, run)]
+    difference = first_difference(*own) or first_difference(undisturbed, run)
     if difference is None:
         return result
-    named = [each for violation in result.violations for each in violation.objects]
-    traced = {write.subject for write in run}
-    subject = next((each for each in named if each in traced), difference.subject)
+    subject = subject or difference.subject
     writes = tuple(writes_around(run, subject, difference.seconds))
     return replace(result, difference=difference, subject=subject, writes=writes)
+
+
+def _subject(result: CaseResult, writes: Sequence[TracedWrite]) -> str:
+    """Return the first object with writes that the result names, or ""."""
+    traced = dict.fromkeys(write.subject for write in writes)
+    named = [*(each for violation in result.violations for each in violation.objects), *result.objects]
+    found = next((each for each in named if each in traced), "")
+    words = f" {result.observation.lower()} "
+    return found or next(
+        (each for each in traced if re.search(rf"{re.escape(each.lower())}(?![-.\w])", words)), ""
+    )
 
 
 def _findings(result: ScenarioResult, unsettled: str) -> Iterator[str]:

@@ -128,6 +128,9 @@ def test_kinds_are_compared_with_each_other_while_all_are_watched(
         # A counter is compared with that of the undisturbed run.
         (Mode.NEVER, METRIC, WhenDisturbed.BY_CASE, "scheduler:s.x=error", None),
         (Mode.NOW, POD, WhenDisturbed.BY_CASE, "scheduler:s.x=error", Mode.EVENTUALLY),
+        # The pod that this disturbance deletes may be the one of the check.
+        (Mode.NEVER, POD, WhenDisturbed.BY_CASE, "scheduler:scheduler.bind.after=recreate", None),
+        (Mode.ALWAYS, POD, WhenDisturbed.BY_CASE, "scheduler:scheduler.bind.after=recreate", Mode.EVENTUALLY),
         # What the scenario says.
         (Mode.NOW, POD, WhenDisturbed.STRICT, "apiserver:a.x=delay", Mode.NOW),
         (Mode.NEVER, POD, WhenDisturbed.STRICT, "apiserver:a.x=delay", Mode.NEVER),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.tolerance import memory_waits
-from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
+from nominee.lab.chaos.cases.trace import TracedWrite
+from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, with_history
 from nominee.lab.chaos.cases.verdict import judge as judge_run
 from nominee.lab.scenario.conditions.failpoint import FailpointCondition
 from nominee.lab.scenario.conditions.object import ObjectCondition
@@ -123,3 +125,31 @@ def test_the_reason_and_the_link_are_part_of_the_result() -> None:
     assert judge(CASE, result(Outcome.FAILED), accepting(), reached=True).accepted == (
         "as upstream (a-link)",
     )
+
+
+def _write(seconds: float, subject: str, *changes: str) -> TracedWrite:
+    return TracedWrite(seconds, int(seconds * 10), subject, changes)
+
+
+@pytest.mark.parametrize(
+    ("result", "subject"),
+    [
+        # The object that a failed step is about, and not the one that differs first.
+        ({"objects": ("Pod default/b",)}, "Pod default/b"),
+        ({"observation": "the cluster does not come to rest: pod default/b waits"}, "Pod default/b"),
+        ({"observation": "pod default/b-2 waits"}, "Pod default/b-2"),
+        ({"observation": "pod default/unknown waits"}, "Lease default/a"),
+    ],
+)
+def test_a_finding_shows_the_object_at_fault(result: dict[str, Any], subject: str) -> None:
+    undisturbed = [_write(1, "Lease default/a", "x"), _write(2, "Pod default/b", "y")]
+    run = [
+        _write(1, "Lease default/a", "z"),
+        _write(3, "Pod default/b", "q"),
+        _write(4, "Pod default/b-2", "q"),
+    ]
+    found = with_history(CaseResult(case=Case(), verdict=Verdict.BROKEN, **result), undisturbed, run)
+    assert found.subject == subject
+    assert found.difference is not None
+    assert found.difference.subject == subject
+    assert found.writes
