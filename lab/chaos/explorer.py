@@ -12,7 +12,7 @@ from nominee.lab.chaos.cases.enumeration import Scope
 from nominee.lab.chaos.cases.exploration import Exploration, smallest_first
 from nominee.lab.chaos.cases.observations import Activity, Undisturbed
 from nominee.lab.chaos.cases.perturbations import Action
-from nominee.lab.chaos.cases.tolerance import changes, controlled, is_among, memory_waits
+from nominee.lab.chaos.cases.tolerance import absences, changes, controlled, is_among, memory_waits
 from nominee.lab.chaos.cases.trace import TracedWrite
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, judge, with_history
 from nominee.lab.chaos.clusters import Answered, Clusters
@@ -215,6 +215,7 @@ class Explorer:
             # Without a supervisor that restarts it, a killed process stays away.
             actions=[each for each in scope.actions if scenario.cluster.restart or each is not Action.CRASH],
             steps=changes(scenario),
+            absent=absences(scenario),
             lagging=servers[-1] if len(servers) > 1 else "",
             # A restart would take back the options of a step.
             served=[each for each in activity.calls if not is_among(each, {API_SERVER, "cloud", *restarted})],

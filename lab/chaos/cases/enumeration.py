@@ -68,6 +68,8 @@ class Scope:
     served: Sequence[str] = ()
     except_failpoints: frozenset[tuple[str, str]] = field(default_factory=frozenset)
     """Failpoints, with their process, that the scenario arms itself."""
+    absent: frozenset[tuple[str, int]] = field(default_factory=frozenset)
+    """Components that the scenario has stopped, with the steps while they are down."""
 
     def includes(self, perturbation: Perturbation) -> bool:
         """Return whether a pattern covers a perturbation."""
@@ -202,7 +204,12 @@ def _of_processes(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
 
 def _steps(process: str, activity: Activity, scope: Scope) -> list[int]:
     """Return the steps at which a process runs."""
-    return [step for step in scope.steps if step > activity.launches.get(process, 0)]
+    absent = {
+        step
+        for component, step in scope.absent
+        if process == component or process.startswith(f"{component}-")
+    }
+    return [step for step in scope.steps if step > activity.launches.get(process, 0) and step not in absent]
 
 
 def _parts(call: str) -> tuple[str, str, str]:

@@ -175,6 +175,17 @@ def controlled(scenario: Scenario) -> frozenset[tuple[str, str]]:
     )
 
 
+def absences(scenario: Scenario) -> frozenset[tuple[str, int]]:
+    """Return the components that a step has stopped, with the numbers of the steps while they are down."""
+    found: set[tuple[str, int]] = set()
+    down: set[str] = set()
+    for number, step in enumerate(scenario.steps, start=1):
+        found |= {(component, number) for component in down}
+        if isinstance(step.action, Control):
+            (down.discard if step.action.runs else down.add)(step.action.component)
+    return frozenset(found)
+
+
 def changes(scenario: Scenario) -> list[int]:
     """Return the numbers of the steps that change objects of the cluster: all but waits, checks, faults."""
     return [

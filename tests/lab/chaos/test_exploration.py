@@ -144,6 +144,13 @@ def test_watches_of_what_changed_are_changed_from_each_step_on() -> None:
     assert orders[0] == orders[1] != orders[2], "drawn from the seed"
 
 
+def test_a_process_that_the_scenario_has_stopped_is_not_disturbed() -> None:
+    absent = frozenset({("scheduler", 3)})
+    found = singles(RUN, scope(views=(View.STALE,), jumps=(Jump.AHEAD,), steps=(2, 3, 5), absent=absent))
+    steps = {str(each).partition("@")[2] for each in found if str(each).startswith("scheduler:")}
+    assert steps == {"2", "5"}
+
+
 def test_each_sort_of_calls_fails() -> None:
     found = singles(RUN, scope(losses=(Loss.HANG, Loss.LOSE_RESPONSE)))
     assert {str(each).partition("@")[0] for each in found} == {

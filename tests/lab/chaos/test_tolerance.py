@@ -11,6 +11,7 @@ from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS
 from nominee.lab.chaos.cases.tolerance import (
     HANG_SECONDS,
     RECOVERY_SECONDS,
+    absences,
     changes,
     controlled,
     only,
@@ -22,12 +23,15 @@ from nominee.lab.scenario.conditions.failpoint import FailpointCondition
 from nominee.lab.scenario.conditions.metric import MetricCondition
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.fields.comparison import Comparison
+from nominee.lab.scenario.fields.options import ComponentOptions
 from nominee.lab.scenario.format.model import Background, Scenario, Step
 from nominee.lab.scenario.observing.base import Condition
 from nominee.lab.scenario.steps.expect import Expect, Mode, WhenDisturbed
 from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.node_group import ResizeGroup
 from nominee.lab.scenario.steps.objects.apply import Apply
+from nominee.lab.scenario.steps.processes.start import Start
+from nominee.lab.scenario.steps.processes.stop import Stop
 from nominee.lab.scenario.steps.wait import Wait
 
 POD = ObjectCondition(kind="Pod", name="p")
@@ -162,3 +166,11 @@ def test_checks_of_objects_may_last() -> None:
 def test_failpoints_of_the_scenario_and_its_changes() -> None:
     assert controlled(SCENARIO) == {("scheduler", "scheduler.bind.before")}
     assert changes(SCENARIO) == [2]
+
+
+def test_a_process_is_absent_from_its_stop_to_its_start() -> None:
+    stop = Step(action=Stop(component="scheduler"), verb="stop", line=1)
+    start = Step(action=Start(component="scheduler", options=ComponentOptions()), verb="start", line=1)
+    apply = step(Apply(manifests=()), "apply")
+    scenario = Scenario(name="s", steps=(apply, stop, apply, start, apply))
+    assert absences(scenario) == {("scheduler", 3), ("scheduler", 4)}
