@@ -33,7 +33,7 @@ class Retries(Checker):
         description="A process that repeats a request in vain waits longer each time: it makes no more than "
         + ", and no more than ".join(f"{count} within {seconds:g} s" for count, seconds in _LIMITS)
         + ".",
-        checks="requests that were refused or changed nothing",
+        checks="requests of components that were refused or changed nothing",
     )
     takes_answers = True
 
