@@ -10,7 +10,7 @@ import pytest
 from nominee.lab.history.invariants.check import Check
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
-from nominee.lab.history.invariants.processes.retries import Retries
+from nominee.lab.history.invariants.processes.retries import USER, Retries
 from nominee.machinery.api import kinds
 
 REFUSED = Answer(
@@ -86,3 +86,9 @@ def test_a_pause_that_is_too_short() -> None:
 def test_writes_that_change_nothing() -> None:
     (found,) = _problems(_at([0.01 * number for number in range(32)], IDLE))
     assert found.endswith("each in vain; the last one changed nothing")
+
+
+def test_the_client_of_a_scenario_may_ask_often() -> None:
+    times = [each / 100 for each in range(200)]
+    assert _problems(_at(times))
+    assert _problems(_at(times, replace(REFUSED, client=USER))) == []
