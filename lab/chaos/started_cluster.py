@@ -25,6 +25,8 @@ from nominee.machinery.process.signals import termination_signals
 from nominee.simulation.simulation import Simulation
 
 _THREADS = Path("/proc/self/task")
+CASE_SECONDS_MAX = 600.0
+"""Cases take about a second; a component that calls itself for ever never gives the loop a turn."""
 
 
 def can_fork() -> bool:
@@ -51,9 +53,15 @@ class StartedCluster:
         return seed == self._seed and self._process.is_alive()
 
     def run(self, request: CaseRequest, directory: Path) -> CaseAnswer:
-        """Run a case; leave history and log in the directory unless all held."""
+        """Run a case; leave history and log in the directory unless all held.
+
+        One that does not end in CASE_SECONDS_MAX is an error, and ends the process.
+        """
         try:
             self._connection.send((request, directory))
+            if not self._connection.poll(CASE_SECONDS_MAX):
+                self._process.kill()
+                return CaseAnswer(error=f"the simulation does not end within {CASE_SECONDS_MAX:g} s")
             answer: CaseAnswer = self._connection.recv()
         except (EOFError, OSError):
             return CaseAnswer(error="the process of the simulation has ended")

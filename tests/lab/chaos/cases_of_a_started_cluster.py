@@ -77,9 +77,11 @@ def play(file: Path, seed: int) -> dict[str, Json]:
 
 
 def main(file: Path) -> None:
-    """Print the results: in forks, in forks whose files are kept, and in simulations of their own."""
+    """Print the results: in forks, in forks without time, in forks whose files are kept, and without forks."""
     patch.object(started_cluster, "run_case", _run_or_die).start()
     results = {"forked": play(file, 2)}
+    with patch.object(started_cluster, "CASE_SECONDS_MAX", 0.0):
+        results["late"] = play(file, 2)
     patch.object(CaseAnswer, "all_held", new=False).start()
     results["kept"] = play(file, 2)
     patch.object(started_cluster, "can_fork", lambda: False).start()

@@ -54,6 +54,10 @@ def test_the_history_of_a_fork_is_that_of_a_simulation_of_its_own(
     assert forked["answer"] == own["answer"]
 
 
+def test_a_case_that_does_not_end_is_an_error(results: dict[str, Cases]) -> None:
+    assert {each["error"] for each in results["late"].values()} >= {"the simulation does not end within 0 s"}
+
+
 def test_a_child_that_is_killed_is_an_error_of_its_case(results: dict[str, Cases]) -> None:
     for way in ("forked", "kept"):
         assert results[way][KILLED]["error"] == "the process of the case ended with exit code -9"
