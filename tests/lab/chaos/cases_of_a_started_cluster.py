@@ -77,7 +77,7 @@ def play(file: Path, seed: int) -> dict[str, Json]:
 
 
 def main(file: Path) -> None:
-    """Print the results: in forks, in forks without time, in forks whose files are kept, and without forks."""
+    """Print the results: in forks, in forks without time, in forks whose files are kept, without forks."""
     patch.object(started_cluster, "run_case", _run_or_die).start()
     results = {"forked": play(file, 2)}
     with patch.object(started_cluster, "CASE_SECONDS_MAX", 0.0):
