@@ -30,16 +30,17 @@ API_SERVER = "apiserver"
 class ExplorationSettings:
     """The settings of an exploration.
 
-    `case` None runs all of them, or `random_count` of them, if that is not None, with up to three
-    perturbations each. `stops`: at the first case that breaks. `simulate`: with another seed for each round,
-    as long as there is time, and `rounds_max` rounds at most. `programs` are those that the scenario has in
-    the places of components.
+    `case` None runs all of them, `cases_max` at most; or `random_count` of them, if that is not None, with up
+    to three perturbations each. `stops`: at the first case that breaks. `simulate`: with another seed for
+    each round, as long as there is time, and `rounds_max` rounds at most. `programs` are those that the
+    scenario has in the places of components.
     """
 
     scope: Scope
     budget_seconds: float
     case: Case | None = None
     random_count: int | None = None
+    cases_max: int | None = None
     simulate: bool = False
     rounds_max: int = 1
     stops: bool = False
@@ -130,6 +131,8 @@ class Explorer:
             else:
                 self.report.error = result.observation
             return None
+        if self._settings.cases_max == 0:
+            self.report.results.append(result)
         activity = answer.observed_activity
         self._undisturbed = Undisturbed(
             needed={step.number: step.seconds for step in answer.scenario_result.steps},
@@ -178,13 +181,19 @@ class Explorer:
     def _due(self, exploration: Exploration, deadline: float) -> Iterator[Case]:
         """Yield cases while there is time: the single ones, or, once these have ended, pairs."""
         are_single = exploration.left > 0
-        while self._clock.monotonic() < deadline + self._refund and not self._stopped:
+        while self._clock.monotonic() < deadline + self._refund and not (self._stopped or self._is_enough):
             if are_single and not exploration.left:
                 return
             case = exploration.next_case()
             if case is None:
                 return
             yield case
+
+    @property
+    def _is_enough(self) -> bool:
+        """Return whether all cases were run that may be; the undisturbed run does not count."""
+        most = self._settings.cases_max
+        return most is not None and self.report.runs - self.report.rounds >= most
 
     def _run_some(self, exploration: Exploration, cases: Iterable[Case], *, stops: bool = True) -> bool:
         """Run cases and record them; return whether there may be others."""

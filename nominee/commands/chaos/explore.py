@@ -6,6 +6,7 @@ import random
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,8 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.perturbations import Action, Jump, Loss, Move, View
 
 if TYPE_CHECKING:
-    from nominee.lab.chaos.explorer import Report
+    from nominee.lab.chaos.clusters import Clusters
+    from nominee.lab.chaos.explorer import ExplorationSettings, Report
     from nominee.lab.scenario.format.model import Scenario
     from nominee.lab.scenario.format.replacing import Programs
 
@@ -47,9 +49,23 @@ chaos.add_command(run)
 
 
 @chaos.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--name", default="", help="The scenario of this name.  [default: the file's only one]")
-@click.option("--budget", type=Duration(), default="10m", show_default=True, help="Time for all cases.")
+@click.argument(
+    "files",
+    metavar="FILE...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
+@click.option("--name", default="", help="Only the scenario of this name.  [default: all of the files]")
+@click.option(
+    "--budget", type=Duration(), default="10m", show_default=True, help="Time for all cases of a scenario."
+)
+@click.option(
+    "--cases",
+    "cases_max",
+    type=click.IntRange(min=0),
+    help="At most so many cases of a scenario; 0: its undisturbed run alone.  [default: as time allows]",
+)
 @click.option(
     "--actions",
     type=Actions(),
@@ -95,9 +111,10 @@ chaos.add_command(run)
 @html_option("Write a page of the cases to this file, with logs and time lines of those that broke.")
 @output_option(*_FORMATS)
 def explore(
-    file: Path,
+    files: tuple[Path, ...],
     name: str,
     budget: float,
+    cases_max: int | None,
     actions: tuple[Action, ...],
     views: bool,
     calls: bool,
@@ -118,21 +135,21 @@ def explore(
     html: Path | None,
     output: str,
 ) -> None:
-    """Run a scenario once for each failpoint that it passes and each action.
+    """Run each scenario once for each failpoint that it passes and each action.
 
     And once for each changed watch, failed call and shifted clock, and each move to an API server that lags,
     if there are several; then with pairs. The exit status is 0 if everything held, 1 if something broke, 2 if
-    the scenario could not be run or no case took place, 130 after Ctrl-C.
+    a scenario could not be run or no case took place, 130 after Ctrl-C.
     """
     # 100 ms that --help and completion would pay.
     from nominee.lab.chaos.cases.enumeration import Scope
-    from nominee.lab.chaos.clusters import Clusters, JobClusters, RealClusters, SimulatedClusters
-    from nominee.lab.chaos.explorer import ExplorationSettings, Explorer
+    from nominee.lab.chaos.explorer import ExplorationSettings
 
     if scheduler_address and verbose:
         raise click.UsageError("--verbose is for this machine: workers do not send the steps")
     programs = programs_of(replace, simulate=simulate)
-    scenario = _with_programs(_find(file, name), programs)
+    scenarios = _find(files, name, is_one=case is not None or html is not None)
+    scenarios = [_with_programs(each, programs) for each in scenarios]
     end_as_by_ctrl_c()
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-chaos-"))
     scope = Scope(
@@ -152,41 +169,84 @@ def explore(
         budget_seconds=budget,
         case=case,
         simulate=simulate,
+        cases_max=cases_max,
         rounds_max=rounds if simulate and case is None else 1,
         stops=stop,
         programs=programs,
     )
-    clusters: Clusters
-    if scheduler_address:
-        clusters = JobClusters(scenario, executor_of(scheduler_address), base, simulate=simulate)
-    elif simulate:
-        clusters = SimulatedClusters(scenario, base, verbose=verbose)
-    else:
-        clusters = RealClusters(scenario, base, keep_all=directory is not None, verbose=verbose)
-    try:
-        report = Explorer(scenario, clusters, settings, partial(click.echo, err=output != _FORMATS[0])).run()
-    finally:
-        if base.exists() and not any(base.iterdir()):
-            shutil.rmtree(base, ignore_errors=True)
-    _print(report, html, output)
-    if report.broken:
+    clusters = partial(
+        _clusters,
+        scheduler_address=scheduler_address,
+        simulate=simulate,
+        keep_all=directory is not None,
+        verbose=verbose,
+    )
+    reports = _explored(scenarios, base, clusters, settings, output)
+    _print(reports, html, output)
+    if any(report.broken for report in reports):
         sys.exit(1)
-    sys.exit(2 if report.error or not report.applied_count else 0)
+    sys.exit(2 if any(report.error or not report.applied_count for report in reports) else 0)
 
 
-def _print(report: Report, html: Path | None, output: str) -> None:
+def _clusters(
+    scenario: Scenario,
+    base: Path,
+    *,
+    scheduler_address: str,
+    simulate: bool,
+    keep_all: bool,
+    verbose: bool,
+) -> Clusters:
+    """Return the clusters that the cases run on; their files go below `base`."""
     # 100 ms that --help and completion would pay.
-    from nominee.lab.chaos.reporting import pages
-    from nominee.lab.chaos.reporting import report as reports
+    from nominee.lab.chaos.clusters import JobClusters, RealClusters, SimulatedClusters
+
+    if scheduler_address:
+        return JobClusters(scenario, executor_of(scheduler_address), base, simulate=simulate)
+    if simulate:
+        return SimulatedClusters(scenario, base, verbose=verbose)
+    return RealClusters(scenario, base, keep_all=keep_all, verbose=verbose)
+
+
+def _explored(
+    scenarios: Sequence[Scenario],
+    base: Path,
+    clusters: Callable[[Scenario, Path], Clusters],
+    settings: ExplorationSettings,
+    output: str,
+) -> list[Report]:
+    """Explore the scenarios one after another; `stops` ends them with the first one that breaks.
+
+    Of several scenarios each has a folder in `base`. Folders without files are removed.
+    """
+    # 100 ms that --help and completion would pay.
+    from nominee.lab.chaos.explorer import Explorer
+
+    say = partial(click.echo, err=output != _FORMATS[0])
+    reports: list[Report] = []
+    for scenario in scenarios:
+        folder = base / scenario.name if len(scenarios) > 1 else base
+        reports.append(Explorer(scenario, clusters(scenario, folder), settings, say).run())
+        for each in (folder, base):
+            if each.is_dir() and not any(each.iterdir()):
+                shutil.rmtree(each, ignore_errors=True)
+        if settings.stops and reports[-1].broken:
+            break
+    return reports
+
+
+def _print(reports: Sequence[Report], html: Path | None, output: str) -> None:
+    # 100 ms that --help and completion would pay.
+    from nominee.lab.chaos.reporting import pages, report
 
     if html is not None:
-        write_page(html, pages.exploration_page(report))
+        write_page(html, pages.exploration_page(reports[0]))
     if output == "json":
-        click.echo(reports.as_json([report]))
+        click.echo(report.as_json(reports))
     elif output == "markdown":
-        click.echo(reports.as_markdown([report]))
+        click.echo(report.as_markdown(reports))
     else:
-        for line in reports.as_text(report):
+        for line in (line for each in reports for line in report.as_text(each)):
             click.echo(line)
 
 
@@ -205,22 +265,31 @@ def _with_programs(scenario: Scenario, programs: Programs) -> Scenario:
     return adapted.scenario
 
 
-def _find(file: Path, name: str) -> Scenario:
-    """Return a scenario of a file.
+def _find(files: Sequence[Path], name: str, *, is_one: bool) -> list[Scenario]:
+    """Return the scenarios of the files, or those of a name.
 
     Raises:
-        click.UsageError: the file is invalid, or has no such scenario.
+        click.UsageError: a file is invalid, or there is no such scenario, or more than one.
     """
     # 200 ms that --help and completion would pay.
     from nominee.lab.scenario.format.documents import InvalidScenarioError
     from nominee.lab.scenario.format.reading import read_file
 
-    try:
-        found = read_file(file)
-    except InvalidScenarioError as error:
-        raise click.UsageError(f"{file} is no scenario:\n{error}") from None
+    found: list[Scenario] = []
+    for file in files:
+        try:
+            found += read_file(file)
+        except InvalidScenarioError as error:
+            raise click.UsageError(f"{file} is no scenario:\n{error}") from None
     chosen = [each for each in found if not name or each.name == name]
-    if len(chosen) != 1:
-        names = ", ".join(each.name for each in found)
-        raise click.UsageError(f"--name: one of {names} is required")
-    return chosen[0]
+    if not chosen:
+        raise click.UsageError(f"--name: there is no scenario {name}; there are {_names(found)}")
+    if is_one and len(chosen) > 1:
+        raise click.UsageError(
+            f"--case and --html are for one scenario: give --name, one of {_names(chosen)}"
+        )
+    return chosen
+
+
+def _names(scenarios: Sequence[Scenario]) -> str:
+    return ", ".join(each.name for each in scenarios)

@@ -100,6 +100,15 @@ def test_a_number_of_random_cases(count: int | None, expected: int) -> None:
     assert len(places) == sum(len(result.case.perturbations) for result in report.results)
 
 
+@pytest.mark.parametrize(("most", "expected"), [(0, [""]), (2, None), (9, None)])
+def test_at_most_so_many_cases_are_run(most: int, expected: list[str] | None) -> None:
+    report = explore(TableClusters({}), cases_max=most)
+    assert len(report.results) == max(min(most, 3), 1)
+    if expected is not None:
+        assert cases(report) == expected, "the undisturbed run"
+        assert report.applied_count == 1
+
+
 def test_a_killed_process_must_be_restarted() -> None:
     scenario = replace(SCENARIO, cluster=ClusterOptions(restart=False))
     report = explore(TableClusters({}), scenario)

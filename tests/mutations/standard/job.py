@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from glob import glob
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
@@ -93,7 +94,8 @@ def run(_directory: Path, write: Write, mutation: str, tasks: Sequence[Task]) ->
     for task in tasks:
         clock = _clock(task.command)
         began, runs, found = clock.monotonic(), 0, dict[str, Any]()
-        for words in [(*task.command.words, "--case", each) for each in task.cases] or [task.command.words]:
+        command = _files(task.command.words)
+        for words in [[*command, "--case", each] for each in task.cases] or [command]:
             found = read(_output(words))
             runs += found.get("runs", 0)
             if found.get("observation") or found.get("error"):
@@ -108,6 +110,11 @@ def run(_directory: Path, write: Write, mutation: str, tasks: Sequence[Task]) ->
         cases.clear()
         if mutation and found.get("observation"):
             return
+
+
+def _files(words: Sequence[str]) -> list[str]:
+    """Return the words with the files of each pattern, as a shell does."""
+    return [name for word in words for name in (sorted(glob(word)) if word.endswith(".yaml") else [word])]
 
 
 def _clock(command: Command) -> SystemClock:
@@ -154,13 +161,14 @@ def read(output: str) -> dict[str, Any]:
         return {"error": f"its output is no JSON: {output[:_ERROR_LENGTH_MAX]!r}"}
     if "runs" in document:
         return _of_random_runs(document["runs"])
-    (report,) = document["explorations"]
-    first = report["broken"][0] if report["broken"] else {"case": "", "observation": ""}
+    reports = document["explorations"]
+    broken = [each for report in reports for each in report["broken"]]
+    first = broken[0] if broken else {"case": "", "observation": ""}
     return {
         "observation": first["observation"],
         "case": first["case"],
-        "error": report["error"],
-        "runs": report["runs"],
+        "error": next((report["error"] for report in reports if report["error"]), ""),
+        "runs": sum(report["runs"] for report in reports),
     }
 
 
