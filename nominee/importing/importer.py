@@ -14,6 +14,7 @@ from nominee.importing import order
 from nominee.importing.preparation import LEFT_OUT, NotServed, kind_of, prepare
 from nominee.importing.report import Report
 from nominee.importing.sources import Document, identity, metadata_of
+from nominee.importing.uids import complete
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
@@ -54,6 +55,8 @@ class Importer:
             StatusError: the server cannot be reached.
         """
         served = self._served(documents)
+        completed = complete([document for _, document in served], self._new_uid)
+        served = [(kind, document) for (kind, _), document in zip(served, completed, strict=True)]
         present = await self._present({*_KINDS_OF_PODS, *(kind for kind, _ in served)})
         coming: list[Document] = []
         for kind, document in served:
@@ -62,8 +65,7 @@ class Importer:
                 self.report.present[kind.kind] += 1
             else:
                 coming.append(document)
-            if old := metadata_of(document).get("uid"):
-                self._uids[old] = own or self._new_uid()
+            self._uids[metadata_of(document)["uid"]] = own or self._new_uid()
         made = order.lacking(coming, present)
         self.report.additions = [" ".join(filter(None, identity(each)[1:])) for each in made]
         known = set(self._uids)
@@ -177,5 +179,5 @@ def _first(group: BaseExceptionGroup[StatusError]) -> StatusError:
 
 
 def _owner_kinds(document: Document, gone: set[str]) -> str:
-    owners = metadata_of(document).get("ownerReferences") or ()
-    return ", ".join(sorted({str(each.get("kind")) for each in owners if each.get("uid") in gone}))
+    owners = zip(order.owner_uids(document), order.owner_references(document), strict=True)
+    return ", ".join(sorted({str(owner.get("kind")) for uid, owner in owners if uid in gone}))

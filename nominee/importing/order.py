@@ -54,10 +54,18 @@ def _depths(edges: Sequence[Sequence[int]]) -> list[int]:
     return [depth(number, frozenset()) for number in range(len(edges))]
 
 
+def owner_references(document: Document) -> list[Document]:
+    """Return an object's owner references; none if the field has another form, which no server accepts."""
+    found = metadata_of(document).get("ownerReferences")
+    if isinstance(found, list) and all(isinstance(each, Mapping) for each in found):
+        return found
+    return []
+
+
 def owner_uids(document: Document) -> Iterator[str]:
-    """Yield the uids of an object's owners."""
-    for reference in metadata_of(document).get("ownerReferences") or ():
-        yield str(reference.get("uid", ""))
+    """Yield the uids of an object's owners; "" for an owner without one."""
+    for reference in owner_references(document):
+        yield str(reference.get("uid") or "")
 
 
 def references(document: Document) -> Iterator[_Name]:

@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping
 
 from google.protobuf.message import Message
 
-from nominee.importing.order import owner_uids
+from nominee.importing.order import owner_references, owner_uids
 from nominee.importing.sources import Document, metadata_of
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ADOPTED
@@ -61,8 +61,10 @@ def prepare(document: Document, uids: Mapping[str, str], lost: Container[str], *
     metadata = new["metadata"] = dict(metadata_of(new))
     for name in ("resourceVersion", "selfLink"):
         metadata.pop(name, None)
-    owners = zip(owner_uids(document), metadata.get("ownerReferences") or (), strict=True)
-    metadata["ownerReferences"] = [owner for uid, owner in owners if uid not in lost]
+    if owners := owner_references(new):
+        uids_of_owners = owner_uids(document)
+        kept = [owner for uid, owner in zip(uids_of_owners, owners, strict=True) if uid not in lost]
+        metadata["ownerReferences"] = kept
     annotations = metadata["annotations"] = dict(metadata.get("annotations") or {})
     if kind is kinds.NODE:
         annotations[ADOPTED] = ""

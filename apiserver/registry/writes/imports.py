@@ -20,7 +20,9 @@ _ANY_REVISION = "1"
 
 def fill_metadata(new: meta.ObjectMeta, uid: str, env: Environment) -> None:
     """Set the metadata that only the server sets, where the object has none."""
-    given = meta.ObjectMeta(uid=new.uid)
+    given = meta.ObjectMeta()
+    if new.uid:
+        given.uid = new.uid
     if new.HasField("creationTimestamp"):
         given.creationTimestamp.CopyFrom(new.creationTimestamp)
     rules.fill_metadata(new, uid, env)

@@ -105,6 +105,14 @@ async def test_an_imported_pod_keeps_what_its_cluster_has_set(etcd: ThrowawayEtc
         assert made["spec"]["priority"] == 0
 
 
+@pytest.mark.parametrize("given", [{}, {"uid": ""}])
+async def test_an_imported_object_without_a_uid_gets_one(etcd: ThrowawayEtcd, given: dict[str, str]) -> None:
+    async with running(etcd) as bench:
+        registry = await started(bench)
+        made = await put(registry, kinds.NODE, {**NODE, "metadata": {"name": "a", **given}})
+        assert made["metadata"]["uid"]
+
+
 async def test_an_imported_node_is_not_tainted_and_a_new_one_is(etcd: ThrowawayEtcd) -> None:
     async with running(etcd) as bench:
         registry = await started(bench)
