@@ -15,8 +15,12 @@ _NAMES_MAX = 8
 
 @dataclass(slots=True)
 class Report:
-    """The fates of all objects; `refusals` and `losses` have names of objects by kind and reason."""
+    """The fates of all objects; `refusals` and `losses` have names of objects by kind and reason.
 
+    `dry_run`: the objects were written into a cluster that exists for this only.
+    """
+
+    dry_run: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     present: Counter[str] = field(default_factory=Counter)
     """Objects that exist already, and stay as they are."""
@@ -58,19 +62,22 @@ class Report:
 
     def lines(self) -> Iterator[str]:
         """Yield the report; the objects that did not come are at its end."""
-        yield f"{sum(self.counts.values())} objects imported: {_counts(self.counts)}"
+        would = "would be " if self.dry_run else ""
+        yield f"{sum(self.counts.values())} objects {would}imported: {_counts(self.counts)}"
         if self.additions:
-            yield f"made, since the objects need them: {', '.join(self.additions)}"
+            yield f"{would}made, since the objects need them: {', '.join(self.additions)}"
         if self.present:
             yield f"exist already, and stay as they are: {_counts(self.present)}"
         if self.left_out:
             yield f"left out, since processes make them again: {_counts(self.left_out)}"
-        yield from _group_lines("came without a part", self.losses)
-        yield from _group_lines("did not come", self.refusals)
+        came, did_not_come = ("would come", "would not come") if self.dry_run else ("came", "did not come")
+        yield from _group_lines(f"{came} without a part", self.losses)
+        yield from _group_lines(did_not_come, self.refusals)
 
     def to_json(self) -> dict[str, object]:
         """Return the whole report, with all names."""
         return {
+            "dryRun": self.dry_run,
             "imported": dict(self.counts),
             "present": dict(self.present),
             "leftOut": dict(self.left_out),

@@ -95,13 +95,13 @@ def _read(files: tuple[str, ...]) -> Sources:
         raise click.ClickException(str(error)) from None
 
 
-def _import(directory: Path, sources: Sources | LiveState, *, secrets: bool) -> Report:
+def _import(directory: Path, sources: Sources | LiveState, *, secrets: bool, dry_run: bool = False) -> Report:
     # 100 ms that --help and completion would pay.
     from nominee.importing.importer import Importer
     from nominee.importing.report import Report
     from nominee.session import converse
 
-    report = Report()
+    report = Report(dry_run)
 
     async def work(client: Client) -> None:
         rng = random.SystemRandom()  # uids that no earlier import has given
@@ -127,7 +127,7 @@ def _dry_run(options: Sequence[str], sources: Sources | LiveState, *, secrets: b
     with tempfile.TemporaryDirectory(prefix="nominee-import-") as temporary:
         try:
             with cluster(Path(temporary), options, "etcd,apiserver"):
-                return _import(Path(temporary), sources, secrets=secrets)
+                return _import(Path(temporary), sources, secrets=secrets, dry_run=True)
         except ClusterStartError as error:
             raise click.ClickException(str(error)) from None
 

@@ -167,6 +167,7 @@ def test_a_dry_run_reports_and_changes_nothing(running: RunningCluster, tmp_path
     result = CliRunner().invoke(nominee, words)
     assert result.exit_code == 1
     assert "1 Pod: forbidden: no PriorityClass with name none was found" in result.stdout
+    assert result.stdout.startswith("2 objects would be imported: 1 Namespace, 1 ServiceAccount\n")
     assert "dry" not in {each["metadata"]["name"] for each in objects(running, "namespaces")}
 
 

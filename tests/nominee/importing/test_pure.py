@@ -228,6 +228,21 @@ def test_refusals_are_grouped_by_kind_and_reason() -> None:
     assert not report.is_complete
 
 
+def test_the_report_of_a_dry_run_says_that_nothing_was_imported() -> None:
+    report = Report(dry_run=True)
+    report.counts["Node"] = 2
+    report.additions.append("Namespace x")
+    report.refuse(made("Node", "n"), "is being deleted")
+    report.lose_part(made("Pod", "p"), "its owner does not come: Rollout")
+    assert [line for line in report.lines() if not line.startswith(" ")] == [
+        "2 objects would be imported: 2 Node",
+        "would be made, since the objects need them: Namespace x",
+        "would come without a part: 1",
+        "would not come: 1",
+    ]
+    assert report.to_json()["dryRun"] is True
+
+
 def test_a_wrong_field_has_its_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(
