@@ -46,7 +46,11 @@ export function Lanes({ app, box }) {
             const revision = model.revisions[place - 1];
             const [time, text] = [model.timeOf(place), `revision ${revision.r}, ${clock(revision.t)}: ${revision.w ?? ""}`];
             if (time < begin || time > end) return "";
-            return html`<button class=${`point ${place === app.place ? "on" : ""} ${revision.row ? "" : "deleted"}`} tabindex="-1" style=${{ left: `${at(time)}%` }} title=${text} aria-label=${text} onClick=${() => app.seek(place)}></button>`;
+            const open = () => {
+              app.select(key);
+              app.seek(place);
+            };
+            return html`<button class=${`point ${place === app.place ? "on" : ""} ${revision.row ? "" : "deleted"}`} tabindex="-1" style=${{ left: `${at(time)}%` }} title=${text} aria-label=${text} onClick=${open}></button>`;
           })}<i class="now" style=${{ left: `${now}%` }}></i></div></div>
         ${[...model.lane(key)].map(([name, bars]) => html`<div class="row"><span class="label" title=${name}>${name}</span><div class="track" style=${track}>
           ${bars.map((bar) => {

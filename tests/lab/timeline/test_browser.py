@@ -88,6 +88,25 @@ def test_keys_step_by_revision_and_a_link_opens_the_moment(shown: Tab, browser: 
         assert again.page.locator("#selected").inner_text() == "Pod default/a"
 
 
+def test_a_point_of_a_lane_opens_the_changed_fields_and_the_object(shown: Tab) -> None:
+    found = [each for each in _history() if each.revision.name == "a"]
+    assert not shown.page.locator("#selected").count()
+    for entry in reversed(found):
+        shown.page.locator("#tab-marks").click()
+        number = entry.revision.revision
+        shown.page.locator(f".lane .point[title^='revision {number},']").click()
+        shown.settle()
+        assert shown.moment() == number
+        assert shown.page.locator("#selected").inner_text() == "Pod default/a"
+        if entry.revision.value is not None:
+            changes = shown.page.locator(".object details", has_text="Changed fields").locator("pre")
+            _, *expected = object_history.lines([entry])
+            assert [line.strip() for line in changes.inner_text().splitlines()] == [
+                line.strip() for line in expected
+            ]
+            assert shown.page.locator(".object details", has_text="The object after it").count() == 1
+
+
 def test_nodes_are_reached_by_keys(shown: Tab) -> None:
     shown.page.locator(".pane").focus()
     shown.page.keyboard.press("ArrowRight")
