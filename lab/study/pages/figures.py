@@ -214,9 +214,9 @@ def _costs(data: Data) -> Figure:
 def _grace(data: Data) -> Figure:
     return Figure(
         title="Long grace periods, no crash",
-        caption="Left: trials with redundant victims, when two other pods of the node are deleted while the "
-        "victims terminate. Right: trials in which the resize was Deferred for longer than an autoscaler's "
-        "fallback time.",
+        caption="“Redundant victims”: trials that have them, when two other pods of the node are deleted "
+        "while the victims terminate. “Fallbacks”: trials in which the resize was Deferred for longer than "
+        "an autoscaler's fallback time.",
         scenario=Scenario.GRACE,
         panels=[
             Panel(
@@ -272,8 +272,8 @@ def _races(data: Data) -> Figure:
     return Figure(
         title="Race A and race C",
         caption="Pod A's preemption makes room, and pod C of higher priority asks for room, too: while the "
-        "victim terminates, or within 10 ms of its end. Race A: A is resized first; race C: C is. Right: "
-        "how long A waits in race C, from the end of its victim, if C asked while that terminated. Options "
+        "victim terminates, or within 10 ms of its end. Race A: A is resized first; race C: C is. “A's "
+        "further wait in race C” begins at the end of A's victim; C asked while that terminated. Options "
         "follow the KEP's text; “1.37” is what Kubernetes shipped, with Option 1.",
         scenario=Scenario.RACES,
         panels=[

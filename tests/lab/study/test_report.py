@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -169,6 +170,12 @@ def test_a_colour_means_one_thing() -> None:
             for label, colour, _ in panel.bars:
                 assert (colour == GREY) == (not label.startswith("Option "))
     assert len({*COLOURS.values(), GREY}) == len(COLOURS) + 1
+
+
+def test_a_caption_does_not_say_where_a_panel_is() -> None:
+    """The width of the window decides whether panels are beside or below each other."""
+    for figure in figures(Data.of([run()])):
+        assert not re.search(r"\b(left|right|above|below)\b", figure.caption, re.IGNORECASE), figure.title
 
 
 def test_labels_fit_under_their_bars() -> None:
