@@ -12,7 +12,6 @@ import pytest
 from nominee.testing import Cluster, node, pod
 from tests.support.patience import PATIENCE_SECONDS
 from tests.testing.test_plugin import run_pytest
-from tests.testing.test_simulations import HOLDS
 
 pytestmark = pytest.mark.processes
 DOCS = Path(__file__).parents[2] / "docs"
@@ -61,15 +60,21 @@ def test_the_plugin_in_a_cluster(tmp_path: Path) -> None:
         cluster.wait(pod("a"), "has(spec.nodeName)", timeout=PATIENCE_SECONDS)
 
 
+def test_the_simulation(tmp_path: Path) -> None:
+    _, simulation, _ = blocks("testing.md", "python")
+    (scenario,) = blocks("testing.md", "yaml")
+    (tmp_path / "my.yaml").write_text(scenario)
+    (tmp_path / "test_it.py").write_text(simulation)
+    assert "1 passed" in run_pytest(tmp_path)
+
+
 @pytest.mark.slow
 def test_the_cluster_and_the_fixture(tmp_path: Path) -> None:
-    program, simulation, test = blocks("testing.md", "python")
+    program, _, test = blocks("testing.md", "python")
     (tmp_path / "program.py").write_text(program)
     command = [sys.executable, "program.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Pod default/a created" in done.stdout
-    (tmp_path / "test_it.py").write_text(f"{test}\n{simulation}")
-    (tmp_path / "pod.yaml").write_text(POD)
-    (tmp_path / "my.yaml").write_text(HOLDS)
-    assert "2 passed" in run_pytest(tmp_path)
+    (tmp_path / "test_it.py").write_text(test)
+    assert "1 passed" in run_pytest(tmp_path)
