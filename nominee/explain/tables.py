@@ -20,7 +20,9 @@ from nominee.scheduler.explanation.format import (
 )
 
 _ALIKE_MAX: Final = 3
-"""So many nodes that are rejected alike have a row each."""
+"""So many nodes with the same verdict have a row each."""
+_NAMES_MAX: Final = 8
+"""So many of the nodes among which the scheduler chooses are named."""
 _STATES = {
     "Active": "is in the active queue",
     "Backoff": "is in the backoff queue",
@@ -112,7 +114,9 @@ def _headline(explanation: PodExplanation) -> Text:
         return text.append(f"is not scheduled: {'; '.join(gate['reasons'])}", "yellow")
     if not selected:
         return text.append("fits on no node", "bold red")
-    names = ", ".join(selected)
+    names = ", ".join(selected[:_NAMES_MAX])
+    if len(selected) > _NAMES_MAX:
+        names += f" and {len(selected) - _NAMES_MAX} more"
     if explanation["usesNominatedNode"]:
         return text.append(f"goes to {names}, its nominated node; no other node is scored", "bold green")
     if len(selected) > 1:
@@ -136,16 +140,14 @@ def _resize(explanation: PodExplanation, resize: DeferredResize) -> Text:
 def _nodes(explanation: PodExplanation) -> Table:
     """Return a row for each node: selected ones, others that fit by their scores, rejected ones.
 
-    Many nodes that are rejected alike have one row.
+    Many nodes with the same verdict have one row.
     """
     preemption = explanation["preemption"]
     table = _table("NODE", "VERDICT", "PLUGIN", "WHY", *(() if preemption is None else ("PREEMPTION",)))
     groups: dict[tuple[str, ...], list[list[Text]]] = {}
-    for number, (node, cells) in enumerate((*_feasible_rows(explanation), *_rejected_rows(explanation))):
+    for node, cells in (*_feasible_rows(explanation), *_rejected_rows(explanation)):
         row = [*cells, *(() if preemption is None else (_preemption_cell(preemption, node),))]
-        is_rejected = node not in explanation["feasibleNodes"]
-        key = tuple(cell.plain for cell in row[1:]) if is_rejected else (str(number),)
-        groups.setdefault(key, []).append(row)
+        groups.setdefault(tuple(cell.plain for cell in row[1:]), []).append(row)
     for rows in groups.values():
         if len(rows) <= _ALIKE_MAX:
             for row in rows:

@@ -367,31 +367,6 @@ def test_a_wrong_configuration_is_named_by_its_field(cluster: str, tmp_path: Pat
     assert "profiles[1].plugins.score.enabled[0].weight" in answer.output
 
 
-def test_many_nodes_that_are_rejected_alike_have_one_row(tmp_path: Path) -> None:
-    path = tmp_path / "many.yaml"
-    nodes = [
-        f"{{apiVersion: v1, kind: Node, metadata: {{name: n{number}}}, "
-        f"status: {{allocatable: {{cpu: {number}00m, memory: 4Gi, pods: 10}}}}}}"
-        for number in range(10, 16)
-    ]
-    path.write_text("\n---\n".join([*nodes, _PENDING]))
-    answer = run("-f", str(path), "--pod", "web")
-    rows = [line.split("   ") for line in answer.stdout.splitlines()]
-    assert rows[2][0].strip() == "6 nodes"
-    assert "Insufficient cpu (at most 1.5 free, 2 needed)" in answer.stdout
-    found = explanation("-f", str(path), "--pod", "web")
-    assert found["shortages"] == [{"resource": "cpu", "nodeCount": 6, "mostFree": "1.5", "request": "2"}]
-    assert found["helpfulChanges"] == ["node n15 +500m cpu", "pod default/web cpu=1500m"]
-
-
-_PENDING = """
-apiVersion: v1
-kind: Pod
-metadata: {name: web}
-spec: {containers: [{name: c, resources: {requests: {cpu: "2"}}}]}
-"""
-
-
 def test_changes_that_help_were_tried(cluster: str) -> None:
     found = explanation("-f", cluster, "--pod", "web", "--what-if", "pod small priority=9")
     helpful = found["helpfulChanges"]
