@@ -6,6 +6,7 @@ import importlib
 import re
 from pathlib import Path
 
+from nominee.autoscaler.cloud.node_groups import parse
 from nominee.controllers.shell.manager import TABLE as CONTROLLERS
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.localcluster.components import COMPONENTS
@@ -35,6 +36,16 @@ def test_the_page_of_failpoints_is_generated() -> None:
 def test_the_page_of_kinds_is_generated() -> None:
     text = (ROOT / "docs" / "kinds.md").read_text()
     assert "\n".join(actors.page()) in text, "print it again with `python -m nominee.machinery.api.actors`"
+
+
+def test_in_the_guide_of_imports_a_node_of_the_group_takes_one_of_the_pods() -> None:
+    text = (ROOT / "docs" / "import.md").read_text()
+    (block,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    (group,) = parse(block)
+    (request,) = re.findall(r"--requests=cpu=(\d+)$", text, re.MULTILINE)
+    capacity = int(group.template.status.allocatable["cpu"].string)
+    assert capacity / 2 < int(request) <= capacity
+    assert f"-l nominee.dev/node-group={group.name}\n" in text
 
 
 def test_each_kind_has_its_actors_and_each_controller_a_kind() -> None:
