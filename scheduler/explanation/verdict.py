@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from nominee.scheduler.framework.api.status import error_text
 from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Candidate, Code, FilterError, Status
-from nominee.scheduler.framework.resize_preemption import ResizePreemption
+from nominee.scheduler.framework.resize_preemption import ResizePreemption, Tracking
 from nominee.scheduler.framework.runtime.framework import Framework, ScoreError
 from nominee.scheduler.framework.scheduling.algorithm import AlgorithmError, NoNodesError, Survey, survey
 from nominee.scheduler.framework.scheduling.diagnosis import Diagnosis, FitError
@@ -137,6 +137,8 @@ def explain_resize(
             return Verdict(pod, feasible=(node,), message=FITS, resize=resize)
         failure = fit_error(framework, pod, status)
         preemption = Preemption() if forbidden else _preemption(cycle, failure.diagnosis)
+        if options is None or options.tracking is not Tracking.NOMINATED_NODE_NAME:
+            preemption = replace(preemption, nomination=None)  # the scheduler writes none
         rejected = {node: Rejection.of(status)}
         return Verdict(pod, rejected=rejected, preemption=preemption, message=str(failure), resize=resize)
 

@@ -434,6 +434,7 @@ def test_a_deferred_resize(tmp_path: Path, low: str, policy: str, gates: str, he
     answer = run(*words, "--pod", "grow")
     assert headline in answer.stdout.splitlines()[0]
     assert "kubelet: no cpu left" in answer.stdout
+    assert "nominatedNodeName" not in answer.stdout
     assert explanation(*words, "--pod", "grow")["deferredResize"]["node"] == "n1"
     # Without --pod it is among the pods that wait.
     assert [each["pod"] for each in json.loads(run(*words, "-o", "json").stdout)["items"]] == ["default/grow"]
