@@ -7,6 +7,7 @@ A module is found where Python finds any, and also in the folders of `search_als
 from __future__ import annotations
 
 import importlib
+import reprlib
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -33,7 +34,7 @@ def search_also(folders: Iterable[Path]) -> None:
 @cache
 def installed() -> dict[str, type[Plugin]]:
     """Return all plugins that installed distributions offer, by the entry point's name."""
-    return {point.name: _checked(point.load(), point.value) for point in entry_points(group=GROUP)}
+    return {point.name: plugin_class(point.load(), point.value) for point in entry_points(group=GROUP)}
 
 
 def by_path(path: str) -> type[Plugin]:
@@ -47,7 +48,7 @@ def by_path(path: str) -> type[Plugin]:
         raise PluginLoadError(f'plugin "{path}": {error}') from error
     except Exception as error:  # the module is another's: it may do anything while it is imported
         raise PluginLoadError(f'plugin "{path}": {type(error).__name__}: {error}') from error
-    return _checked(found, path)
+    return plugin_class(found, path)
 
 
 def all_classes(in_tree: Mapping[str, type[Plugin]], paths: Iterable[str]) -> dict[str, type[Plugin]]:
@@ -61,9 +62,18 @@ def all_classes(in_tree: Mapping[str, type[Plugin]], paths: Iterable[str]) -> di
     return classes
 
 
-def _checked(found: object, where: str) -> type[Plugin]:
+def plugin_class(found: object, where: str = "") -> type[Plugin]:
+    """Return a plugin's class; `where` is its path, by default that of the class.
+
+    Raises: PluginLoadError: it is no class of a plugin, or has no name.
+    """
+    if isinstance(found, type):
+        where, kind = where or f"{found.__module__}:{found.__qualname__}", "another class"
+    else:
+        where, kind = where or reprlib.repr(found), f"an instance of {type(found).__name__}"
     if not isinstance(found, type) or not issubclass(found, Plugin):
-        raise PluginLoadError(f'plugin "{where}": not a subclass of scheduler.framework.interface.Plugin')
+        expected = "a subclass of nominee.scheduler.framework.interface.Plugin"
+        raise PluginLoadError(f'plugin "{where}": expected {expected}, got {kind}')
     if not isinstance(getattr(found, "name", None), str):
         raise PluginLoadError(f'plugin "{where}": its class has no name = "..." for profiles to use')
     return found

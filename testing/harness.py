@@ -23,7 +23,7 @@ from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Plugin
 from nominee.scheduler.framework.runtime.instrumentation import hooks_of
 from nominee.scheduler.framework.scheduling.algorithm import ScheduleResult
-from nominee.scheduler.plugin_loader import by_path
+from nominee.scheduler.plugin_loader import by_path, plugin_class
 from nominee.scheduler.plugins import registry
 from nominee.scheduler.result_recorder import ResultRecorder, results_of
 from nominee.scheduler.simulator_results import Results
@@ -101,7 +101,7 @@ class PluginHarness:
         self._manifests = [*map(_node, nodes), *map(_pod, pods), *objects]
         version = parse_emulated_version(emulated_version) if emulated_version else DEFAULT
         self._gates, self._seed = Gates("scheduler", version, dict(feature_gates or {})), seed
-        found = [by_path(each) if isinstance(each, str) else each for each in plugins]
+        found = [by_path(each) if isinstance(each, str) else plugin_class(each) for each in plugins]
         self._classes = {**registry.IN_TREE, **{each.name: each for each in found}}
         if profile is None:
             document = configuration(each.name for each in found)

@@ -24,7 +24,10 @@ def words_of(
     plugins: Sequence[str | PluginClass],
     directory: Path,
 ) -> list[str]:
-    """Return the words; a configuration that is no file yet is written into the directory."""
+    """Return the words; a configuration that is no file yet is written into the directory.
+
+    Raises: TypeError, PluginLoadError.
+    """
     check_settings(versions, gates)
     words = ["--nodes", str(nodes)]
     for component, version in ({"": versions} if isinstance(versions, str) else versions).items():
@@ -34,6 +37,11 @@ def words_of(
         for gate, enabled in own.items():
             words += ["--feature-gates", f"{component}={gate}={str(enabled).lower()}".removeprefix("=")]
     for plugin in plugins:
+        if not isinstance(plugin, str):
+            # A test without plugins does not load the scheduler.
+            from nominee.scheduler.plugin_loader import plugin_class
+
+            plugin_class(plugin)
         words += ["--arg", f"scheduler=--plugin={module_and_class(plugin)}"]
     if plugins and scheduler_config is None:
         scheduler_config = configuration(map(_name, plugins))

@@ -37,7 +37,7 @@ from nominee.scheduler.framework.api.handle_protocols import (
     WaitingPod,
 )
 from nominee.scheduler.framework.api.io_steps import IoSteps
-from nominee.scheduler.framework.api.status import Code, Status
+from nominee.scheduler.framework.api.status import Code, Status, check_answer
 from nominee.scheduler.framework.cluster.columns import Rows
 from nominee.scheduler.framework.cluster.room import Room
 from nominee.scheduler.framework.nominations.nominating import NominatingInfo, NominatingMode
@@ -227,8 +227,10 @@ class FilterPlugin(Plugin):
         rejections = _Rejections.of(state, self.name).by_node
         for i, node in enumerate(nodes):
             status = self.filter(state, pod, node)
-            mask[i] = status is None or status.is_success
-            if status is None or status.is_success:
+            if status is not None:
+                check_answer(status, "filter")
+            mask[i] = passes = status is None or status.is_success
+            if status is None or passes:
                 rejections.pop(node.name, None)
             elif status.is_rejected:
                 rejections[node.name] = status

@@ -16,6 +16,7 @@ from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api import kinds
 from nominee.machinery.wire.files.manifest_objects import ManifestError
 from nominee.machinery.wire.files.manifests import load_documents
+from nominee.scheduler.plugin_loader import PluginLoadError
 from nominee.testing.clients import connect
 from nominee.testing.cluster import Cluster
 from nominee.testing.history import ObjectRevision, run
@@ -59,6 +60,12 @@ def test_plugins_without_a_configuration_are_enabled(tmp_path: Path) -> None:
     (document,) = load_documents(file.read_text())
     (profile,) = document["profiles"]
     assert profile["plugins"]["multiPoint"]["enabled"] == [{"name": "SlowPreBind"}, {"name": "Other"}]
+
+
+def test_an_object_that_is_no_plugin_starts_no_cluster(tmp_path: Path) -> None:
+    wrong: Any = int
+    with pytest.raises(PluginLoadError, match='plugin "builtins:int": expected a subclass of nominee'):
+        words_of(1, "", {}, None, [wrong], tmp_path)
 
 
 def test_references() -> None:

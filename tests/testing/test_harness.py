@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from nominee.scheduler.framework.interface import (
     Status,
 )
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugin_loader import PluginLoadError
 from nominee.testing import PluginHarness
 
 
@@ -129,6 +131,44 @@ def test_a_plugin_that_fails() -> None:
     with pytest.raises(ExplainError, match="no such thing") as raised:
         PluginHarness(nodes=["n0"], pods=["a"], plugins=[Broken]).schedule()
     assert isinstance(raised.value.__cause__, LookupError)
+
+
+class Nameless(FilterPlugin):
+    """Has no name for profiles."""
+
+
+class Yes(FilterPlugin):
+    """Returns True, which is no status."""
+
+    name = "Yes"
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return True  # type: ignore[return-value]  # as a plugin without annotations does
+
+
+@pytest.mark.parametrize(
+    ("plugin", "message"),
+    [
+        (Nameless, r'test_harness:Nameless": its class has no name = "\.\.\." for profiles'),
+        (
+            int,
+            r'"builtins:int": expected a subclass of nominee\.scheduler\.framework\.interface\.Plugin, got',
+        ),
+        (5, r'"5": expected a subclass of .*Plugin, got an instance of int'),
+        (Yes(), "expected a subclass of .*Plugin, got an instance of Yes"),
+    ],
+)
+def test_an_object_that_is_no_plugin_is_named(plugin: Any, message: str) -> None:
+    with pytest.raises(PluginLoadError, match=message):
+        PluginHarness(nodes=["n0"], pods=["a"], plugins=[plugin])
+
+
+def test_a_filter_that_returns_no_status() -> None:
+    message = (
+        r'running "Yes" filter plugin: TypeError: filter returned True \(bool\); expected None or a Stat'
+    )
+    with pytest.raises(ExplainError, match=message):
+        PluginHarness(nodes=["n0", "n1"], pods=["a"], plugins=[Yes]).schedule()
 
 
 def test_profiles_versions_and_gates() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import EnumType, IntEnum
@@ -103,6 +104,16 @@ class Status:
     def message(self) -> str:
         """Return the reasons in one line."""
         return ", ".join(self.reasons)
+
+
+def check_answer(answer: object, method: str) -> None:
+    """Check a plugin's answer that is not None: annotations do not keep a plugin from returning True.
+
+    Raises: TypeError: the answer of the method is no Status.
+    """
+    if not isinstance(answer, Status):
+        kind = type(answer).__name__
+        raise TypeError(f"{method} returned {reprlib.repr(answer)} ({kind}); expected None or a Status")
 
 
 def is_success(status: Status | None) -> bool:

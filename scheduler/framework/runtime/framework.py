@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nominee.scheduler.framework.api.status import error_text
+from nominee.scheduler.framework.api.status import check_answer, error_text
 from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import (
@@ -79,6 +79,8 @@ class Framework(PluginSet):
             began = self.monotonic() if hooks else 0.0
             try:
                 narrowed, status = plugin.pre_filter(state, pod, snapshot)
+                if status is not None:
+                    check_answer(status, "pre_filter")
             except Exception as error:  # noqa: BLE001  # plugins come from outside
                 status, narrowed = Status.as_error(error), None
             if hooks:
@@ -129,6 +131,8 @@ class Framework(PluginSet):
                 try:
                     follow = extensions.add_pod if step == "AddPod" else extensions.remove_pod
                     status = follow(state, pod, other, node)
+                    if status is not None:
+                        check_answer(status, step)
                 except Exception as error:  # noqa: BLE001  # plugins come from outside
                     status = Status.as_error(error)
                 for hook in hooks:
@@ -147,6 +151,8 @@ class Framework(PluginSet):
             began = self.monotonic() if hooks else 0.0
             try:
                 status = plugin.filter(state, pod, node)
+                if status is not None:
+                    check_answer(status, "filter")
             except Exception as error:  # noqa: BLE001  # plugins come from outside
                 status = Status.as_error(error)
             for hook in hooks:
@@ -249,6 +255,8 @@ class Framework(PluginSet):
             began = self.monotonic() if hooks else 0.0
             try:
                 found, status = plugin.post_filter(state, pod, statuses)
+                if status is not None:
+                    check_answer(status, "post_filter")
             except Exception as error:  # noqa: BLE001  # plugins come from outside
                 found, status = None, Status.as_error(error)
             for hook in hooks:
@@ -281,6 +289,8 @@ class Framework(PluginSet):
             began = self.monotonic() if hooks else 0.0
             try:
                 status = plugin.pre_score(state, pod, snapshot, rows)
+                if status is not None:
+                    check_answer(status, "pre_score")
             except Exception as error:  # noqa: BLE001  # plugins come from outside
                 status = Status.as_error(error)
             for hook in hooks:
@@ -355,6 +365,8 @@ class Framework(PluginSet):
             began = self.monotonic() if hooks else 0.0
             try:
                 status = plugin.reserve(state, pod, node_name)
+                if status is not None:
+                    check_answer(status, "reserve")
             except Exception as error:  # noqa: BLE001  # plugins come from outside
                 status = Status.as_error(error)
             for hook in hooks:
@@ -391,6 +403,8 @@ class Framework(PluginSet):
             began = self.monotonic() if hooks else 0.0
             try:
                 status, timeout_seconds = plugin.permit(state, pod, node_name)
+                if status is not None:
+                    check_answer(status, "permit")
             except Exception as error:  # noqa: BLE001  # plugins come from outside
                 status, timeout_seconds = Status.as_error(error), 0.0
             for hook in hooks:
@@ -420,6 +434,8 @@ class Framework(PluginSet):
             began = self.monotonic() if hooks else 0.0
             try:
                 status, allow_parallel = plugin.pre_bind_pre_flight(state, pod, node_name)
+                if status is not None:
+                    check_answer(status, "pre_bind_pre_flight")
             except Exception as error:  # noqa: BLE001  # plugins come from outside
                 status, allow_parallel = Status.as_error(error), False
             for hook in hooks:

@@ -5,6 +5,7 @@ Source: kube-scheduler 1.36, framework runtime.
 
 from __future__ import annotations
 
+from nominee.scheduler.framework.api.status import check_answer
 from nominee.scheduler.framework.interface import Code, Plugin, PreEnqueuePlugin, Status
 from nominee.scheduler.framework.types import PodInfo
 
@@ -28,6 +29,8 @@ def run_pre_enqueue_plugin(plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | N
     """Return the plugin's rejection, or an Error status if it failed; None: the pod may be tried."""
     try:
         status = plugin.pre_enqueue(pod)
+        if status is not None:
+            check_answer(status, "pre_enqueue")
     except Exception as error:  # noqa: BLE001  # plugins come from outside
         status = Status.as_error(error)
     if status is None or status.is_success:

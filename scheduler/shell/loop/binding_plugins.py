@@ -9,6 +9,7 @@ from collections.abc import Awaitable
 
 import anyio
 
+from nominee.scheduler.framework.api.status import check_answer
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Code, PreBindPlugin, Status
 from nominee.scheduler.framework.runtime.framework import Framework
@@ -77,6 +78,8 @@ class BindingPlugins:
             began = framework.monotonic() if hooks else 0.0
             try:
                 status = await self._performer.run(plugin.pre_bind(state, pod, node_name))
+                if status is not None:
+                    check_answer(status, "pre_bind")
             except Exception as error:  # noqa: BLE001  # plugins come from outside
                 status = Status.as_error(error)
             for hook in hooks:
@@ -103,6 +106,8 @@ class BindingPlugins:
             began = framework.monotonic() if hooks else 0.0
             try:
                 status = await self._performer.run(plugin.bind(state, pod, node_name))
+                if status is not None:
+                    check_answer(status, "bind")
             except Exception as error:  # noqa: BLE001  # plugins come from outside
                 status = Status.as_error(error)
             for hook in hooks:
