@@ -168,6 +168,7 @@ def test_the_warning_about_etcd_comes_once_for_a_directory(
     )
     script.chmod(0o755)
     monkeypatch.setenv("NOMINEE_ETCD", str(script))
+    directory.mkdir()  # a new one would be removed with what it remembers
     rejected = nominee("up", "--components", "etcd", "--arg", "etcd=--nonsense", directory=directory)
     assert (rejected.returncode, rejected.stderr.count("may lose a committed write")) == (1, 1)
     first = nominee("up", "--detach", "--components", "etcd", directory=directory)

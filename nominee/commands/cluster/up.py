@@ -29,6 +29,7 @@ from nominee.localcluster.credentials.identities import certificates, serving_na
 from nominee.localcluster.credentials.pki import Pki
 from nominee.localcluster.etcd.server import EtcdError
 from nominee.localcluster.etcd.server import find as find_etcd
+from nominee.localcluster.new_directory import missing_directories, removed_on_failure
 from nominee.localcluster.option_check import RejectedError, check_failpoints, check_options
 from nominee.localcluster.output import INTERRUPTED, settle
 from nominee.localcluster.plan import (
@@ -204,15 +205,17 @@ def up(
         _print_plan(plan, output)
         return
     state = StateDirectory(directory)
+    made = missing_directories(directory)
     lock, plan = _claim(state, plan)
-    _report(lines)
-    if remember and new_warnings:  # also of a start that is rejected, whose options are not kept
-        replace(before, warnings=(*before.warnings, *new_warnings)).write(directory)
-    _make_credentials(directory, plan)
-    try:
-        check_options(options, plan)
-    except RejectedError as error:
-        raise click.ClickException(str(error)) from None
+    with removed_on_failure(made):
+        _report(lines)
+        if remember and new_warnings:  # also of a start that is rejected, whose options are not kept
+            replace(before, warnings=(*before.warnings, *new_warnings)).write(directory)
+        _make_credentials(directory, plan)
+        try:
+            check_options(options, plan)
+        except RejectedError as error:
+            raise click.ClickException(str(error)) from None
     write_atomically(state.plan, plan.spec.to_json())
     if remember:
         replace(kept, warnings=(*kept.warnings, *new_warnings)).write(directory)
