@@ -199,8 +199,8 @@ def _put_pod(documents: Documents, key: str, node: str) -> Documents:
 
 
 def _add_nodes(documents: Documents, count: str, like: str) -> Documents:
-    if int(count) > _NODES_MAX:
-        raise ChangeError(f"at most {_NODES_MAX} nodes can be added")
+    if not 1 <= int(count) <= _NODES_MAX:
+        raise ChangeError(f"'add {count} nodes': the number must be between 1 and {_NODES_MAX}")
     taken = {
         (document.get("metadata") or {}).get("name")
         for document in documents

@@ -145,7 +145,8 @@ def test_what_if(cluster: str, change: str, selected: list[str]) -> None:
         ("label node n1 zone", "'zone': expected KEY=VALUE"),
         ("pod web priority=high", "priority 'high' is not a whole number"),
         ("pod web cpu=much", "cpu=much: "),
-        ("add 9999 nodes like n1", "at most 5000 nodes"),
+        ("add 9999 nodes like n1", "'add 9999 nodes': the number must be between 1 and 5000"),
+        ("add 0 nodes like n1", "'add 0 nodes': the number must be between 1 and 5000"),
     ],
 )
 def test_what_if_that_makes_no_sense(cluster: str, change: str, complaint: str) -> None:
