@@ -17,7 +17,7 @@ WRITES_MAX: Final = 5
 BUSY_TIMES: Final = 3.0
 BUSY_CALLBACKS: Final = 30.0
 """For each second: so much more than usual, in both ways, is work that does not end."""
-BUSY_CALLBACKS_MAX: Final = 100.0
+BUSY_CALLBACKS_MAX: Final = 200.0
 """Where it is not known how much is usual."""
 TRY_SECONDS: Final = 12.0
 """A pod that no event concerns is tried again after five minutes, and after an error each 10 s."""
