@@ -115,8 +115,8 @@ def test_a_process_that_works_at_rest() -> None:
     assert busy({"scheduler": 61.0, "kubelet": 2.0}, work) == [
         "the processes of scheduler work 61 times a second, though nothing happens"
     ]
-    assert busy({"scheduler": 100.0}, None) == []
-    assert busy({"scheduler": 101.0}, None)
+    assert busy({"scheduler": 200.0}, None) == []
+    assert busy({"scheduler": 201.0}, None)
 
 
 def test_a_pod_that_is_tried_at_rest() -> None:
