@@ -7,6 +7,7 @@ from typing import Final
 from tests.mutations.unseen.apiserver import APISERVER
 from tests.mutations.unseen.autoscaler import AUTOSCALER
 from tests.mutations.unseen.controllers import CONTROLLERS
+from tests.mutations.unseen.holdout import HOLDOUT
 from tests.mutations.unseen.kubelet import KUBELET
 from tests.mutations.unseen.localcluster import LOCALCLUSTER
 from tests.mutations.unseen.machinery import MACHINERY
@@ -21,5 +22,6 @@ UNSEEN: Final[tuple[Unseen, ...]] = (
     *CONTROLLERS,
     *MACHINERY,
     *LOCALCLUSTER,
+    *HOLDOUT,
 )
 UNSEEN_BY_NAME: Final = {each.mutation.name: each for each in UNSEEN}
