@@ -146,7 +146,7 @@ class FakeApi:
                 await self._changed.wait()
 
     async def create(self, obj: M, **_: object) -> M:
-        """Store an object with a name and a uid; Events are recorded in `events` instead."""
+        """Store an object with a name and a uid, or raise 409; Events are recorded in `events` instead."""
         if isinstance(obj, events.Event):
             self.events.append((obj.reason, obj.regarding.name, obj.note))
             return obj
@@ -157,7 +157,10 @@ class FakeApi:
         metadata = metadata_of(made)
         metadata.name = metadata.name or f"{metadata.generateName}{self.revision}"
         metadata.uid = metadata.uid or f"uid-{metadata.name}"
-        await self._call("create", kinds.of(obj), key_of(made), obj)
+        kind = kinds.of(obj)
+        await self._call("create", kind, key_of(made), obj)
+        if self.find(kind, metadata.name, metadata.namespace) is not None:
+            raise errors.already_exists(kind, metadata.name)
         return self.put(made)
 
     async def update(self, obj: M, *, subresource: str = "", dry_run: bool = False) -> M:

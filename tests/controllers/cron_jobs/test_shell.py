@@ -94,6 +94,9 @@ async def test_a_controller_that_stops_at_any_write_creates_no_job_twice() -> No
                 await clock.advance(10)
             assert [job.metadata.name for job in _created(api)] == ["night-29453820"]
             assert [each.name for each in _status(api).active] == ["night-29453820"]
+            # The status lists the Job that is stored, also if only the API server knew of it (AlreadyExists).
+            assert [each.uid for each in _status(api).active] == [_created(api)[0].metadata.uid]
+            assert sum(request.verb == "create" for request in api.requests) >= 2
 
 
 def _lose(api: FakeApi, verb: str, *, stored: bool) -> Callable[[], int]:
@@ -155,7 +158,6 @@ async def test_the_job_of_another_client_takes_one_time_and_not_those_after_it()
     taken = batch.Job()
     taken.metadata.name, taken.metadata.namespace, taken.metadata.uid = "night-29453820", "default", "x"
     api = FakeApi.of(cron_job(), taken)
-    api.rejections["create"] = [errors.already_exists(kinds.JOB, taken.metadata.name)]
     clock = FakeClock(parse_rfc3339(CREATED))
     async with _controller(api, clock):
         await clock.advance(3605)
