@@ -122,7 +122,7 @@ def target_kind(hpa: autoscaling.HorizontalPodAutoscaler) -> AnyKind | str:
 def reads_metrics(hpa: autoscaling.HorizontalPodAutoscaler, scale: autoscaling_v1.Scale) -> bool:
     """Report whether the decision depends on metrics of the pods."""
     spec, replicas = hpa.spec, scale.spec.replicas
-    within = spec.minReplicas <= replicas <= spec.maxReplicas and (replicas or not spec.minReplicas)
+    within = spec.minReplicas <= replicas <= spec.maxReplicas and replicas
     return bool(within and scale.status.selector)
 
 
@@ -150,7 +150,7 @@ def decide(
     if not history.recommendations:
         history.recommendations.append(Sample(current, sync.now))
     status.currentReplicas = current
-    if not current and spec.minReplicas:
+    if not current:  # no autoscaler scales to zero here: the metrics that it needs for that are not served
         text = "scaling is disabled since the replica count of the target is zero"
         sync.condition("ScalingActive", "ScalingDisabled", text, status=False)
         del status.currentMetrics[:]

@@ -120,13 +120,15 @@ def test_replicas_out_of_bounds_need_no_metrics(replicas: int, expected: Rescale
     assert synced(hpa, replicas, rows=[])[1] == expected
 
 
-def test_a_target_of_no_replicas_is_left_alone() -> None:
-    sync, rescale = synced(autoscaler(), 0)
+@pytest.mark.parametrize("least", [0, 1])
+def test_a_target_of_no_replicas_is_left_alone(least: int) -> None:
+    """Source: kubernetes/kubernetes#135118 (without the condition ScaledToZero, also with minReplicas 0)."""
+    sync, rescale = synced(autoscaler(least=least), 0)
     assert rescale is None
     assert conditions(sync)[1] == "ScalingActive=False ScalingDisabled"
     text = "scaling is disabled since the replica count of the target is zero"
     assert message(sync, "ScalingActive") == text
-    assert not reads_metrics(autoscaler(), scale(0))
+    assert not reads_metrics(autoscaler(least=least), scale(0))
 
 
 def test_the_largest_of_several_metrics_counts() -> None:
