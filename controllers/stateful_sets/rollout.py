@@ -25,8 +25,6 @@ from nominee.controllers.stateful_sets.identity import (
 from nominee.controllers.stateful_sets.status import is_running_and_ready
 from nominee.machinery.api.objects import has_ended, is_terminating
 from nominee.machinery.api.pb import apps, core
-from nominee.machinery.defaults.workloads import STATEFUL_UNAVAILABLE_SINCE
-from nominee.machinery.features.gates import Version
 
 CREATIONS_MAX: Final = 500
 """Pods of a parallel set that are created in one reconciliation: spec.replicas may be two billion."""
@@ -69,7 +67,8 @@ class Observation:
     current: apps.ControllerRevision
     update: apps.ControllerRevision
     now_seconds: float
-    version: Version
+    counts_unavailable: bool
+    """MaxUnavailableStatefulSet: an update may have several pods away."""
 
     def is_running_and_available(self, pod: core.Pod | None) -> bool:
         if pod is None or not is_running_and_ready(pod):
@@ -182,7 +181,7 @@ def _outdated(seen: Observation, replicas: Sequence[core.Pod | None]) -> Iterabl
     rolling = seen.of.spec.updateStrategy.rollingUpdate
     targets = [*reversed(replicas[rolling.partition :])]
     old = [pod for pod in targets if pod is not None and seen.is_outdated(pod)]
-    if seen.version < STATEFUL_UNAVAILABLE_SINCE:
+    if not seen.counts_unavailable:
         # One at a time, and none before all above it are available again.
         first = next((pod for pod in targets if seen.is_outdated(pod) or seen.is_unavailable(pod)), None)
         return [first] if first is not None and seen.is_outdated(first) else []

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from nominee.machinery.api.pb import apps, batch, core, intstr
 from nominee.machinery.defaults import fields, pod, quantities
-from nominee.machinery.features.gates import Gates, Version
+from nominee.machinery.features.gates import Gates
 
 _HISTORY = 10
 _BACKOFFS = 6
 _INT32_MAX = 2**31 - 1
-STATEFUL_UNAVAILABLE_SINCE = Version(1, 37)
-"""MaxUnavailableStatefulSet: off before; 1.35.0 had it on until it was found to break Parallel sets."""
 
 
 def _number(target: intstr.IntOrString, value: int) -> None:
@@ -41,7 +39,7 @@ def stateful_set(obj: apps.StatefulSet, gates: Gates) -> None:
         rolling = spec.updateStrategy.rollingUpdate
         rolling.SetInParent()
         fields.set_absent(rolling, partition=0)
-        if gates.version >= STATEFUL_UNAVAILABLE_SINCE and not rolling.HasField("maxUnavailable"):
+        if gates.enabled("MaxUnavailableStatefulSet") and not rolling.HasField("maxUnavailable"):
             _number(rolling.maxUnavailable, 1)
     fields.set_absent(spec, replicas=1, revisionHistoryLimit=_HISTORY)
     fields.set_empty(spec.persistentVolumeClaimRetentionPolicy, whenDeleted="Retain", whenScaled="Retain")

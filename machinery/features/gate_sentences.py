@@ -74,6 +74,12 @@ SENTENCES: Mapping[str, str] = {
     "DeploymentReplicaSetTerminatingReplicas": (
         "Deployments and ReplicaSets report status.terminatingReplicas."
     ),
+    "MaxUnavailableStatefulSet": (
+        "A rolling update of a StatefulSet may have maxUnavailable pods away at once (KEP-961)."
+    ),
+    "HPAScaleToZero": (
+        "A HorizontalPodAutoscaler with an Object or External metric may have minReplicas 0 (KEP-2021)."
+    ),
     # Resources of pods, and changing them in place
     "PodLevelResources": (
         "Pods may have resources of their own beside those of their containers (spec.resources)."

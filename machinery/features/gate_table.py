@@ -76,6 +76,9 @@ GATES: tuple[GateRow, ...] = (
         "alpha 1.35 off; beta 1.36 on",
     ),
     _row("DeploymentReplicaSetTerminatingReplicas", "apiserver controllers", "alpha 1.33 off; beta 1.35 on"),
+    # On in 1.35.0 to 1.35.3 and off from 1.35.4, until it was repaired for Parallel sets in 1.37.
+    _row("MaxUnavailableStatefulSet", "apiserver controllers", "alpha 1.24 off; beta 1.35 off; beta 1.37 on"),
+    _row("HPAScaleToZero", "apiserver", "alpha 1.16 off; beta 1.37 on"),
     # Resources of pods, and changing them in place
     _row("PodLevelResources", "apiserver scheduler kubelet", "alpha 1.32 off; beta 1.34 on"),
     _row(

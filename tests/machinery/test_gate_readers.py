@@ -19,6 +19,7 @@ COMPONENTS = ("apiserver", "scheduler", "kubelet", "controllers")
 SHARED = {
     "machinery/api/kinds.py": {"apiserver"},  # kinds that are not served without their gate
     "machinery/defaults/pod.py": {"apiserver"},
+    "machinery/defaults/workloads.py": {"apiserver"},
     "machinery/process/component.py": {"scheduler", "controllers", "kubelet", "autoscaler"},  # its client
     "machinery/scheduling/label_keys.py": {"apiserver"},
 }
@@ -85,6 +86,7 @@ def test_effective_gates_are_those_that_the_component_reads() -> None:
     assert found == {
         "DRADeviceTaints": False,
         "DeploymentReplicaSetTerminatingReplicas": True,
+        "MaxUnavailableStatefulSet": True,
         "MutableSchedulingDirectivesForSuspendedJobs": True,
         "WatchListClient": True,
     }

@@ -19,7 +19,6 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import apps
-from nominee.machinery.defaults.workloads import STATEFUL_UNAVAILABLE_SINCE
 
 _RETENTION = ("Retain", "Delete")
 _MUTABLE = ("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
@@ -119,7 +118,7 @@ class StatefulSetStrategy(SimpleStrategy[apps.StatefulSet]):
 
     def drop_disabled(self, new: apps.StatefulSet, old: apps.StatefulSet | None, env: Environment) -> None:
         rolling = new.spec.updateStrategy.rollingUpdate
-        known = env.gates.version >= STATEFUL_UNAVAILABLE_SINCE
+        known = env.gates.enabled("MaxUnavailableStatefulSet")
         known = known or (
             old is not None and old.spec.updateStrategy.rollingUpdate.HasField("maxUnavailable")
         )

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from nominee.apiserver.kinds.autoscaling import conversion, validation
 from nominee.apiserver.kinds.rules import Conversion, KindRules
-from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
-from nominee.apiserver.kinds.strategy import Environment
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
 from nominee.apiserver.printing.cells import UNKNOWN, UNSET
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import autoscaling
 from nominee.machinery.defaults.watched import AUTOSCALER_TOLERANCE_SINCE
 
@@ -87,8 +87,23 @@ def _rules(of: autoscaling.HorizontalPodAutoscaler) -> Sequence[autoscaling.HPAS
     return [rules for rules in (behavior.scaleUp, behavior.scaleDown) if rules.HasField("tolerance")]
 
 
-class HorizontalPodAutoscalerStrategy(SimpleStrategy[autoscaling.HorizontalPodAutoscaler]):
+class HorizontalPodAutoscalerStrategy(Strategy[autoscaling.HorizontalPodAutoscaler]):
     """The main resource."""
+
+    def validate(self, new: autoscaling.HorizontalPodAutoscaler, env: Environment) -> list[Cause]:
+        """Check metadata and spec."""
+        options = validation.options_for(new, None, env.gates)
+        return [*self.validate_metadata(new), *validation.validate(new, options)]
+
+    def validate_update(
+        self,
+        new: autoscaling.HorizontalPodAutoscaler,
+        old: autoscaling.HorizontalPodAutoscaler,
+        env: Environment,
+    ) -> list[Cause]:
+        """Check the change of the metadata, and the spec."""
+        options = validation.options_for(new, old, env.gates)
+        return [*super().validate_update(new, old, env), *validation.validate(new, options)]
 
     def drop_disabled(
         self,
@@ -102,9 +117,8 @@ class HorizontalPodAutoscalerStrategy(SimpleStrategy[autoscaling.HorizontalPodAu
             rules.ClearField("tolerance")
 
 
-_STRATEGY = HorizontalPodAutoscalerStrategy(
-    kinds.HORIZONTAL_POD_AUTOSCALER, validation.validate, status=validation.validate_status
-)
+_STATUS = StatusStrategy(kinds.HORIZONTAL_POD_AUTOSCALER, validation.validate_status)
+_STRATEGY = HorizontalPodAutoscalerStrategy(kinds.HORIZONTAL_POD_AUTOSCALER, {"status": _STATUS})
 _COLUMNS = Columns(
     _row,
     NAME,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from nominee.apiserver.validation import field, names
-from nominee.apiserver.validation.values.quantities import NOT_NEGATIVE
+from nominee.apiserver.validation.values.quantities import NOT_NEGATIVE, container_resource_name
 from nominee.machinery.api.errors import Cause
 from nominee.machinery.api.pb import autoscaling, resource
+from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.resources.quantity import Quantity
 
-_LEAST_REPLICAS = 1
+_API_VERSION_CHECKED_SINCE: Final = Version(1, 34)
+_FOR_ZERO = "must specify at least one Object or External metric to support scaling to zero replicas"
 _WINDOW_SECONDS_MAX = 3600
 _PERIOD_SECONDS_MAX = 1800
 _SELECT_POLICIES = ("Disabled", "Max", "Min")
@@ -26,12 +29,42 @@ _SOURCES = {
 }
 
 
-def validate(obj: autoscaling.HorizontalPodAutoscaler) -> list[Cause]:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The checks that depend on gates, on the version and on the stored autoscaler."""
+
+    least_replicas: int = 1
+    checks_target_version: bool = True
+    needs_target_group: bool = True
+    checks_object_versions: bool = True
+
+
+def options_for(
+    new: autoscaling.HorizontalPodAutoscaler, old: autoscaling.HorizontalPodAutoscaler | None, gates: Gates
+) -> Options:
+    """Return the options of a new or updated autoscaler (validationOptionsForHorizontalPodAutoscaler)."""
+    zero = gates.enabled("HPAScaleToZero") or (
+        old is not None and old.spec.HasField("minReplicas") and not old.spec.minReplicas
+    )
+    checks = gates.version >= _API_VERSION_CHECKED_SINCE
+    target = new.spec.scaleTargetRef
+    before = old.spec.scaleTargetRef if old is not None else None
+    same = before is not None and (before.apiVersion, before.kind) == (target.apiVersion, target.kind)
+    stored = [metric.object.describedObject for metric in old.spec.metrics] if old is not None else []
+    return Options(
+        least_replicas=0 if zero else 1,
+        checks_target_version=checks and not same,
+        needs_target_group=target.kind != "ReplicationController",
+        checks_object_versions=checks and not any(_version_problem(each) for each in stored),
+    )
+
+
+def validate(obj: autoscaling.HorizontalPodAutoscaler, options: Options) -> list[Cause]:
     """Check the spec (validateHorizontalPodAutoscalerSpec)."""
     spec = obj.spec
     errors: list[Cause] = []
-    if spec.HasField("minReplicas") and spec.minReplicas < _LEAST_REPLICAS:
-        problem = f"must be greater than or equal to {_LEAST_REPLICAS}"
+    if spec.HasField("minReplicas") and spec.minReplicas < options.least_replicas:
+        problem = f"must be greater than or equal to {options.least_replicas}"
         errors.append(field.invalid("spec.minReplicas", spec.minReplicas, problem))
     if spec.maxReplicas < 1:
         errors.append(field.invalid("spec.maxReplicas", spec.maxReplicas, "must be greater than 0"))
@@ -39,8 +72,14 @@ def validate(obj: autoscaling.HorizontalPodAutoscaler) -> list[Cause]:
         problem = "must be greater than or equal to `minReplicas`"
         errors.append(field.invalid("spec.maxReplicas", spec.maxReplicas, problem))
     errors += _reference("spec.scaleTargetRef", spec.scaleTargetRef)
+    if options.checks_target_version:
+        needs_group = options.needs_target_group
+        errors += _api_version("spec.scaleTargetRef", spec.scaleTargetRef, needs_group=needs_group)
     for index, metric in enumerate(spec.metrics):
-        errors += _metric(f"spec.metrics[{index}]", metric)
+        errors += _metric(f"spec.metrics[{index}]", metric, options)
+    to_zero = spec.HasField("minReplicas") and not spec.minReplicas
+    if to_zero and not any(metric.type in ("Object", "External") for metric in spec.metrics):
+        errors.append(field.forbidden("spec.metrics", _FOR_ZERO))
     return [*errors, *_behavior("spec.behavior", spec.behavior)]
 
 
@@ -64,7 +103,23 @@ def _reference(path: str, reference: autoscaling.CrossVersionObjectReference) ->
     return errors
 
 
-def _metric(path: str, metric: autoscaling.MetricSpec) -> Iterator[Cause]:
+def _version_problem(reference: autoscaling.CrossVersionObjectReference, *, needs_group: bool = False) -> str:
+    """Return the problem of an apiVersion, or "" (ValidateAPIVersion)."""
+    text = reference.apiVersion
+    if text.count("/") > 1:
+        return f"unexpected GroupVersion string: {text}"
+    group = text.rpartition("/")[0]
+    return "apiVersion must specify API group" if needs_group and not group else ""
+
+
+def _api_version(
+    path: str, reference: autoscaling.CrossVersionObjectReference, *, needs_group: bool = False
+) -> list[Cause]:
+    problem = _version_problem(reference, needs_group=needs_group)
+    return [field.invalid(f"{path}.apiVersion", reference.apiVersion, problem)] if problem else []
+
+
+def _metric(path: str, metric: autoscaling.MetricSpec, options: Options) -> Iterator[Cause]:
     if not metric.type:
         yield field.required(f"{path}.type", "must specify a metric source type")
     wanted = _SOURCES.get(metric.type)
@@ -73,7 +128,7 @@ def _metric(path: str, metric: autoscaling.MetricSpec) -> Iterator[Cause]:
     present = [name for name in _RULES if metric.HasField(name)]
     if present:
         # Only the first is looked into: of several, none but the wanted one may stay.
-        yield from _RULES[present[0]](f"{path}.{present[0]}", getattr(metric, present[0]))
+        yield from _RULES[present[0]](f"{path}.{present[0]}", getattr(metric, present[0]), options)
     if wanted is not None and wanted not in present:
         yield field.required(f"{path}.{wanted}", "must populate information for the given metric source")
     if len(present) != 1:
@@ -81,28 +136,33 @@ def _metric(path: str, metric: autoscaling.MetricSpec) -> Iterator[Cause]:
         yield from (field.forbidden(f"{path}.{name}", problem) for name in present if name != wanted)
 
 
-def _object(path: str, source: autoscaling.ObjectMetricSource) -> list[Cause]:
+def _object(path: str, source: autoscaling.ObjectMetricSource, options: Options) -> list[Cause]:
     """validateObjectSource."""
+    about = source.describedObject
+    errors = _reference(f"{path}.describedObject", about)
+    if options.checks_object_versions:
+        errors += _api_version(f"{path}.describedObject", about)
     return [
-        *_reference(f"{path}.describedObject", source.describedObject),
+        *errors,
         *_identifier(f"{path}.metric", source.metric),
         *_target(f"{path}.target", source.target),
-        *_either_value(f"{path}.target", source.target),
+        *_either_value(f"{path}.target", source.target, "must set either a target value or averageValue"),
     ]
 
 
-def _external(path: str, source: autoscaling.ExternalMetricSource) -> list[Cause]:
+def _external(path: str, source: autoscaling.ExternalMetricSource, options: Options) -> list[Cause]:
     """validateExternalSource."""
     target = source.target
     errors = [*_identifier(f"{path}.metric", source.metric), *_target(f"{path}.target", target)]
-    errors += _either_value(f"{path}.target", target)
+    problem = "must set either a target value for metric or a per-pod target"
+    errors += _either_value(f"{path}.target", target, problem)
     if target.HasField("value") and target.HasField("averageValue"):
         problem = "may not set both a target value for metric and a per-pod target"
         errors.append(field.forbidden(f"{path}.target.value", problem))
     return errors
 
 
-def _pods(path: str, source: autoscaling.PodsMetricSource) -> list[Cause]:
+def _pods(path: str, source: autoscaling.PodsMetricSource, options: Options) -> list[Cause]:
     """validatePodsSource."""
     errors = [*_identifier(f"{path}.metric", source.metric), *_target(f"{path}.target", source.target)]
     if not source.target.HasField("averageValue") or _sign(source.target.averageValue) <= 0:
@@ -111,24 +171,30 @@ def _pods(path: str, source: autoscaling.PodsMetricSource) -> list[Cause]:
     return errors
 
 
-def _resource(path: str, source: autoscaling.ResourceMetricSource) -> Iterator[Cause]:
+def _resource(path: str, source: autoscaling.ResourceMetricSource, options: Options) -> Iterator[Cause]:
     """validateResourceSource."""
     if not source.name:
         yield field.required(f"{path}.name", "must specify a resource name")
     yield from _of_requests(f"{path}.target", source.target)
 
 
-def _container_resource(path: str, source: autoscaling.ContainerResourceMetricSource) -> Iterator[Cause]:
+def _container_resource(
+    path: str, source: autoscaling.ContainerResourceMetricSource, options: Options
+) -> Iterator[Cause]:
     """validateContainerResourceSource."""
     if not source.name:
         yield field.required(f"{path}.name", "must specify a resource name")
+    else:
+        yield from container_resource_name(f"{path}.name", source.name)
     if not source.container:
         yield field.required(f"{path}.container", "must specify a container")
+    else:
+        yield from field.check(f"{path}.container", source.container, names.dns_label)
     yield from _of_requests(f"{path}.target", source.target)
 
 
 # In the order in which upstream looks for them.
-_RULES: Mapping[str, Callable[[str, Any], Iterable[Cause]]] = {
+_RULES: Mapping[str, Callable[[str, Any, Options], Iterable[Cause]]] = {
     "object": _object,
     "external": _external,
     "pods": _pods,
@@ -158,10 +224,9 @@ def _target(path: str, target: autoscaling.MetricTarget) -> Iterator[Cause]:
         yield field.invalid(f"{path}.averageUtilization", target.averageUtilization, "must be greater than 0")
 
 
-def _either_value(path: str, target: autoscaling.MetricTarget) -> list[Cause]:
+def _either_value(path: str, target: autoscaling.MetricTarget, problem: str) -> list[Cause]:
     if target.HasField("value") or target.HasField("averageValue"):
         return []
-    problem = "must set either a target value for metric or a per-pod target"
     return [field.required(f"{path}.averageValue", problem)]
 
 

@@ -161,7 +161,7 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
             current,
             update,
             now,
-            self.context.gates.version,
+            self.context.gates.enabled("MaxUnavailableStatefulSet"),
         )
         failure: StatusError | None = None
         try:

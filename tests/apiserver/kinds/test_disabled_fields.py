@@ -27,6 +27,19 @@ _TOLERANT = codec.from_json(
     {"spec": {"behavior": {"scaleUp": {"tolerance": "500m"}, "scaleDown": {"tolerance": "0"}}}},
 )
 
+_SPEC: dict[str, Any] = {
+    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+    "maxReplicas": 3,
+}
+_VALUE = {"metric": {"name": "m"}, "target": {"type": "Value", "value": "1"}}
+_QUEUE = {"type": "External", "external": _VALUE}
+
+
+def _of_service(version: str) -> dict[str, Any]:
+    """Return a metric of an object with an apiVersion."""
+    about = {"apiVersion": version, "kind": "Service", "name": "s"}
+    return {"type": "Object", "object": {**_VALUE, "describedObject": about}}
+
 
 @pytest.mark.parametrize("updates", [False, True])
 @pytest.mark.parametrize(
@@ -52,6 +65,41 @@ def test_a_field_is_dropped_where_its_gate_is_off(
     assert written(since, type(obj)())
     assert not written(Version(1, since.minor - 1), type(obj)())
     assert written(Version(1, since.minor - 1), obj) is updates
+
+
+def test_a_gate_makes_a_field_known_before_its_default() -> None:
+    """Source: kubernetes/kubernetes#133153 (alpha since 1.24, beta since 1.35)."""
+    new = apps.StatefulSet.FromString(_SET.SerializeToString())
+    gates = Gates("apiserver", Version(1, 36), {"MaxUnavailableStatefulSet": True})
+    stateful_sets.RULES.strategy.prepare_for_create(new, Environment(gates, to_time(0.0)))
+    assert new.spec.updateStrategy.rollingUpdate.HasField("maxUnavailable")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "version"),
+    [
+        ({"minReplicas": 0, "metrics": [_QUEUE]}, {"maxReplicas": 4}, Version(1, 36)),
+        ({"scaleTargetRef": {"kind": "Deployment", "name": "d"}}, {"maxReplicas": 4}, Version(1, 36)),
+        ({"metrics": [_of_service("a/b/c")]}, {"metrics": [_of_service("a/b/d")]}, Version(1, 36)),
+        ({}, {"scaleTargetRef": {"kind": "Deployment", "name": "d"}}, Version(1, 33)),
+    ],
+    ids=["zero replicas", "target without group", "version of an object", "before 1.34"],
+)
+def test_what_a_stored_autoscaler_has_stays_valid(
+    before: dict[str, Any], after: dict[str, Any], version: Version
+) -> None:
+    """Source: pkg/registry/autoscaling (validationOptionsForHorizontalPodAutoscaler)."""
+    env = Environment(Gates("apiserver", version), to_time(0.0))
+    strategy = horizontal_pod_autoscalers.V2.strategy
+    old, new = (
+        codec.from_json(
+            autoscaling.HorizontalPodAutoscaler,
+            {"metadata": {"name": "a", "namespace": "n", "resourceVersion": "1"}, "spec": _SPEC | spec},
+        )
+        for spec in (before, before | after)
+    )
+    assert strategy.validate_update(new, old, env) == []
+    assert bool(strategy.validate(new, env)) is (version > Version(1, 33))
 
 
 def test_a_known_field_is_validated() -> None:

@@ -106,7 +106,8 @@ async def test_budgets_of_more_than_all(rest: Rest) -> None:
 @pytest.mark.parametrize("name", ["metrics", "behavior"])
 async def test_what_an_autoscaler_says_too_deep_is_dropped(rest: Rest, name: str) -> None:
     annotations = {f"autoscaling.alpha.kubernetes.io/{name}": "[" * 5000 + "]" * 5000}
-    spec = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 3}
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    spec = {"scaleTargetRef": target, "maxReplicas": 3}
     made = {"metadata": {"name": "web", "annotations": annotations}, "spec": spec}
     assert (await rest.json("POST", AUTOSCALERS, made)).code == 201
 

@@ -9,7 +9,6 @@ from nominee.controllers.revisions import history
 from nominee.controllers.stateful_sets.identity import new_pod
 from nominee.controllers.stateful_sets.rollout import Observation, Plan, plan
 from nominee.machinery.api.pb import apps, core
-from nominee.machinery.features.gates import DEFAULT, Version
 from nominee.machinery.runtime.clock import to_time
 from nominee.machinery.wire.codec import from_json
 from tests.controllers.builders import EPOCH, stamp
@@ -112,12 +111,11 @@ def planned(
     claims: Mapping[str, core.PersistentVolumeClaim] | None = None,
     current: str = "v1",
     update: str = "v1",
-    version: Version = DEFAULT,
+    counts_unavailable: bool = True,
 ) -> Plan:
     known = claims or {}
-    return plan(
-        Observation(of, list(pods), known.get, revision(current, 1), revision(update, 2), NOW, version)
-    )
+    revisions = revision(current, 1), revision(update, 2)
+    return plan(Observation(of, list(pods), known.get, *revisions, NOW, counts_unavailable))
 
 
 def words(of: Plan) -> list[list[str]]:

@@ -12,7 +12,6 @@ import pytest
 
 from nominee.controllers.stateful_sets.rollout import CREATIONS_MAX
 from nominee.machinery.api.pb import apps, core
-from nominee.machinery.features.gates import Version
 from tests.controllers.stateful_sets.builders import member, planned, stateful_set, words
 
 PARALLEL = {"policy": "Parallel"}
@@ -98,19 +97,19 @@ def test_pods_are_created_replaced_and_scaled(
         ({"replicas": 2}, "ready, ready, ready-ending", []),
     ],
 )
-@pytest.mark.parametrize("version", [Version(1, 36), Version(1, 37)], ids=str)
+@pytest.mark.parametrize("counts_unavailable", [False, True])
 def test_an_update_one_pod_at_a_time(
-    options: dict[str, Any], states: str, phases: list[list[str]], version: Version
+    options: dict[str, Any], states: str, phases: list[list[str]], counts_unavailable: bool
 ) -> None:
     of = stateful_set(image="v2", **options)
-    found = planned(of, pods_of(of, states), update="v2", version=version)
+    found = planned(of, pods_of(of, states), update="v2", counts_unavailable=counts_unavailable)
     assert words(found) == phases
 
 
 @pytest.mark.parametrize(
     ("options", "states", "old", "new"),
     [
-        # Before 1.37 maxUnavailable is ignored: MaxUnavailableStatefulSet is off.
+        # Without MaxUnavailableStatefulSet (before 1.37) maxUnavailable is ignored.
         ({"max_unavailable": 2}, "ready, ready, ready", ["delete 2"], ["delete 2", "delete 1"]),
         ({"max_unavailable": "70%"}, "ready, ready, ready", ["delete 2"], ["delete 2", "delete 1"]),
         ({"max_unavailable": "10%"}, "ready, ready, ready", ["delete 2"], ["delete 2"]),
@@ -135,15 +134,15 @@ def test_an_update_with_max_unavailable(
 ) -> None:
     """Source: kubernetes/kubernetes#137904 (off in 1.36), #137666 and #139466 (on in 1.37)."""
     of = stateful_set(image="v2", **options)
-    for version, phase in ((Version(1, 36), old), (Version(1, 37), new)):
-        found = planned(of, pods_of(of, states), update="v2", version=version)
+    for counts, phase in ((False, old), (True, new)):
+        found = planned(of, pods_of(of, states), update="v2", counts_unavailable=counts)
         assert words(found) == ([phase] if phase else [])
 
 
 def test_an_ended_pod_of_the_old_revision_is_deleted_once() -> None:
     of = stateful_set(image="v2", policy="Parallel")
-    for version in (Version(1, 36), Version(1, 37)):
-        found = planned(of, pods_of(of, "ready, ready, failed"), update="v2", version=version)
+    for counts in (False, True):
+        found = planned(of, pods_of(of, "ready, ready, failed"), update="v2", counts_unavailable=counts)
         assert words(found) == [["delete 2"]]
 
 
