@@ -17,8 +17,8 @@ from nominee.apiserver.objects.requests import Create, WriteOptions
 from nominee.apiserver.registry import rules
 from nominee.apiserver.registry.body_checks import check_namespace
 from nominee.apiserver.registry.context import RegistryContext
-from nominee.apiserver.registry.writes import imports, tracking
-from nominee.machinery.api import actors, errors
+from nominee.apiserver.registry.writes import emulation_warnings, imports, tracking
+from nominee.machinery.api import errors
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import copy_of
@@ -92,8 +92,8 @@ class Creation:
         prepare(strategy, obj, self.env)
         if options.warn:
             self.warnings.extend(strategy.warnings(obj, None))
-            if (text := actors.warning(kind)) and not options.imported:
-                self.warnings.append(text)
+            if not options.imported:
+                self.warnings.extend(emulation_warnings.of_creation(kind, obj))
         await context.admission.validate(context.admission_request("CREATE", kind, obj, None, options))
         created = await context.store.create(
             kind, obj, dry_run=options.dry_run, lease_seconds=context.lease_seconds(strategy)
