@@ -1,6 +1,7 @@
 """The garbage collector's shell: deletes objects whose owners are gone, and orphans or deletes dependents.
 
-It has informers for the kinds of `COLLECTED`, and finds dependents by their owners' uids.
+It has informers for the kinds of `COLLECTED`, and finds dependents by their owners' uids. Those that the API
+server serves only with a feature gate are not among them.
 """
 
 from __future__ import annotations
@@ -42,28 +43,12 @@ ORPHAN_BEFORE = failpoints.declare(
     "an object is deleted with orphaning; its dependents still refer to it",
 )
 
-COLLECTED: Final[tuple[Kind[Message], ...]] = (
-    kinds.NODE,
-    kinds.POD,
-    kinds.CONFIG_MAP,
-    kinds.PERSISTENT_VOLUME_CLAIM,
-    kinds.PERSISTENT_VOLUME,
-    kinds.POD_DISRUPTION_BUDGET,
-    kinds.REPLICA_SET,
-    kinds.LEASE,
-    kinds.DEPLOYMENT,
-    kinds.STATEFUL_SET,
-    kinds.DAEMON_SET,
-    kinds.CONTROLLER_REVISION,
-    kinds.REPLICATION_CONTROLLER,
-    kinds.JOB,
-    kinds.CRON_JOB,
-    kinds.SERVICE,
-    kinds.ENDPOINTS,
-    kinds.ENDPOINT_SLICE,
-    kinds.RESOURCE_CLAIM,
-    kinds.SECRET,
+_LEFT_ALONE: Final = frozenset({kinds.EVENT, *kinds.STORED_AS})
+"""Events are the only kind that upstream leaves alone (ignoredResources); the others are views of another."""
+COLLECTED: Final[tuple[Kind[Message], ...]] = tuple(
+    kind for kind in kinds.KINDS if not (kind.gate or kind.read_only or kind in _LEFT_ALONE)
 )
+"""The kinds whose objects are collected, and whose finalizers of the propagation policies are removed."""
 
 
 class ObjectReference(NamedTuple):

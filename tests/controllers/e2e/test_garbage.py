@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from google.protobuf.message import Message
 
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import controller_of, get_condition
-from nominee.machinery.api.pb import core
+from nominee.machinery.api.objects import controller_of, get_condition, metadata_of
+from nominee.machinery.api.pb import autoscaling, core, networking, rbac, scheduling
 from nominee.machinery.wire import codec
 from tests.controllers.builders import node, owned_by, pod, replica_set
 from tests.controllers.e2e.support import Lab, running
@@ -123,3 +124,44 @@ async def test_a_waiting_owner_is_deleted_when_its_dependent_has_another_owner(c
         left = await lab.get(kinds.CONFIG_MAP, "dependent")
         assert left is not None
         assert [owner.name for owner in left.metadata.ownerReferences] == ["stays"]
+
+
+def _of_all_kinds(name: str) -> list[Message]:
+    """Return objects of kinds on which no other controller waits."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"}
+    bare = {"metadata": {"name": name, "namespace": "default"}}
+    return [
+        codec.from_json(core.Namespace, {"metadata": {"name": name}}),
+        codec.from_json(core.ServiceAccount, bare),
+        codec.from_json(core.LimitRange, {**bare, "spec": {}}),
+        codec.from_json(rbac.ClusterRole, {"metadata": {"name": name}}),
+        codec.from_json(scheduling.PriorityClass, {"metadata": {"name": name}, "value": 1}),
+        codec.from_json(networking.IngressClass, {"metadata": {"name": name}, "spec": {"controller": "a/b"}}),
+        codec.from_json(
+            autoscaling.HorizontalPodAutoscaler,
+            {**bare, "spec": {"scaleTargetRef": target, "maxReplicas": 1}},
+        ),
+    ]
+
+
+@pytest.mark.parametrize("policy", ["Foreground", "Orphan"])
+async def test_objects_of_all_kinds_are_deleted_with_each_policy(cluster: Cluster, policy: str) -> None:
+    """Source: garbagecollector.go, which leaves only Events alone (DefaultIgnoredResources)."""
+    async with running(cluster) as lab:
+        made = [await lab.create(obj) for obj in _of_all_kinds("of-any-kind")]
+        for obj in made:
+            kind, metadata = kinds.of(obj), metadata_of(obj)
+            await lab.client.delete(kind, metadata.name, metadata.namespace, propagation_policy=policy)
+        for obj in made:
+            await lab.gone(kinds.of(obj), "of-any-kind")
+
+
+async def test_owner_and_dependent_may_be_of_any_kind(cluster: Cluster) -> None:
+    """Source: concepts/architecture/garbage-collection, "Owners and dependents"."""
+    async with running(cluster) as lab:
+        owner = await lab.create(_config_map("owner"))
+        row = owned_by(owner.metadata.uid, kind="ConfigMap", name="owner") | {"controller": False}
+        owned = {"name": "owned", "namespace": "default", "ownerReferences": [row]}
+        await lab.create(codec.from_json(core.ServiceAccount, {"metadata": owned}))
+        await lab.client.delete(kinds.CONFIG_MAP, "owner", "default", propagation_policy="Background")
+        await lab.gone(kinds.SERVICE_ACCOUNT, "owned")
