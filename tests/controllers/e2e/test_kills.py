@@ -13,6 +13,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -121,8 +122,9 @@ def apply(kubectl: Session, *objects: Any) -> None:
 
 
 def _change_sets(kubectl: Session, rng: random.Random, step: int) -> None:
-    """Scale a StatefulSet, give it or a DaemonSet another image, or back, and delete a pod."""
-    stateful, daemon = f"statefulset/stateful-{rng.randrange(SETS)}", f"daemonset/daemon-{step % (SETS // 2)}"
+    """Scale a StatefulSet, give it or a DaemonSet another image, or back, and delete a pod; each in turn."""
+    turn = step // 4
+    stateful, daemon = f"statefulset/stateful-{turn % SETS}", f"daemonset/daemon-{turn % (SETS // 2)}"
     match step % 4:
         case 0:
             kubectl("scale", stateful, f"--replicas={rng.randint(0, REPLICAS_MAX)}")
@@ -137,10 +139,44 @@ def _change_sets(kubectl: Session, rng: random.Random, step: int) -> None:
                 kubectl("delete", rng.choice(pods), "--ignore-not-found", "--wait=false")
 
 
+def _controllers(directory: Path) -> tuple[str, int]:
+    """Return the state and the pid of the controllers (0: they do not run)."""
+    components = json.loads((directory / "cluster.json").read_text())["components"]
+    (row,) = (each for each in components if each["name"] == "controllers")
+    return row["state"], row["pid"] or 0
+
+
 def _kill(directory: Path, rng: random.Random) -> None:
-    """Kill the controllers at a random moment; others run when this returns."""
+    """Kill the controllers at a random moment; others are ready when this returns."""
     time.sleep(rng.uniform(0.0, 2.0))  # noqa: TID251  # the moment is the test
     nominee("restart", "controllers", "--kill", "--dir", str(directory), "--timeout", f"{PATIENCE_SECONDS:g}")
+
+
+def _kill_twice(directory: Path, rng: random.Random) -> bool:
+    """Kill the controllers, and those that are started again before they are ready, or soon after.
+
+    Returns:
+        Whether the second kill came before they were ready.
+    """
+    time.sleep(rng.uniform(0.0, 2.0))  # noqa: TID251  # the moment is the test
+    _, first = _controllers(directory)
+    os.kill(first, signal.SIGKILL)
+    _, second = eventually_sync(lambda: _controllers(directory), lambda found: found[1] not in (0, first))
+    time.sleep(rng.uniform(0.0, 0.5))  # noqa: TID251  # the moment is the test
+    state, _ = _controllers(directory)
+    os.kill(second, signal.SIGKILL)
+    eventually_sync(
+        lambda: _controllers(directory), lambda found: found[0] == "ready" and found[1] not in (0, second)
+    )
+    return state == "starting"
+
+
+def _rounds() -> list[int]:
+    """Return the number of kills of each round: two in every third one."""
+    found: list[int] = []
+    while (left := KILLS - sum(found)) > 0:
+        found.append(min(left, 2 if len(found) % 3 == 2 else 1))
+    return found
 
 
 def _has_ended(job: Any) -> bool:
@@ -221,13 +257,17 @@ def _rolled_out_sets(kubectl: Session) -> None:
 def test_killed_controllers_lose_and_double_nothing(kubectl: Session) -> None:
     rng = random.Random(21)
     apply(kubectl, STORAGE_CLASS, *map(_stateful_set, range(SETS)), *map(daemon_set, range(SETS // 2)))
-    left, at_a_time = _jobs(), -(-JOBS // KILLS)
-    for step in range(KILLS):
-        # New Jobs and changes of sets come all the time, so that there is work at each kill.
-        share, left = left[:at_a_time], left[at_a_time:]
-        apply(kubectl, *share)
+    jobs, rounds, early = _jobs(), _rounds(), 0
+    for step, times in enumerate(rounds):
+        # New Jobs and changes of sets come until the last kill, so that there is work at each.
+        begin, end = (JOBS * at // len(rounds) for at in (step, step + 1))
+        apply(kubectl, *jobs[begin:end])
         _change_sets(kubectl, rng, step)
-        _kill(kubectl.directory, rng)
+        if times == 1:
+            _kill(kubectl.directory, rng)
+        else:
+            early += _kill_twice(kubectl.directory, rng)
+    assert early or KILLS < 12
     _ended_jobs(kubectl)
     _rolled_out_sets(kubectl)
     report = json.loads(nominee("verify", "--dir", str(kubectl.directory), "-o", "json"))
@@ -235,4 +275,5 @@ def test_killed_controllers_lose_and_double_nothing(kubectl: Session) -> None:
     assert checked["jobs-count-pods-once"] >= JOBS * PODS
     assert checked["daemon-pods-are-created-once"] >= NODES * (SETS // 2)
     assert checked["ordinals-are-created-in-order"] >= SETS
+    print(f"{KILLS} kills, {early} of them while the controllers started")
     print({name: count for name, count in checked.items() if count})
