@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver.rest.test_kubectl import KUBECTL, Session, namespaced
+from tests.controllers.e2e.clusters import observed
 from tests.support.eventually import eventually_sync
 
 pytestmark = [
@@ -34,11 +35,10 @@ SORTED = "--sort-by=.metadata.name"
 
 
 @pytest.fixture(scope="module")
-def kubectl(live: Path) -> Iterator[Session]:
-    with namespaced(live, "stateful") as session:
+def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with observed(tmp_path_factory.mktemp("stateful") / "cluster") as session:
         session("apply", "-f", "-", stdin=STORAGE_CLASS)
         yield session
-        session("delete", "storageclass", "stateful")
 
 
 class Observed:
@@ -142,6 +142,13 @@ def sts(kubectl: Session, request: pytest.FixtureRequest) -> Iterator[Observed]:
     name = f"s{zlib.crc32(request.node.name.encode())}"
     yield Observed(kubectl, name)
     kubectl("delete", "sts", name, "--ignore-not-found", "--wait=false")
+
+
+@pytest.fixture
+def newer(live: Path) -> Iterator[Observed]:
+    """Yield a stateful set in a cluster of Nominee's own version, 1.37."""
+    with namespaced(live, "stateful") as session:
+        yield Observed(session, "newer")
 
 
 def test_pods_are_created_in_the_order_of_their_ordinals(sts: Observed) -> None:
@@ -346,10 +353,27 @@ def test_a_broken_update_waits_and_needs_a_forced_roll_back(sts: Observed) -> No
     assert sts.uids()[f"{sts.name}-2"] != broken
 
 
-def test_max_unavailable_updates_several_pods_at_once(sts: Observed) -> None:
+SEVERAL: dict[str, Any] = {
+    "podManagementPolicy": "Parallel",
+    "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}},
+}
+
+
+def test_max_unavailable_is_dropped(sts: Observed) -> None:
+    """Feature gates, MaxUnavailableStatefulSet: off in 1.36 (kubernetes/kubernetes#137904)."""
+    sts.apply(replicas=2, **SEVERAL)
+    rolling = sts.kubectl.json("get", "sts", sts.name)["spec"]["updateStrategy"]["rollingUpdate"]
+    assert rolling == {"partition": 0}
+    sts.becomes(lambda: sts.status().get("readyReplicas"), 2)
+    sts.annotate(NEVER_READY)
+    sts.becomes(lambda: sts.status().get("updatedReplicas"), 1)
+    sts.stays(lambda: sts.status()["readyReplicas"], 1)
+
+
+def test_max_unavailable_updates_several_pods_at_once(newer: Observed) -> None:
     """Concept, "Maximum unavailable Pods"; on since 1.37 (kubernetes/kubernetes#139466)."""
-    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
-    sts.apply(replicas=4, podManagementPolicy="Parallel", updateStrategy=rolling)
+    sts = newer
+    sts.apply(replicas=4, **SEVERAL)
     sts.becomes(lambda: sts.status().get("readyReplicas"), 4)
     sts.annotate(NEVER_READY)
     sts.becomes(lambda: sts.status().get("updatedReplicas"), 2)

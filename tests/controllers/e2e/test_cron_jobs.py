@@ -1,8 +1,9 @@
 """CronJobs through kubectl against a cluster of real processes, observation by observation.
 
-Page: https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ ("CronJob"). All CronJobs are
-created at once, so that the module does not wait for each. The name of a Job is that of a minute, so that a
-schedule of seconds finds the Job of the same minute, as upstream's.
+Page: https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ ("CronJob"); functions are of
+kube-controller-manager 1.36, pkg/controller/cronjob. All CronJobs are created at once, so that the module
+does not wait for each. The name of a Job is that of a minute, so that a schedule of seconds finds the Job of
+the same minute, as upstream's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from nominee.machinery.runtime.clock import parse_rfc3339
+from nominee.machinery.runtime.clock import SystemClock, parse_rfc3339, rfc3339
 from tests.apiserver.rest.test_kubectl import KUBECTL, Session
 from tests.controllers.e2e.test_jobs import body as job
 from tests.controllers.e2e.test_jobs import events_of, pods_of
@@ -52,7 +53,18 @@ AT_ONCE = [
     body("late", NEVER, suspend=True),
     body("later", NEVER, suspend=True, startingDeadlineSeconds=20),
     body("changed", NEVER),
+    body("concurrent", NEVER, runs="", suspend=True),
+    body("paused", OFTEN, runs="3s"),
+    body("no-failures", OFTEN, code=1, failedJobsHistoryLimit=0),
+    body("newest", NEVER, suspend=True, successfulJobsHistoryLimit=1),
+    body("modified", NEVER, runs="", suspend=True),
+    body("missed", NEVER, suspend=True),
+    body("missed-in-tokyo", NEVER, suspend=True, timeZone="Asia/Tokyo"),
+    body("missed-too-long", NEVER, suspend=True, startingDeadlineSeconds=60),
+    body("in-background", NEVER, runs="", suspend=True),
 ]
+YEAR = int(rfc3339(SystemClock().now())[:4])
+"""Its first minute is the last one of the schedule that is never due while the tests run."""
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +185,59 @@ def _was_away(kubectl: Session, name: str) -> None:
     patch(kubectl, name, spec={"schedule": "@every 2s", "suspend": False})
 
 
+def _create_now(kubectl: Session, name: str, job_name: str) -> dict[str, Any]:
+    """Create a Job of a CronJob as a user does."""
+    kubectl("create", "job", job_name, f"--from=cronjob/{name}")
+    found: dict[str, Any] = kubectl.json("get", "job", job_name)
+    return found
+
+
+def _resume_after_new_year(kubectl: Session, name: str) -> None:
+    """Resume a CronJob that has been suspended for so long that it missed one time."""
+    status = {"lastScheduleTime": f"{YEAR - 1}-06-01T00:00:00Z"}
+    patch(kubectl, name, "--subresource=status", "--type=merge", status=status)
+    patch(kubectl, name, spec={"suspend": False})
+
+
+def test_a_time_that_was_missed_while_suspended_is_made_up(kubectl: Session) -> None:
+    """Source: CronJob, "Schedule suspension" (missed Jobs are scheduled at once); mostRecentScheduleTime."""
+    _resume_after_new_year(kubectl, "missed")
+    time = f"{YEAR}-01-01T00:00:00Z"
+    created = events_of(kubectl, "missed", "SuccessfulCreate")
+    assert created == [f"Created job missed-{int(parse_rfc3339(time)) // 60}"]
+    (made,) = jobs_of(kubectl, "missed")
+    assert made["metadata"]["annotations"][STAMP] == time
+    # It is the time of the schedule, not that of the creation.
+    status = eventually_sync(
+        lambda: kubectl.json("get", "cronjob", "missed")["status"],
+        lambda found: not found["lastScheduleTime"].startswith(str(YEAR - 1)),
+    )
+    assert status["lastScheduleTime"] == time
+
+
+def test_the_annotation_has_the_time_zone(kubectl: Session) -> None:
+    """Source: CronJob, "Job template" (cronjob-scheduled-timestamp); getJobFromTemplate2 (LoadLocation)."""
+    _resume_after_new_year(kubectl, "missed-in-tokyo")
+    events_of(kubectl, "missed-in-tokyo", "SuccessfulCreate")
+    (made,) = jobs_of(kubectl, "missed-in-tokyo")
+    assert made["metadata"]["annotations"][STAMP] == f"{YEAR}-01-01T00:00:00+09:00"
+    last = eventually_sync(
+        lambda: kubectl.json("get", "cronjob", "missed-in-tokyo")["status"]["lastScheduleTime"],
+        lambda found: not found.startswith(f"{YEAR - 1}-06"),
+    )
+    assert last == f"{YEAR - 1}-12-31T15:00:00Z"
+
+
+def test_a_time_that_was_missed_by_more_than_the_deadline_is_skipped(kubectl: Session) -> None:
+    """Source: CronJob, "Deadline for delayed Job start"; mostRecentScheduleTime (earliestTime)."""
+    _resume_after_new_year(kubectl, "missed-too-long")
+    # Only the times of the new schedule have Jobs.
+    patch(kubectl, "missed-too-long", spec={"schedule": OFTEN})
+    notes = events_of(kubectl, "missed-too-long", "SuccessfulCreate")
+    minutes = [int(note.rpartition("-")[2]) for note in notes]
+    assert all(minute * 60 > parse_rfc3339(f"{YEAR}-01-02T00:00:00Z") for minute in minutes)
+
+
 def test_too_many_missed_times_are_reported(kubectl: Session) -> None:
     """Source: CronJob, "CronJob limitations" (100 missed schedules)."""
     _was_away(kubectl, "late")
@@ -200,6 +265,152 @@ def test_a_job_that_is_gone_is_noticed(kubectl: Session) -> None:
     active = status_of(kubectl, "allows", "active")["active"][0]
     kubectl("delete", "job", active["name"])
     assert f"Active job went missing: {active['name']}" in events_of(kubectl, "allows", "MissingJob")
+
+
+def test_two_jobs_run_at_the_same_time(kubectl: Session) -> None:
+    """Source: CronJob, "Concurrency policy" (Allow is the default)."""
+    first = _with_a_running_job(kubectl, "concurrent")
+    active = eventually_sync(
+        lambda: kubectl.json("get", "cronjob", "concurrent")["status"].get("active", []),
+        lambda found: len(found) >= 2,
+    )
+    assert active[0]["name"] == first
+    assert int(kubectl("get", "cronjob", "concurrent", "--no-headers").split()[5]) >= 2
+    selector = "involvedObject.name=concurrent,reason=JobAlreadyActive"
+    assert kubectl.json("get", "events", "--field-selector", selector)["items"] == []
+
+
+def test_suspension_leaves_a_running_job_alone(kubectl: Session) -> None:
+    """Source: CronJob, "Schedule suspension": it does not affect Jobs that have started."""
+    active = status_of(kubectl, "paused", "active")["active"][0]
+    patch(kubectl, "paused", spec={"suspend": True})
+    kubectl("wait", "--for=condition=Complete", f"job/{active['name']}", "--timeout=100s")
+    assert f"Saw completed job: {active['name']}, condition: Complete" in events_of(
+        kubectl, "paused", "SawCompletedJob"
+    )
+    status = eventually_sync(
+        lambda: kubectl.json("get", "cronjob", "paused"), lambda found: not found["status"].get("active")
+    )
+    assert status["spec"]["suspend"] is True
+
+
+def test_failed_jobs_have_a_limit_of_their_own(kubectl: Session) -> None:
+    """Source: CronJob, "Jobs history limits" (failedJobsHistoryLimit); cleanupFinishedJobs."""
+    assert events_of(kubectl, "no-failures", "SuccessfulDelete")[0].startswith("Deleted job no-failures-")
+    spec = kubectl.json("get", "cronjob", "no-failures")["spec"]
+    assert (spec["successfulJobsHistoryLimit"], spec["failedJobsHistoryLimit"]) == (
+        3,
+        0,
+    )  # 3 and 1 by default
+    default = kubectl.json("get", "cronjob", "allows")["spec"]
+    assert (default["successfulJobsHistoryLimit"], default["failedJobsHistoryLimit"]) == (3, 1)
+
+
+def test_the_oldest_jobs_are_deleted_first_and_while_suspended(kubectl: Session) -> None:
+    """Source: removeOldestJobs (byJobStartTime, then the name), before syncCronJob looks at suspend."""
+    for name in ("newest-1", "newest-2", "newest-3"):
+        _create_now(kubectl, "newest", name)
+    for name in ("newest-1", "newest-2"):
+        kubectl("wait", "--for=delete", f"job/{name}", "--timeout=100s")
+    left = jobs_of(kubectl, "newest")
+    assert left[0]["metadata"]["name"] == "newest-3"
+    assert pods_of(kubectl, "newest-1") == []  # with their pods
+
+
+def test_a_new_template_is_for_new_jobs(kubectl: Session) -> None:
+    """Source: CronJob, "Modifying a CronJob": Jobs that have started are not updated."""
+    before = _create_now(kubectl, "modified", "modified-1")
+    kubectl("set", "image", "cronjob/modified", "c=new")
+    after = _create_now(kubectl, "modified", "modified-2")
+    images = [each["spec"]["template"]["spec"]["containers"][0]["image"] for each in (before, after)]
+    assert images == ["app", "new"]
+    old = kubectl.json("get", "job", "modified-1")
+    assert old["spec"]["template"] == before["spec"]["template"]
+
+
+def test_a_job_has_the_metadata_of_the_template(kubectl: Session) -> None:
+    """Source: CronJob, "Job template" (labels and annotations for the templated Jobs); copyLabels."""
+    cron_job = body("labelled", OFTEN, runs="")
+    cron_job["spec"]["jobTemplate"]["metadata"]["annotations"] = {"example.com/note": "of the template"}
+    kubectl("create", "-f", "-", stdin=json.dumps(cron_job))
+    status_of(kubectl, "labelled", "active")
+    (made, *_) = jobs_of(kubectl, "labelled")
+    assert made["metadata"]["labels"] == {"of": "labelled"}
+    assert set(made["metadata"]["annotations"]) == {"example.com/note", STAMP}
+    (pod, *_) = eventually_sync(lambda: pods_of(kubectl, made["metadata"]["name"]), bool)
+    assert "of" not in pod["metadata"]["labels"]
+    assert "annotations" not in pod["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "problem"),
+    [
+        ("61 * * * *", 'Invalid value: "61 * * * *": end of range (61) above maximum (59): 61'),
+        ("* * *", 'Invalid value: "* * *": expected exactly 5 fields, found 3: [* * *]'),
+        ("TZ=UTC 0 * * * *", "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"),
+    ],
+)
+def test_a_schedule_that_cannot_be_read_is_refused(kubectl: Session, schedule: str, problem: str) -> None:
+    """Source: CronJob, "Schedule syntax" and "Unsupported TimeZone specification"; validateScheduleFormat."""
+    refused = kubectl.fails("create", "-f", "-", stdin=json.dumps(body("refused", schedule)))
+    assert f'spec.schedule: Invalid value: "{schedule}": ' in refused
+    assert problem in refused
+
+
+def test_a_name_has_room_for_the_names_of_the_jobs(kubectl: Session) -> None:
+    """Source: CronJob (the name must be no longer than 52 characters); ValidateCronJobCreate."""
+    refused = kubectl.fails("create", "-f", "-", stdin=json.dumps(body("n" * 53, NEVER)))
+    assert "metadata.name: Invalid value" in refused
+    assert "must be no more than 52 characters" in refused
+    kubectl("create", "-f", "-", stdin=json.dumps(body("n" * 52, NEVER)))
+
+
+def test_a_job_that_a_quota_forbids_is_an_event(kubectl: Session) -> None:
+    """Source: syncCronJob (FailedCreate); concepts/policy/resource-quotas (count/)."""
+    kubectl("create", "namespace", "full")
+    kubectl("create", "quota", "jobs", "-n", "full", "--hard=count/jobs.batch=0")
+    kubectl("wait", "-n", "full", "--for=jsonpath={.status.hard}", "quota/jobs", "--timeout=60s")
+    kubectl("create", "-n", "full", "-f", "-", stdin=json.dumps(body("forbidden", OFTEN)))
+    find = ("get", "events", "-n", "full", "--field-selector", "reason=FailedCreate")
+    note = eventually_sync(lambda: kubectl.json(*find)["items"], bool)[0]["message"]
+    assert note.startswith('Error creating job: jobs.batch "forbidden-')
+    assert "is forbidden: exceeded quota: jobs" in note
+    assert "lastScheduleTime" not in kubectl.json("get", "cronjob", "-n", "full", "forbidden")["status"]
+    kubectl("delete", "namespace", "full", "--wait=false")
+
+
+def test_a_cron_job_is_described(kubectl: Session) -> None:
+    """Source: tasks/job/automated-tasks-with-cron-jobs; kubectl's describe.go (describeCronJob)."""
+    status_of(kubectl, "often", "lastScheduleTime")
+    events_of(kubectl, "often", "SawCompletedJob")
+    text = " ".join(kubectl("describe", "cronjob", "often").split())
+    for line in (
+        "Schedule: @every 3s Concurrency Policy: Allow Suspend: False",
+        "Successful Job History Limit: 3 Failed Job History Limit: 1",
+        "Starting Deadline Seconds: <unset>",
+        "cronjob-controller Created job often-",
+    ):
+        assert line in text
+
+
+def test_the_columns_of_kubectl(kubectl: Session) -> None:
+    """Source: tasks/job/automated-tasks-with-cron-jobs; pkg/printers (printCronJob)."""
+    header, row = kubectl("get", "cronjob", "yearly", "-o", "wide").splitlines()
+    columns = "NAME SCHEDULE TIMEZONE SUSPEND ACTIVE LAST SCHEDULE AGE CONTAINERS IMAGES SELECTOR"
+    assert " ".join(header.split()) == columns
+    cells = row.split()
+    assert cells[:9] == ["yearly", *NEVER.split(), "Asia/Tokyo", "False", "0"]
+    assert (cells[9], cells[-3:]) == ("<none>", ["c", "app", "<none>"])
+
+
+def test_jobs_go_in_the_background(kubectl: Session) -> None:
+    """Source: https://kubernetes.io/docs/tasks/administer-cluster/use-cascading-deletion/ (background)."""
+    made = _create_now(kubectl, "in-background", "in-background-1")
+    eventually_sync(lambda: pods_of(kubectl, "in-background-1"), bool)
+    kubectl("delete", "cronjob", "in-background", "--cascade=background")
+    assert "not found" in kubectl.fails("get", "cronjob", "in-background")
+    kubectl("wait", "--for=delete", f"job/{made['metadata']['name']}", "--timeout=100s")
+    eventually_sync(lambda: pods_of(kubectl, "in-background-1"), lambda found: not found)
 
 
 def test_a_cron_job_is_deleted_with_its_jobs(kubectl: Session) -> None:

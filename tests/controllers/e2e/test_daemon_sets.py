@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nominee.machinery.runtime.clock import SystemClock, parse_rfc3339
 from tests.apiserver.rest.test_kubectl import KUBECTL, Session
+from tests.controllers.e2e.clusters import observed
 from tests.support.eventually import eventually_sync
-from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = [
     pytest.mark.slow,
@@ -25,22 +21,10 @@ NODES = ["node-0", "node-1", "node-2"]
 HASH = "controller-revision-hash"
 
 
-def _nominee(*words: str) -> None:
-    command = [str(Path(sys.executable).with_name("nominee")), *words]
-    subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True)
-
-
 @pytest.fixture(scope="module")
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    directory = tmp_path_factory.mktemp("daemons") / "cluster"
-    components = "etcd,apiserver,scheduler,kubelet,controllers"
-    _nominee(
-        "up", "--dir", str(directory), "--nodes", "3", "--detach", "--components", components,
-        "--timeout", f"{PATIENCE_SECONDS:g}",
-    )  # fmt: skip
-    yield Session(directory)
-    _nominee("down", "--dir", str(directory))
-    shutil.rmtree(directory / "etcd", ignore_errors=True)
+    with observed(tmp_path_factory.mktemp("daemons") / "cluster", nodes=3) as session:
+        yield session
 
 
 class Agent:

@@ -359,3 +359,11 @@ def test_a_job_is_described(kubectl: Session) -> None:
     text = kubectl("describe", "job", "index")
     assert "0 Active (0 Ready) / 3 Succeeded / 0 Failed" in text
     assert "Completed Indexes:  0-2" in text
+
+
+def test_kubectl_warns_of_a_job_that_never_ends(kubectl: Session) -> None:
+    """Source: reference/using-api/deprecation-policy: kubectl prints Warning headers."""
+    done = kubectl.run("create", "job", "endless", "--image=busybox", "--", "echo", "hi")
+    assert (done.returncode, done.stdout) == (0, "job.batch/endless created\n")
+    assert done.stderr.startswith("Warning: nominee: no pod of this Job ends by itself: ")
+    assert "nominee.dev/run-duration" in done.stderr
