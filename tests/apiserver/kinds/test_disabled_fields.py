@@ -102,6 +102,20 @@ def test_what_a_stored_autoscaler_has_stays_valid(
     assert bool(strategy.validate(new, env)) is (version > Version(1, 33))
 
 
+@pytest.mark.parametrize(("version", "allowed"), [(Version(1, 36), False), (Version(1, 37), True)])
+def test_an_autoscaler_to_zero_needs_a_version(version: Version, allowed: bool) -> None:
+    """Source: kubernetes/kubernetes#139648 (HPAScaleToZero is on since 1.37)."""
+    spec = {
+        "metadata": {"name": "a", "namespace": "n"},
+        "spec": _SPEC | {"minReplicas": 0, "metrics": [_QUEUE]},
+    }
+    env = Environment(Gates("apiserver", version), to_time(0.0))
+    found = horizontal_pod_autoscalers.V2.strategy.validate(
+        codec.from_json(autoscaling.HorizontalPodAutoscaler, spec), env
+    )
+    assert (found == []) is allowed
+
+
 def test_a_known_field_is_validated() -> None:
     """Source: pkg/apis/apps/validation (validateRollingUpdateStatefulSet)."""
     of = apps.StatefulSet.FromString(_SET.SerializeToString())
