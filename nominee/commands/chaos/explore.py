@@ -226,10 +226,12 @@ def _explored(
     reports: list[Report] = []
     for scenario in scenarios:
         folder = base / scenario.name if len(scenarios) > 1 else base
-        reports.append(Explorer(scenario, clusters(scenario, folder), settings, say).run())
-        for each in (folder, base):
-            if each.is_dir() and not any(each.iterdir()):
-                shutil.rmtree(each, ignore_errors=True)
+        try:
+            reports.append(Explorer(scenario, clusters(scenario, folder), settings, say).run())
+        finally:
+            for each in (folder, base):
+                if each.is_dir() and not any(each.iterdir()):
+                    shutil.rmtree(each, ignore_errors=True)
         if settings.stops and reports[-1].broken:
             break
     return reports
