@@ -117,9 +117,16 @@ class Lab:
         values = (line.removeprefix(name) for line in self.metrics().splitlines() if line.startswith(name))
         return int(float(next(values, "0")))
 
-    async def stays_for(self, name: str) -> str:
-        """Wait until the autoscaler has a reason why a node cannot be removed; return it."""
-        return await eventually(lambda: str(self.loop()["unremovable"].get(name, "")), explain=self.loop)
+    async def stays_for(self, name: str, reason: str) -> None:
+        """Wait until the autoscaler has this reason why a node cannot be removed.
+
+        A loop that has not seen the newest pods yet has another one.
+        """
+        await eventually(
+            lambda: str(self.loop()["unremovable"].get(name, "")),
+            lambda found: reason in found,
+            explain=self.loop,
+        )
 
     def failpoint(self, component: str, name: str, action: str) -> None:
         self.cluster.failpoint(component, name, action)

@@ -193,7 +193,7 @@ async def test_a_node_under_a_pod_that_is_being_bound(
             )
             assert [p for p in await it.pods() if p.metadata.uid == pod.metadata.uid and not p.spec.nodeName]
             return
-        assert reason in await it.stays_for(node)
+        await it.stays_for(node, reason)
         await it.client.patch(kinds.POD, pod.metadata.name, "default", DONE)
         pods = await it.wait_pods("it is bound", lambda pods: all(p.spec.nodeName for p in pods))
         assert {p.spec.nodeName for p in pods if p.metadata.uid == pod.metadata.uid} == {node}
