@@ -205,21 +205,25 @@ function paintBar(context, theme, node, bar, resource, shown) {
   box(context, bar.x, bar.y, bar.width, bar.height, radius);
   context.fill();
   context.clip();
+  // Narrow pods have no gaps between them, and no names: a run of them is painted at once.
   const gap = bar.width / Math.max(found.length, 1) > 4 ? 1 : 0;
-  for (const segment of found) paintPod(context, theme, bar, segment, gap, shown, resource);
+  for (const segment of gap ? found : joined(found, shown)) paintPod(context, theme, bar, segment, gap, shown, resource);
   context.restore();
 }
 
-/** Join neighbours that look the same: thousands of small bars are painted at each step. @param {Segment[]} found @param {Shown} shown @returns {Segment[]} */
-function joined(found, shown) {
+/** Join neighbours that look the same: thousands of small bars are painted at each step. @param {Segment[]} found @param {Pick<Shown, "selected" | "dim">} shown @returns {Segment[]} */
+export function joined(found, shown) {
   const plain = (/** @type {Segment} */ { pod, nominated }) => !nominated && pod.state !== "terminating" && pod.key !== shown.selected;
+  const looks = (/** @type {Segment} */ { pod }) => `${pod.hue} ${pod.state === "starting"} ${shown.dim(pod)}`;
   /** @type {Segment[]} */
   const runs = [];
   for (const segment of found) {
     const last = runs[runs.length - 1];
-    const same = last && last.pod.hue === segment.pod.hue && plain(last) && plain(segment) && shown.dim(last.pod) === shown.dim(segment.pod);
-    if (same) last.to = Math.min(segment.to, 1);
-    else runs.push({ ...segment, to: Math.min(segment.to, 1) });
+    const same = last && plain(last) && plain(segment) && looks(last) === looks(segment);
+    if (same) {
+      last.to = Math.min(segment.to, 1);
+      last.many = true;
+    } else runs.push({ ...segment, to: Math.min(segment.to, 1) });
   }
   return runs;
 }
@@ -255,8 +259,8 @@ function paintPod(context, theme, bar, segment, gap, shown, resource) {
     context.strokeStyle = theme.colour.text;
     context.strokeRect(x + 1, bar.y + 1, Math.max(width - 2, 1), bar.height - 2);
   }
-  if (pod.row.resize && width > 9 && bar.height > 6 && (resource === "cpu" || resource === "memory")) resize(context, theme, bar, x, width, pod);
-  if (bar.height >= NAMED - 1) podName(context, theme, bar, x, width, segment);
+  if (pod.row.resize && !segment.many && width > 9 && bar.height > 6 && (resource === "cpu" || resource === "memory")) resize(context, theme, bar, x, width, pod);
+  if (bar.height >= NAMED - 1 && !segment.many) podName(context, theme, bar, x, width, segment);
   context.globalAlpha = 1;
 }
 

@@ -13,8 +13,6 @@ import { html } from "./view.js";
 const HEIGHT = 124;
 const MARK_Y = 9;
 const NEAR = 7;
-/** A screen shows no more points. */
-const POINTS_MAX = 4000;
 const COUNTS = [1, 2, 5].flatMap((each) => [1, 10, 100, 1000, 10000, 100000].map((ten) => each * ten)).sort((a, b) => a - b);
 /** Marks of one kind that are closer are drawn as one. */
 const CLOSE = 7;
@@ -24,14 +22,20 @@ export const MARKS = {
   preemption: ["▼", "hue4"], violation: ["■", "bad"], step: ["●", "quiet"], log: ["·", "quiet"],
 };
 
-/** Return the values of the chart: running totals, the last of COUNTED below all. @param {App["model"]} model @returns {any} */
-function series(model) {
-  const begin = Math.max(model.first - 1, 0);
-  const stride = Math.ceil((model.length - begin) / POINTS_MAX) || 1;
-  const some = (/** @type {number[]} */ all) => all.filter((_, index) => index >= begin && (index === model.length - 1 || (index - begin) % stride === 0));
-  const times = some(model.times);
-  const rows = model.counts.map(some);
-  const end = model.span[1];
+/**
+ * Return the values of the chart in a part of the axis, as running totals: the last of COUNTED below all. Of the
+ * revisions in one column of pixels it has the last: a screen shows no more, and a long history costs no more than it.
+ * @param {App["model"]} model @param {[number, number]} range @param {number} columns @returns {number[][]}
+ */
+export function series(model, [begin, end], columns) {
+  /** @type {number[]} */
+  const places = [];
+  for (let column = 0; column <= columns; column++) {
+    const place = model.placeOfTime(begin + ((end - begin) * column) / columns);
+    if (place > 0 && place !== places[places.length - 1]) places.push(place);
+  }
+  const times = places.map((place) => model.times[place - 1]);
+  const rows = model.counts.map((all) => places.map((place) => all[place - 1]));
   if (times.length && end > times[times.length - 1]) {
     times.push(end);
     rows.forEach((row) => row.push(row[row.length - 1]));
@@ -45,7 +49,7 @@ export class TimeAxis extends Component {
   place = createRef();
   /** @type {uPlot | null} */
   plot = null;
-  drawn = { theme: "", shown: "", data: "" };
+  drawn = { theme: "", shown: "" };
   state = { hint: "", box: { left: 0, width: 0, height: 0 } };
 
   componentDidMount() {
@@ -69,12 +73,13 @@ export class TimeAxis extends Component {
     }
     const plot = /** @type {uPlot} */ (this.plot);
     const [begin, end] = ui.range ?? model.span;
-    const data = `${model.length} ${model.span[1]}`;
-    const shown = `${data} ${model.marks.length} ${begin} ${end} ${width}`;
+    const shown = `${model.length} ${model.marks.length} ${begin} ${end} ${width}`;
     if (plot.width !== width) plot.setSize({ width, height: HEIGHT });
-    if (this.drawn.data !== data) plot.setData(series(model), false);
-    if (this.drawn.shown !== shown) plot.setScale("x", { min: begin, max: end });
-    this.drawn = { theme: ui.scheme, shown, data };
+    if (this.drawn.shown !== shown) {
+      plot.setData(/** @type {any} */ (series(model, [begin, end], width)), false);
+      plot.setScale("x", { min: begin, max: end });
+    }
+    this.drawn = { theme: ui.scheme, shown };
     const box = { left: plot.over.offsetLeft, width: plot.over.offsetWidth, height: plot.over.offsetHeight + plot.over.offsetTop };
     if (box.left !== this.state.box.left || box.width !== this.state.box.width) this.setState({ box });
   }
@@ -98,7 +103,7 @@ export class TimeAxis extends Component {
         bands: COUNTED.slice(1).map((name, index) => ({ series: /** @type {[number, number]} */ ([index + 2, index + 1]), fill: colour(`state-${name}`) })),
         hooks: { draw: [(plot) => this.over(plot, colour)] },
       },
-      series(this.props.app.model),
+      [[], ...COUNTED.map(() => [])],
       this.place.current,
     );
     this.plot.over.addEventListener("pointerdown", this.press);

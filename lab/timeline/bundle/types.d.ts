@@ -53,8 +53,8 @@ export interface Cluster { nodes: Node[]; waiting: Pod[]; counts: Record<string,
 export interface Cell { node: Node; x: number; y: number; width: number; height: number }
 export interface Heading { text: string; y: number }
 export interface Layout { cells: Cell[]; headings: Heading[]; height: number; detail: "full" | "compact" | "small"; columns: number }
-/** A part of a bar, from 0 to 1 of its capacity. */
-export interface Segment { pod: Pod; from: number; to: number; nominated: boolean }
+/** A part of a bar, from 0 to 1 of its capacity: of a pod, or of many that look like it. */
+export interface Segment { pod: Pod; from: number; to: number; nominated: boolean; many?: boolean }
 export interface Bar { value: string; begin: number; end: number | null }
 
 export interface Ui {
