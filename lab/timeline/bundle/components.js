@@ -50,7 +50,7 @@ export function Marks({ app }) {
   const { model } = app;
   const marks = model.marks.slice(-MARKS_MAX);
   return html`<${Section} title="Marks" count=${model.marks.length}>
-    ${marks.length ? "" : html`<p class="empty">No restart, crash, fault or preemption.</p>`}
+    ${marks.length ? "" : html`<p class="empty">No restart, crash, kill, fault or preemption.</p>`}
     <ul class="rows">${marks.map((mark) => {
       const [shape, colour] = MARKS[mark.kind] ?? MARKS.step;
       const place = model.placeOfTime(mark.t);

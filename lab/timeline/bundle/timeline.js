@@ -18,7 +18,7 @@ const COUNTS = [1, 2, 5].flatMap((each) => [1, 10, 100, 1000, 10000, 100000].map
 const CLOSE = 7;
 /** The shape and the colour of a mark, so that neither is needed alone. @type {Record<string, [string, string]>} */
 export const MARKS = {
-  start: ["▲", "good"], restart: ["▲", "link"], crash: ["✖", "bad"], fault: ["◆", "warn"], failpoint: ["◆", "hue4"],
+  start: ["▲", "good"], restart: ["▲", "link"], crash: ["✖", "bad"], kill: ["✖", "warn"], fault: ["◆", "warn"], failpoint: ["◆", "hue4"],
   preemption: ["▼", "hue4"], violation: ["■", "bad"], step: ["●", "quiet"], log: ["·", "quiet"],
 };
 
