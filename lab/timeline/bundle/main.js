@@ -143,7 +143,7 @@ function show() {
   if (!model) return render(html`<p class="empty loading" role="status">${failure || "Loading the history…"}</p>`, root);
   const place = Math.min(ui.at ?? model.length, model.length);
   const shown = `${place} ${model.length} ${ui.colour}`;
-  if (shown !== folded || !cluster) cluster = clusterOf(model.stateAt(place), hueBy(model, ui.colour));
+  if (shown !== folded || !cluster) cluster = clusterOf(model.stateAt(place), hueBy(model, ui.colour, place));
   folded = shown;
   render(html`<${Page} app=${{ model, source, ui: { ...ui }, cluster, place, live: ui.at === null, set, seek, select }} />`, root);
 }

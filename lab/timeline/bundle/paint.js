@@ -1,7 +1,8 @@
 /** Paints nodes and pods on a canvas, in the colours of the style sheet. */
 
-import { amountOf, barsIn, detailOf, HUES, NAMED, segments } from "./cluster.js";
+import { amountOf, barsIn, detailOf, NAMED, segments } from "./cluster.js";
 import { amount } from "./format.js";
+import { HUES } from "./model.js";
 
 /** @import { Cell, Layout, Node, Pod, Row, Segment } from "./types.js" */
 
@@ -23,32 +24,50 @@ export class Theme {
     this.patterns = new Map();
   }
 
-  /** Return the fill of a hue; beyond the number of colours they come again with stripes. @param {CanvasRenderingContext2D} context @param {number} hue */
+  /** Return the fill of a hue; beyond the number of colours they come again with dots: stripes are for pods that leave. @param {CanvasRenderingContext2D} context @param {number} hue */
   fill(context, hue) {
     const colour = this.hues[hue % HUES];
-    return hue < HUES ? colour : this.striped(context, colour, this.colour.panel, 1 + Math.floor(hue / HUES));
+    return hue < HUES ? colour : this.dotted(context, colour, Math.floor(hue / HUES));
+  }
+
+  /** Return a colour with dots. @param {CanvasRenderingContext2D} context @param {string} colour @param {number} radius */
+  dotted(context, colour, radius) {
+    return this.pattern(context, `dots ${colour} ${radius}`, 4 + 2 * radius, colour, (pen, size) => {
+      pen.fillStyle = this.colour.panel;
+      for (const [x, y] of [[0.25, 0.25], [0.75, 0.75]]) {
+        pen.beginPath();
+        pen.arc(x * size, y * size, radius, 0, 2 * Math.PI);
+        pen.fill();
+      }
+    });
   }
 
   /** Return diagonal stripes. @param {CanvasRenderingContext2D} context @param {string} colour @param {string} ground @param {number} width */
   striped(context, colour, ground, width) {
-    const key = `${colour} ${ground} ${width}`;
-    const known = this.patterns.get(key);
+    return this.pattern(context, `stripes ${colour} ${ground} ${width}`, 4 + 2 * width, ground, (pen, size) => {
+      pen.strokeStyle = colour;
+      pen.lineWidth = size / 2.2;
+      for (const shift of [-size, 0, size]) {
+        pen.beginPath();
+        pen.moveTo(shift - 1, size + 1);
+        pen.lineTo(shift + size + 1, -1);
+        pen.stroke();
+      }
+    });
+  }
+
+  /** Return a pattern of square tiles on a ground, drawn once. @param {CanvasRenderingContext2D} context @param {string} name @param {number} size @param {string} ground @param {(pen: CanvasRenderingContext2D, size: number) => void} draw */
+  pattern(context, name, size, ground, draw) {
+    const known = this.patterns.get(name);
     if (known) return known;
-    const [tile, size] = [document.createElement("canvas"), 4 + 2 * width];
+    const tile = document.createElement("canvas");
     tile.width = tile.height = size;
     const pen = /** @type {CanvasRenderingContext2D} */ (tile.getContext("2d"));
     pen.fillStyle = ground;
     pen.fillRect(0, 0, size, size);
-    pen.strokeStyle = colour;
-    pen.lineWidth = size / 2.2;
-    for (const shift of [-size, 0, size]) {
-      pen.beginPath();
-      pen.moveTo(shift - 1, size + 1);
-      pen.lineTo(shift + size + 1, -1);
-      pen.stroke();
-    }
-    const pattern = context.createPattern(tile, "repeat") ?? colour;
-    this.patterns.set(key, pattern);
+    draw(pen, size);
+    const pattern = context.createPattern(tile, "repeat") ?? ground;
+    this.patterns.set(name, pattern);
     return pattern;
   }
 }

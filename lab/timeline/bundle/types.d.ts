@@ -49,7 +49,8 @@ export interface Pod { key: string; name: string; row: Row; state: string; hue: 
 export interface Node {
   key: string; name: string; row: Row; pods: Pod[]; nominated: Pod[]; used: { cpu: number; memory: number; pods: number };
 }
-export interface Cluster { nodes: Node[]; waiting: Pod[]; counts: Record<string, number> }
+/** The nodes, the pods on none, pods by state, and the row of a pod of each hue. */
+export interface Cluster { nodes: Node[]; waiting: Pod[]; counts: Record<string, number>; hues: Map<number, Row> }
 export interface Cell { node: Node; x: number; y: number; width: number; height: number }
 export interface Heading { text: string; y: number }
 export interface Layout { cells: Cell[]; headings: Heading[]; height: number; detail: "full" | "compact" | "small"; columns: number }

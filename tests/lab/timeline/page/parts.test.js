@@ -7,6 +7,7 @@ import { badgeOf } from "../../../../lab/timeline/bundle/components.js";
 import { amount, clock, duration } from "../../../../lab/timeline/bundle/format.js";
 import { sortOf, spanOf } from "../../../../lab/timeline/bundle/lanes.js";
 import { Model } from "../../../../lab/timeline/bundle/model.js";
+import { hueBy, legend } from "../../../../lab/timeline/bundle/nodes.js";
 import { entriesOf } from "../../../../lab/timeline/bundle/object.js";
 import { drawPause } from "../../../../lab/timeline/bundle/pace.js";
 import { joined } from "../../../../lab/timeline/bundle/paint.js";
@@ -35,6 +36,15 @@ test("segments fill a bar; a nominated pod without room lies over the end, where
   const node = { row: { cpu: 1000 }, pods: [pod("a", 500), pod("victim", 400)], nominated: [pod("new", 300)] };
   assert.deepEqual(segments(node, "cpu").map((each) => [each.pod.name, each.from, each.to, each.nominated]), [["a", 0, 0.5, false], ["victim", 0.5, 0.9, false], ["new", 0.7, 1, true]]);
   assert.deepEqual(segments(node, "memory"), []);
+});
+
+test("the legend has the colours of the pods on nodes at the moment", () => {
+  const pod = (r, n, row) => ({ r, t: r, k: "Pod", ns: "default", n, row });
+  const model = new Model({ title: "", source: "file", revisions: [{ r: 1, t: 1, k: "Node", n: "n1", row: {} }, pod(2, "a", { owner: "ReplicaSet/x", node: "n1" }), pod(3, "b", { node: "n1", priority: 7 }), pod(4, "c", { owner: "Job/waits" }), pod(5, "a", null)] });
+  const at = (place, by) => legend(clusterOf(model.stateAt(place), hueBy(model, by, place)), by);
+  assert.deepEqual(at(4, "owner"), [[0, "ReplicaSet/x"], [1, "no owner"]]);
+  assert.deepEqual(at(5, "owner"), [[1, "no owner"]]);
+  assert.deepEqual(at(4, "priority"), [[0, "priority 0"], [1, "priority 7"]]);
 });
 
 test("all nodes fit where they can, and do not overlap", () => {
