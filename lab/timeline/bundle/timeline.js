@@ -50,7 +50,7 @@ export class TimeAxis extends Component {
   /** @type {uPlot | null} */
   plot = null;
   drawn = { theme: "", shown: "" };
-  state = { hint: "", box: { left: 0, width: 0, height: 0 } };
+  state = { hint: { text: "", of: "" }, box: { left: 0, width: 0, height: 0 } };
 
   componentDidMount() {
     this.observer = new ResizeObserver(() => this.draw());
@@ -108,6 +108,7 @@ export class TimeAxis extends Component {
     );
     this.plot.over.addEventListener("pointerdown", this.press);
     this.plot.over.addEventListener("pointermove", this.move);
+    this.plot.over.addEventListener("pointerleave", this.leave);
     this.plot.over.addEventListener("wheel", this.wheel, { passive: false });
   }
 
@@ -176,8 +177,17 @@ export class TimeAxis extends Component {
     const mark = this.near(event);
     const { model } = this.props.app;
     const revision = model.revisionAt(model.placeOfTime(this.time(event.offsetX)));
-    this.setState({ hint: mark ? `${mark.kind} ${clock(mark.t)} ${mark.text}` : revision ? `revision ${revision.r} ${clock(revision.t)} ${keyOf(revision)}` : "" });
+    const text = mark ? `${mark.kind} ${clock(mark.t)} ${model.named(mark.text)}` : revision ? `revision ${revision.r} ${clock(revision.t)} ${keyOf(revision)}` : "";
+    this.setState({ hint: { text, of: this.moment() } });
   };
+
+  leave = () => this.setState({ hint: { text: "", of: "" } });
+
+  /** Return what a hint belongs to: another moment and a new write end it. */
+  moment() {
+    const { model, place } = this.props.app;
+    return `${place} ${model.length}`;
+  }
 
   /** @param {PointerEvent} event */
   scrub(event) {
@@ -195,8 +205,9 @@ export class TimeAxis extends Component {
 
   render() {
     const { app } = this.props;
+    const { hint } = this.state;
     return html`<section class="axis panel" aria-label="Time axis">
-      <${Transport} app=${app} hint=${this.state.hint} />
+      <${Transport} app=${app} hint=${hint.of === this.moment() ? hint.text : ""} />
       <div class="chart"><div class="plot" ref=${this.place}></div>
         <i class="head" style=${{ left: `${this.headAt()}px`, height: `${this.state.box.height}px` }}></i></div>
       <${Lanes} app=${app} box=${this.state.box} />
@@ -235,7 +246,7 @@ function Transport({ app, hint }) {
       <button class="play" aria-label=${ui.playing ? "Pause (Space)" : "Play (Space)"} title=${ui.playing ? "Pause (Space)" : "Play (Space)"} onClick=${() => app.set({ playing: !ui.playing })}>${ui.playing ? "❚❚" : "▶"}</button>
       ${button("›", "Next revision (→)", () => app.seek(model.step(place, 1)), place >= model.length)}
       ${button("⇥", "Next mark (Shift+→)", () => app.seek(markFrom(app, 1)))}
-      <button class=${`live ${live ? "on" : ""}`} aria-pressed=${live} title="The newest revision (End)" onClick=${() => app.seek(null)}>${is_live ? "● Live" : "End"}</button>
+      <button class=${`live ${live && (app.badge === "live" || !is_live) ? "on" : ""}`} aria-pressed=${live} title="The newest revision (End)" onClick=${() => app.seek(null)}>${is_live ? "● Live" : "End"}</button>
     </div>
     <input class="scrub" type="range" min=${model.first} max=${model.length} value=${place} aria-label="Revision" aria-valuetext=${`revision ${model.numberOf(place)}`}
       onInput=${(/** @type {any} */ event) => app.seek(Number(event.target.value))} />
