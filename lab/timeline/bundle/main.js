@@ -145,15 +145,15 @@ function show() {
   const shown = `${place} ${model.length} ${ui.colour}`;
   if (shown !== folded || !cluster) cluster = clusterOf(model.stateAt(place), hueBy(model, ui.colour, place));
   folded = shown;
-  render(html`<${Page} app=${{ model, source, ui: { ...ui }, cluster, place, live: ui.at === null, set, seek, select }} />`, root);
+  render(html`<${Page} app=${{ model, source, ui: { ...ui }, cluster, place, live: ui.at === null, badge: badgeOf(model.document, connected), set, seek, select }} />`, root);
 }
 
 /** @param {{app: App}} props */
 function Page({ app }) {
   const { coverage, title } = model.document;
   const missing = [...(coverage?.gaps ?? []).map(([begin, end]) => `revisions ${begin} to ${end} are missing`), ...(coverage?.left_out ? [`The first ${coverage.left_out} revisions are left out.`] : [])];
-  const badge = badgeOf(model.document, connected);
-  const counts = app.cluster.counts;
+  const { badge } = app;
+  const { counts } = app.cluster;
   const next = { auto: "dark", dark: "light", light: "auto" }[ui.theme] ?? "auto";
   return html`<header>
       <h1><span class="logo" aria-hidden="true"></span>nominee <span class="quiet">${title}</span></h1>
@@ -192,7 +192,8 @@ function Find() {
     set({ find: event.target.value });
     if (model.places.has(event.target.value)) select(event.target.value);
   };
-  return html`<label><span class="sr">Find an object</span><input type="search" list="objects" placeholder="Find an object (/)" id="find" onInput=${enter}
+  return html`<span class="none" role="status">${wanted && !found.length ? "No object has this in its name" : ""}</span>
+    <label><span class="sr">Find an object</span><input type="search" list="objects" placeholder="Find an object (/)" id="find" onInput=${enter}
     onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && found[0] && select(found[0])} /></label>
     <datalist id="objects">${found.map((key) => html`<option value=${key} />`)}</datalist>`;
 }
