@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,7 +56,7 @@ def test_a_write_is_shown_within_two_seconds(browser: Browser, server: Fed) -> N
             server.write(pod(f"new-{number}"))
             delays.append(shown.time_of(f"default/new-{number}:") - began)
         assert shown.problems == []
-    assert statistics.median(delays) < LIVE_SECONDS_MAX, delays
+    assert max(delays) < LIVE_SECONDS_MAX, delays
 
 
 def test_a_burst_is_shown_to_its_end(browser: Browser, server: Fed) -> None:
