@@ -8,6 +8,8 @@ import { HUES } from "./model.js";
 
 /** Narrower bars show no single pods. */
 const SMALL_BAR = 80;
+/** The corners of lower bars are not round: to clip hundreds of them takes most of a drawing's time. */
+const ROUNDED_HEIGHT = 12;
 const NAMES = ["text", "quiet", "panel", "line", "track", "bad", "warn", "link", "back"];
 
 /** The colours and patterns of a theme, read once. */
@@ -213,32 +215,30 @@ function clipped(context, text, width) {
 /** @param {CanvasRenderingContext2D} context @param {Theme} theme @param {Node} node @param {Box} bar @param {string} resource @param {Shown} shown */
 function paintBar(context, theme, node, bar, resource, shown) {
   const found = segments(node, resource);
-  context.fillStyle = theme.colour.track;
-  if (bar.width < SMALL_BAR) {
-    context.fillRect(bar.x, bar.y, bar.width, bar.height);
-    for (const segment of joined(found, shown)) paintPod(context, theme, bar, segment, 0, shown, resource);
-    return;
-  }
-  const radius = Math.min(4, bar.height / 3);
-  context.save();
-  box(context, bar.x, bar.y, bar.width, bar.height, radius);
-  context.fill();
-  context.clip();
+  const wide = bar.width >= SMALL_BAR;
   // Narrow pods have no gaps between them, and no names: a run of them is painted at once.
-  const gap = bar.width / Math.max(found.length, 1) > 4 ? 1 : 0;
-  for (const segment of gap ? found : joined(found, shown)) paintPod(context, theme, bar, segment, gap, shown, resource);
-  context.restore();
+  const gap = wide && bar.width / Math.max(found.length, 1) > 4 ? 1 : 0;
+  const rounded = wide && bar.height >= ROUNDED_HEIGHT;
+  context.fillStyle = theme.colour.track;
+  if (rounded) {
+    context.save();
+    box(context, bar.x, bar.y, bar.width, bar.height, Math.min(4, bar.height / 3));
+    context.fill();
+    context.clip();
+  } else context.fillRect(bar.x, bar.y, bar.width, bar.height);
+  for (const segment of gap ? found : joined(found, shown)) if (segment.from < 1) paintPod(context, theme, bar, segment, gap, shown, resource);
+  if (rounded) context.restore();
 }
 
 /** Join neighbours that look the same: thousands of small bars are painted at each step. @param {Segment[]} found @param {Pick<Shown, "selected" | "dim">} shown @returns {Segment[]} */
 export function joined(found, shown) {
   const plain = (/** @type {Segment} */ { pod, nominated }) => !nominated && pod.state !== "terminating" && pod.key !== shown.selected;
-  const looks = (/** @type {Segment} */ { pod }) => `${pod.hue} ${pod.state === "starting"} ${shown.dim(pod)}`;
+  const alike = (/** @type {Pod} */ one, /** @type {Pod} */ other) => one.hue === other.hue && (one.state === "starting") === (other.state === "starting") && shown.dim(one) === shown.dim(other);
   /** @type {Segment[]} */
   const runs = [];
   for (const segment of found) {
     const last = runs[runs.length - 1];
-    const same = last && plain(last) && plain(segment) && looks(last) === looks(segment);
+    const same = last && plain(last) && plain(segment) && alike(last.pod, segment.pod);
     if (same) {
       last.to = Math.min(segment.to, 1);
       last.many = true;
@@ -251,7 +251,7 @@ export function joined(found, shown) {
 function paintPod(context, theme, bar, segment, gap, shown, resource) {
   const { pod } = segment;
   const x = bar.x + segment.from * bar.width;
-  const width = Math.max((segment.to - segment.from) * bar.width - gap, 0.75);
+  const width = Math.max((Math.min(segment.to, 1) - segment.from) * bar.width - gap, 0.75);
   const colour = theme.hues[pod.hue % HUES];
   const selected = pod.key === shown.selected;
   context.globalAlpha = shown.dim(pod) ? 0.15 : 1;
