@@ -37,6 +37,7 @@ _CALL_SECONDS_MAX = 15.0
 _BATCH_SECONDS_MAX = 30.0
 _BUSY_ANSWERS = 50
 """From so many answers in `gather_seconds` on they are gathered; at a fifth of it no longer."""
+_QUIET_SHARE = 5
 
 
 @dataclass(slots=True)
@@ -62,7 +63,8 @@ class EtcdObserver:
 
     `now` gives the time of writes that are observed while they happen; None is for reading afterwards.
     A `fold` with revisions continues after its newest one. With `gather_seconds`, what a busy etcd writes in
-    such a time is read at once: an answer for each write costs more than all that is made of it.
+    such a time is read at once: an answer for each write costs more than all that is made of it. While it
+    stays busy the time doubles, up to `gather_seconds_max`.
     """
 
     def __init__(
@@ -73,12 +75,20 @@ class EtcdObserver:
         coverage: Coverage | None = None,
         now: Callable[[], float] | None = None,
         gather_seconds: float = 0.0,
+        gather_seconds_max: float = 0.0,
     ) -> None:
         self.coverage = coverage or Coverage()
         self.fold = fold or Fold()
         self._channel = channel
         self._now = now
         self._gather_seconds = gather_seconds
+        self._gather_seconds_max = max(gather_seconds, gather_seconds_max)
+        self._pause = 0.0
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether etcd has had many writes for some time, and they are gathered."""
+        return self._pause > self._gather_seconds
 
     async def read(self) -> AsyncGenerator[Sequence[Revision], None]:
         """Yield the present keys of etcd, and end.
@@ -127,16 +137,20 @@ class EtcdObserver:
                     return
 
     async def _gathered(self) -> AsyncGenerator[Sequence[rpc.Event], None]:
-        """Yield the events of each `gather_seconds` together, until there are few."""
-        count = _BUSY_ANSWERS
-        while count >= _BUSY_ANSWERS // 5:
-            await anyio.sleep(self._gather_seconds)
-            before = self.fold.revision
-            end = await self._current_revision()
-            if end > before:
-                for events in await self._until(end):
-                    yield events
-            count = self.fold.revision - before
+        """Yield the events of each pause together, until there are few."""
+        self._pause = self._gather_seconds
+        try:
+            while self._pause:
+                await anyio.sleep(self._pause)
+                before = self.fold.revision
+                end = await self._current_revision()
+                if end > before:
+                    for events in await self._until(end):
+                        yield events
+                count = self.fold.revision - before
+                self._pause = next_pause(self._pause, count, self._gather_seconds, self._gather_seconds_max)
+        finally:
+            self._pause = 0.0
 
     async def _until(self, end: int) -> list[Sequence[rpc.Event]]:
         """Return the next events, up to a revision that etcd has, in contiguous parts."""
@@ -212,6 +226,14 @@ class EtcdObserver:
             if await is_task_cancelled():
                 raise
             raise HistoryUnavailable("etcd: the call was cancelled") from None
+
+
+def next_pause(pause: float, count: int, least: float, most: float) -> float:
+    """Return for how long to gather after a pause with `count` writes; 0.0 if there are too few for that."""
+    share = count / pause * least
+    if share < _BUSY_ANSWERS / _QUIET_SHARE:
+        return 0.0
+    return min(2 * pause, most) if share >= _BUSY_ANSWERS else least
 
 
 async def _next(batches: AsyncGenerator[Sequence[Revision], None]) -> Sequence[Revision]:

@@ -43,7 +43,10 @@ def manager_of(revision: Revision) -> Writer:
     """
     if revision.is_state or revision.value is None or revision.kind is None:
         return Writer()
-    before, after = _entries(revision.previous), _entries(revision.object)
+    after = _entries(revision.object)
+    if not after:
+        return Writer()
+    before = _entries(revision.previous)
     newer = [
         entry for entry in after if all(entry.time != old.time or not _same(entry, old) for old in before)
     ]

@@ -30,6 +30,8 @@ _ITEM_BYTES: Final = 1000
 """What a revision takes besides its value and its row."""
 _HEARTBEATS: Final = "kube-node-lease"
 _STATE: Final = ',"state":true}'
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
+_NO_WRITER: Final = Writer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ def timeline(
 
 def compact(document: Json) -> str:
     """Return a document as JSON without spaces."""
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODE(document)
 
 
 def _is_shown(revision: Revision) -> bool:
@@ -186,7 +188,7 @@ def _text(revision: Revision, writer: Writer | None) -> str:
         "k": revision.kind.kind if revision.kind is not None else "",
         "ns": revision.namespace,
         "n": revision.name,
-        "w": "" if made == Writer() else str(made),
+        "w": "" if made == _NO_WRITER else str(made),
         "row": values,
     }
     text = compact(document)

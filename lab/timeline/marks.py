@@ -12,7 +12,9 @@ from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import EVENT
 from nominee.machinery.wire.values.scalars import Json
 
-Sort = Literal["start", "crash", "restart", "fault", "failpoint", "preemption", "violation", "step", "log"]
+Sort = Literal[
+    "start", "crash", "kill", "restart", "fault", "failpoint", "preemption", "violation", "step", "log"
+]
 
 _READY: Final = "Ready"
 _PREEMPTED: Final = "Preempted"
@@ -30,6 +32,7 @@ _STATES: Final[Mapping[str, Sort]] = {
     "backoff": "crash",
     "crashed": "crash",
     "down": "fault",
+    "killed": "kill",
     "paused": "fault",
 }
 """The marks of the supervisor's lines by the state of the process."""

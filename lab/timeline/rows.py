@@ -40,6 +40,7 @@ GROUPS: Final = (
 )
 """Labels that name a node's group, of this project's cloud and of those from which state is imported."""
 _RESIZE_RUNS: Final = "PodResizeInProgress"
+Conditions = Mapping[str, core.PodCondition]
 _BARS: Final[Mapping[str, tuple[str, str]]] = {
     "phase": ("status", "phase"),
     "node": ("spec", "nodeName"),
@@ -52,15 +53,16 @@ _BARS: Final[Mapping[str, tuple[str, str]]] = {
 
 def row(obj: Message) -> Row:
     """Return the row of an object."""
-    found: Row = {"rows": bars(obj)}
+    conditions = _conditions(obj)
+    found: Row = {"rows": _bars(obj, conditions)}
     if isinstance(obj, core.Pod):
-        found |= _pod(obj)
+        found |= _pod(obj, conditions)
     elif isinstance(obj, core.Node):
-        found |= _node(obj)
+        found |= _node(obj, conditions)
     return {name: value for name, value in found.items() if value}
 
 
-def bars(obj: Message) -> dict[str, str]:
+def _bars(obj: Message, conditions: Conditions) -> dict[str, str]:
     """Return the values that are bars of the time line, by the name of the bar."""
     found = {}
     for name, part, field in _fields_of(obj.DESCRIPTOR):
@@ -68,12 +70,13 @@ def bars(obj: Message) -> dict[str, str]:
         value = getattr(message, field)
         if value or (name == "replicas" and message.HasField(field)):
             found[name] = str(value)
-    if metadata_of(obj).HasField("deletionTimestamp"):
-        found["terminating"] = rfc3339(metadata_of(obj).deletionTimestamp)
+    metadata = metadata_of(obj)
+    if metadata.HasField("deletionTimestamp"):
+        found["terminating"] = rfc3339(metadata.deletionTimestamp)
     if isinstance(obj, core.Node) and obj.spec.taints:
         found["taints"] = ", ".join(f"{each.key}:{each.effect}" for each in obj.spec.taints)
-    for each in _conditions(obj):
-        found[each.type] = f"{each.status} {each.reason}".rstrip()
+    for name, each in conditions.items():
+        found[name] = f"{each.status} {each.reason}".rstrip()
     return found
 
 
@@ -96,16 +99,16 @@ def _inner(kind: Descriptor, part: str) -> Mapping[str, FieldDescriptor]:
     return found.message_type.fields_by_name if found is not None and found.message_type is not None else {}
 
 
-def _conditions(obj: Message) -> Iterable[core.PodCondition]:
+def _conditions(obj: Message) -> Conditions:
+    """Return the conditions of an object by type; they are read once, since each access makes objects."""
     if not _has_conditions(obj.DESCRIPTOR):
-        return ()
+        return {}
     found: Iterable[core.PodCondition] = obj.status.conditions  # type: ignore[attr-defined]  # Message does not declare it
-    return found
+    return {each.type: each for each in found}
 
 
-def _node(node: core.Node) -> Row:
-    labels, conditions = node.metadata.labels, {each.type: each for each in node.status.conditions}
-    ready = conditions.pop("Ready", None)
+def _node(node: core.Node, conditions: Conditions) -> Row:
+    labels, ready = node.metadata.labels, conditions.get("Ready")
     try:
         allocatable = node_allocatable(node)
     except QuantityError:  # the API server refuses it; the file of another writer may have it
@@ -119,7 +122,7 @@ def _node(node: core.Node) -> Row:
         "conditions": {
             name: f"{each.status} {each.reason}".rstrip()
             for name, each in conditions.items()
-            if each.status != "False"
+            if each.status != "False" and name != "Ready"
         },
         "taints": [
             f"{each.key}{'=' if each.value else ''}{each.value}:{each.effect}" for each in node.spec.taints
@@ -129,19 +132,18 @@ def _node(node: core.Node) -> Row:
     }
 
 
-def _pod(pod: core.Pod) -> Row:
-    conditions = {each.type: each for each in pod.status.conditions}
+def _pod(pod: core.Pod, conditions: Conditions) -> Row:
+    metadata, spec, status = pod.metadata, pod.spec, pod.status
     scheduled, pending = conditions.get("PodScheduled"), conditions.get(RESIZE_PENDING)
     runs, ready = conditions.get(_RESIZE_RUNS), conditions.get("Ready")
     is_refused = scheduled is not None and scheduled.status == "False"
-    shown = scheduled if is_refused else pending or runs
-    nominated = pod.status.nominatedNodeName
-    metadata = pod.metadata
+    shown = (scheduled if is_refused else pending or runs) or status
+    node, nominated = spec.nodeName, status.nominatedNodeName
     resize = (
         pending.reason if pending else ("Error" if runs.reason == "Error" else "InProgress") if runs else ""
     )
     try:
-        found: Row = dict(_resources(pod_requests(pod, use_status=True, pod_level_status=True)))
+        found: Row = dict(_resources(_requests(pod)))
         if resize:
             found["desired"] = _desired(pod)
     except QuantityError:  # as a node's
@@ -149,22 +151,49 @@ def _pod(pod: core.Pod) -> Row:
     return {
         **found,
         "uid": metadata.uid,
-        "node": pod.spec.nodeName,
+        "node": node,
         "nominated": nominated,
-        "phase": pod.status.phase,
-        "priority": pod.spec.priority,
+        "phase": status.phase,
+        "priority": spec.priority,
         "owner": next(
             (f"{each.kind}/{each.name}" for each in metadata.ownerReferences if each.controller), ""
         ),
         "ready": ready is not None and ready.status == "True",
-        "terminating": from_time(metadata.deletionTimestamp),
-        "reason": shown.reason if shown is not None else pod.status.reason,
-        "message": shown.message if shown is not None else pod.status.message,
-        "gated": bool(pod.spec.schedulingGates),
+        "terminating": from_time(metadata.deletionTimestamp) if metadata.HasField("deletionTimestamp") else 0,
+        "reason": shown.reason,
+        "message": shown.message,
+        "gated": bool(spec.schedulingGates),
         # A pod nominated for preemption has PodScheduled=False; any other is about to be bound.
-        "prebind": bool(nominated) and not pod.spec.nodeName and not is_refused,
+        "prebind": bool(nominated) and not node and not is_refused,
         "resize": resize,
     }
+
+
+def _requests(pod: core.Pod) -> Resources:
+    """Return the requests that a node counts for a pod.
+
+    Many pods have containers with the same resources and nothing else that counts, as those of a template
+    before they run: these are added up once.
+    """
+    spec, status = pod.spec, pod.status
+    if (
+        spec.initContainers
+        or spec.overhead
+        or spec.HasField("resources")
+        or status.containerStatuses
+        or status.HasField("resources")
+    ):
+        return pod_requests(pod, use_status=True, pod_level_status=True)
+    return _sum_of(tuple([each.resources.SerializeToString() for each in spec.containers]))
+
+
+@lru_cache(maxsize=1024)
+def _sum_of(resources: tuple[bytes, ...]) -> Resources:
+    """Return the requests of a pod whose containers have these serialized resources, and nothing else."""
+    pod = core.Pod()
+    for each in resources:
+        pod.spec.containers.add().resources.ParseFromString(each)
+    return pod_requests(pod)
 
 
 def _desired(pod: core.Pod) -> Mapping[str, int] | None:
@@ -176,8 +205,5 @@ def _desired(pod: core.Pod) -> Mapping[str, int] | None:
 
 
 def _resources(found: Resources) -> Row:
-    return {
-        "cpu": found.get(CPU, 0),
-        "memory": found.get(MEMORY, 0),
-        "devices": {name: count for name, count in found.items() if is_extended(name) and count},
-    }
+    devices = {name: count for name, count in found.items() if count and is_extended(name)}
+    return {"cpu": found.get(CPU, 0), "memory": found.get(MEMORY, 0), "devices": devices}

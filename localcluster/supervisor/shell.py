@@ -21,12 +21,7 @@ from nominee.localcluster.supervisor.directory import (
     process_letter,
     write_atomically,
 )
-from nominee.localcluster.supervisor.model.core import (
-    Action,
-    ProcessState,
-    Supervision,
-    UnknownProcessError,
-)
+from nominee.localcluster.supervisor.model.core import Action, Supervision, UnknownProcessError
 from nominee.localcluster.supervisor.model.spec import FIRST_SECONDS_MAX, ClusterSpec, ProcessSpec
 from nominee.localcluster.supervisor.model.states import RUNNING, ChildState, Effect, Trigger
 from nominee.localcluster.supervisor.one_shot import CHECK_OPTION, CHECK_SECONDS_MAX, OneShot
@@ -43,6 +38,8 @@ from nominee.machinery.runtime.state_table import InvalidTransitionError
 
 _IDLE_SECONDS_MAX = 5.0
 _REMOVAL_SECONDS_MAX = 60.0
+_KILLED = "killed"
+"""In the log, for a process that is killed by a command or after its time limit; no state of its own."""
 _TRIGGERS = {
     ("start", False): Trigger.START,
     ("stop", False): Trigger.STOP,
@@ -141,6 +138,8 @@ class Supervisor:
         for action in actions:
             if action.effect is not Effect.SPAWN:
                 self._children[action.name].signal(action.effect)
+                if action.effect is Effect.KILL and not self._core.closing:
+                    self._log(action.name, _KILLED)
                 continue
             try:
                 self._spawn(self._specs[action.name])
@@ -224,7 +223,7 @@ class Supervisor:
                 line = event_line(process, came_from, now)
                 if line:
                     self._say(line)
-                    self._log(process)
+                    self._log(name, process.state, process.last_exit)
         if changed:
             self._write_cluster()
 
@@ -309,10 +308,10 @@ class Supervisor:
     def _write_cluster(self) -> None:
         write_atomically(self._directory.cluster, json.dumps(self.describe(), indent=2) + "\n")
 
-    def _log(self, process: ProcessState) -> None:
+    def _log(self, name: str, state: str, last_exit: str = "") -> None:
         """Write the state of a process with the time into the supervisor's log: a mark of the time line."""
-        fate = f" exit={json.dumps(process.last_exit)}" if process.last_exit else ""
-        line = f"I{klog_time()} supervisor] Process state={process.state} name={process.name}{fate}\n"
+        fate = f" exit={json.dumps(last_exit)}" if last_exit else ""
+        line = f"I{klog_time()} supervisor] Process state={state} name={name}{fate}\n"
         log = self._directory.open_log("supervisor")
         try:
             os.write(log, line.encode())

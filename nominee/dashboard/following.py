@@ -24,12 +24,15 @@ from nominee.machinery.runtime.clock import Clock
 
 RETRY_SECONDS: Final = 0.5
 GATHER_SECONDS: Final = 0.25
-"""A page is drawn a few times a second: a busy etcd is read as often."""
+GATHER_SECONDS_MAX: Final = 1.0
+"""A busy etcd is read four times a second, and once a second while it stays busy, as a page is drawn."""
 POLL_SECONDS: Final = 1.0
 POLL_SHARE: Final = 50
 """The processes are asked for a fiftieth of the time at most: many pods in a queue take long to list."""
 STATES_SECONDS_MAX: Final = 5.0
 """Their states are asked for more often, if need be: that takes little of them."""
+BUSY_FACTOR: Final = 4
+"""While the cluster is busy its processes are asked so many times less often."""
 _LEADERS: Final = "kube-system"
 
 T = TypeVar("T")
@@ -45,8 +48,11 @@ class ClusterFollower:
     clock: Clock
     _holders: dict[str, str] = field(default_factory=dict)
     _nodes: set[str] = field(default_factory=set)
-    _polled: float = 0.0
-    _listed: float = 0.0
+    _polled: tuple[float, float] = (-math.inf, 0.0)
+    """When the processes were asked for their states, and the pause after it; in seconds."""
+    _listed: tuple[float, float] = (-math.inf, 0.0)
+    """The same for queues and groups."""
+    _observer: EtcdObserver | None = None
 
     def __post_init__(self) -> None:
         for item in self.board.timeline.items():
@@ -64,12 +70,13 @@ class ClusterFollower:
         channel = await connect_to_etcd(self.board.directory)
         try:
             history = self.reader.history
-            observer = EtcdObserver(
+            self._observer = observer = EtcdObserver(
                 channel,
                 fold=history.fold,
                 coverage=history.coverage,
                 now=self.clock.now,
                 gather_seconds=GATHER_SECONDS,
+                gather_seconds_max=GATHER_SECONDS_MAX,
             )
             async with aclosing(observer.follow()) as batches:
                 async for batch in batches:
@@ -111,14 +118,20 @@ class ClusterFollower:
     async def refresh(self) -> None:
         """Ask the processes, unless that was just done, or is being done."""
         began = self.clock.monotonic()
-        if began < self._polled:
+        if self._is_early(began, self._polled):
             return
-        took, self._polled = 0.0, math.inf
+        took, self._polled = 0.0, (began, math.inf)
         try:
             await self._ask()
             took = self.clock.monotonic() - began
         finally:
-            self._polled = began + min(max(POLL_SECONDS, took * POLL_SHARE), STATES_SECONDS_MAX)
+            self._polled = began, min(max(POLL_SECONDS, took * POLL_SHARE), STATES_SECONDS_MAX)
+
+    def _is_early(self, now: float, last: tuple[float, float]) -> bool:
+        """Return whether the pause after the last time is not over; the work of a busy cluster goes first."""
+        is_busy = self._observer is not None and self._observer.is_busy
+        began, pause = last
+        return now < began + pause * (BUSY_FACTOR if is_busy else 1)
 
     async def _ask(self) -> None:
         directory, now = self.board.directory, self.clock.now()
@@ -134,7 +147,7 @@ class ClusterFollower:
             if not process:
                 self.board.set_part(part, None)
         began = self.clock.monotonic()
-        if began < self._listed:
+        if self._is_early(began, self._listed):
             return
         if scheduler:
             queues = await _in_thread(lambda: processes.queues(directory, scheduler, now))
@@ -142,7 +155,7 @@ class ClusterFollower:
         if cloud:
             groups = await _in_thread(lambda: processes.autoscaler(directory, autoscaler, self._nodes))
             self.board.set_part("autoscaler", groups)
-        self._listed = began + (self.clock.monotonic() - began) * POLL_SHARE
+        self._listed = began, (self.clock.monotonic() - began) * POLL_SHARE
 
 
 def _asked(found: list[processes.Component], component: str) -> str:

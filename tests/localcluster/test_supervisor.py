@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -143,6 +144,8 @@ def test_stop_start_restart_pause_resume(tmp_path: Path) -> None:
         answer = cluster.call("restart", component="scheduler", kill=True)["components"][0]
         assert (answer["state"], answer["lastExit"], answer["restarts"]) == ("ready", "SIGKILL", 1)
         assert answer["pid"] != pid
+        log = cluster.state.log_file("supervisor").read_text()
+        assert re.findall(r"Process state=(\w+) name=scheduler", log) == ["down", "ready", "killed", "ready"]
         cluster.call("pause", component="scheduler")
         assert process_letter(answer["pid"]) == "T"
         assert cluster.call("resume", component="scheduler")["components"][0]["pid"] == answer["pid"]

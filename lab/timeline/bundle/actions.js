@@ -13,6 +13,9 @@ export async function loadActions(source) {
   known = await source.actions().catch(() => []);
 }
 
+/** Return whether objects of a kind have actions. @param {string} kind */
+export const hasActions = (kind) => known.some((each) => each.on === kind);
+
 /** Return an action whose choices, if some have the target's name (those of failpoints do), are only these. @param {Action} action @param {string} target @returns {Action} */
 export function narrowed(action, target) {
   const own = (/** @type {string[] | undefined} */ choices) => choices?.filter((each) => each.startsWith(`${target.split("-", 1)[0]}.`));
@@ -22,9 +25,9 @@ export function narrowed(action, target) {
 /** Return the values with which an action's fields begin. @param {Action} action @returns {Record<string, string>} */
 export const initial = (action) => Object.fromEntries(action.fields.map((field) => [field.name, field.value || field.choices?.[0] || ""]));
 
-/** @extends {Component<{app: App, on: string, target: string, title?: string}>} */
+/** `off`: the target does not exist, or not at the chosen moment; what an action printed stays until it is closed. @extends {Component<{app: App, on: string, target: string, title?: string, off?: boolean}>} */
 export class Actions extends Component {
-  state = { open: "", fields: /** @type {Record<string, string>} */ ({}), command: "", output: "", failed: false, busy: false };
+  state = { open: "", fields: /** @type {Record<string, string>} */ ({}), command: "", output: "", failed: false, busy: false, ran: false };
   asked = 0;
 
   /** @param {{target: string}} former */
@@ -36,14 +39,14 @@ export class Actions extends Component {
   open(action) {
     if (this.state.open === action.name) return this.setState({ open: "" });
     const fields = initial(action);
-    this.setState({ open: action.name, fields, command: "", output: "", failed: false });
+    this.setState({ open: action.name, fields, command: "", output: "", failed: false, ran: false });
     this.send(action.name, fields, true);
   }
 
   /** @param {string} name @param {Record<string, string>} fields @param {boolean} dry */
   async send(name, fields, dry) {
     const asked = ++this.asked;
-    if (!dry) this.setState({ busy: true });
+    if (!dry) this.setState({ busy: true, ran: true });
     try {
       const { command, output, ok } = await this.props.app.source.act(name, this.props.target, fields, dry);
       if (asked === this.asked) this.setState({ command, output: output ?? "", failed: ok === false, busy: false });
@@ -53,11 +56,12 @@ export class Actions extends Component {
   }
 
   render() {
-    const { on, title } = this.props;
-    const { open, fields, command, output, failed, busy } = this.state;
+    const { on, title, off } = this.props;
+    const { open, fields, command, output, failed, busy, ran } = this.state;
     const actions = known.filter((each) => each.on === on).map((each) => narrowed(each, this.props.target));
     const action = actions.find((each) => each.name === open);
     if (!actions.length) return "";
+    if (off) return action && ran ? html`<div class="actions off"><pre class="command">${command}</pre><pre class=${failed ? "bad" : "done"} role="status">${busy ? "Running…" : output}</pre></div>` : "";
     const change = (/** @type {string} */ name, /** @type {string} */ value) => {
       const changed = { ...fields, [name]: value };
       this.setState({ fields: changed });

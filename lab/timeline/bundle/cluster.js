@@ -1,11 +1,11 @@
 /** The nodes of a state with their pods, and where they are on the canvas. Pure. */
 
+import { counted } from "./format.js";
 import { podState } from "./model.js";
 
 /** @import { State } from "./model.js" */
 /** @import { Cell, Cluster, Heading, Layout, Node, Pod, Row, Segment } from "./types.js" */
 
-export const HUES = 8;
 const HEADING = 28;
 
 /** Return the nodes with their pods, and the pods on no node. @param {State} state @param {(row: Row) => number} hue */
@@ -13,7 +13,7 @@ export function clusterOf(state, hue) {
   /** @type {Map<string, Node>} */
   const nodes = new Map();
   /** @type {Cluster} */
-  const cluster = { nodes: [], waiting: [], counts: {} };
+  const cluster = { nodes: [], waiting: [], counts: {}, hues: new Map() };
   for (const [key, { k, n, row }] of state)
     if (k === "Node" && row)
       nodes.set(n, { key, name: n, row, pods: [], nominated: [], used: { cpu: 0, memory: 0, pods: 0 } });
@@ -26,6 +26,7 @@ export function clusterOf(state, hue) {
     const node = nodes.get(row.node || row.nominated || "");
     if (!node || !row.node) cluster.waiting.push(pod);
     if (!node) continue;
+    if (!cluster.hues.has(pod.hue)) cluster.hues.set(pod.hue, row);
     if (!row.node) node.nominated.push(pod);
     else {
       node.pods.push(pod);
@@ -146,7 +147,7 @@ export function layout(groups, width, columns, bars, fill) {
   let y = 0;
   for (const [text, nodes] of groups) {
     if (text) {
-      headings.push({ text: `${text} · ${nodes.length} ${nodes.length === 1 ? "node" : "nodes"}`, y });
+      headings.push({ text: `${text} · ${counted(nodes.length, "node")}`, y });
       y += HEADING;
     }
     nodes.forEach((node, index) => {

@@ -19,6 +19,9 @@ export function bytes(value) {
 export const amount = (resource, value) =>
   resource === "cpu" ? cpu(value) : resource === "memory" ? bytes(value) : String(value);
 
+/** Return a number with its noun. @param {number} count @param {string} noun */
+export const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
 /** Return the time of day in UTC, with milliseconds. @param {number} seconds since the epoch */
 export const clock = (seconds) => (seconds ? new Date(seconds * 1000).toISOString().slice(11, 23) : "unknown time");
 

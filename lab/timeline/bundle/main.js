@@ -7,6 +7,7 @@ import { badgeOf, Components, Marks } from "./components.js";
 import { Model } from "./model.js";
 import { hueBy, NodesView } from "./nodes.js";
 import { ObjectPanel } from "./object.js";
+import { drawPause } from "./pace.js";
 import { Queues } from "./queues.js";
 import { Source } from "./source.js";
 import { markFrom, TimeAxis } from "./timeline.js";
@@ -20,9 +21,6 @@ const TABS = { object: "Object", queues: "Queues", autoscaler: "Autoscaler", com
 /** While playing, a pause of the history longer than this is left out. */
 const IDLE_SECONDS = 0.7;
 const LINK_MS = 150;
-/** Changes of the cluster are drawn for this share of the time at most, but once in DRAW_MS: it needs the processor, too. */
-const DRAW_SHARE = 0.02;
-const DRAW_MS = 500;
 /** Between two attempts to load the document again. */
 const RETRY_MS = 1000;
 
@@ -34,7 +32,7 @@ let connected = false;
 let failure = "";
 let scheduled = false;
 let waiting = 0;
-const drawn = { end: 0, took: 0 };
+const drawn = { end: 0, took: 0, length: 0, writes: 0 };
 /** @type {Ui} */
 const ui = {
   at: null, selected: "", followed: [], tab: "object", colour: "owner", group: "", zoom: 0, filter: "", playing: false,
@@ -69,15 +67,17 @@ function schedule() {
     show();
     drawn.end = performance.now();
     drawn.took = drawn.end - began;
+    drawn.writes = model ? model.length - drawn.length : 0;
+    drawn.length = model?.length ?? 0;
   };
   requestAnimationFrame(draw);
   setTimeout(draw, 200);
 }
 
-/** Render what the cluster has changed; what a person does is rendered at once. */
+/** Render what the cluster has changed, unless the page is not seen; what a person does is rendered at once. */
 function scheduleLater() {
-  if (waiting) return;
-  const due = drawn.end + Math.min(drawn.took / DRAW_SHARE, DRAW_MS);
+  if (waiting || document.hidden) return;
+  const due = drawn.end + drawPause(drawn.took, drawn.writes);
   waiting = setTimeout(() => {
     waiting = 0;
     schedule();
@@ -143,17 +143,17 @@ function show() {
   if (!model) return render(html`<p class="empty loading" role="status">${failure || "Loading the history…"}</p>`, root);
   const place = Math.min(ui.at ?? model.length, model.length);
   const shown = `${place} ${model.length} ${ui.colour}`;
-  if (shown !== folded || !cluster) cluster = clusterOf(model.stateAt(place), hueBy(model, ui.colour));
+  if (shown !== folded || !cluster) cluster = clusterOf(model.stateAt(place), hueBy(model, ui.colour, place));
   folded = shown;
-  render(html`<${Page} app=${{ model, source, ui: { ...ui }, cluster, place, live: ui.at === null, set, seek, select }} />`, root);
+  render(html`<${Page} app=${{ model, source, ui: { ...ui }, cluster, place, live: ui.at === null, badge: badgeOf(model.document, connected), set, seek, select }} />`, root);
 }
 
 /** @param {{app: App}} props */
 function Page({ app }) {
   const { coverage, title } = model.document;
   const missing = [...(coverage?.gaps ?? []).map(([begin, end]) => `revisions ${begin} to ${end} are missing`), ...(coverage?.left_out ? [`The first ${coverage.left_out} revisions are left out.`] : [])];
-  const badge = badgeOf(model.document, connected);
-  const counts = app.cluster.counts;
+  const { badge } = app;
+  const { counts } = app.cluster;
   const next = { auto: "dark", dark: "light", light: "auto" }[ui.theme] ?? "auto";
   return html`<header>
       <h1><span class="logo" aria-hidden="true"></span>nominee <span class="quiet">${title}</span></h1>
@@ -192,7 +192,8 @@ function Find() {
     set({ find: event.target.value });
     if (model.places.has(event.target.value)) select(event.target.value);
   };
-  return html`<label><span class="sr">Find an object</span><input type="search" list="objects" placeholder="Find an object (/)" id="find" onInput=${enter}
+  return html`<span class="none" role="status">${wanted && !found.length ? "No object has this in its name" : ""}</span>
+    <label><span class="sr">Find an object</span><input type="search" list="objects" placeholder="Find an object (/)" id="find" onInput=${enter}
     onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && found[0] && select(found[0])} /></label>
     <datalist id="objects">${found.map((key) => html`<option value=${key} />`)}</datalist>`;
 }
@@ -230,12 +231,14 @@ addEventListener("keydown", (event) => {
 });
 addEventListener("hashchange", () => model && follow());
 DARK.addEventListener("change", schedule);
+document.addEventListener("visibilitychange", () => document.hidden || schedule());
 
 /** Load the document, and follow it if it is live. */
 async function load() {
   try {
     const loaded = await source.document();
     model = new Model(loaded);
+    drawn.length = model.length;
     ui.followed = loaded.follow ?? ui.followed;
     cluster = null;
     document.title = `${loaded.title} · nominee`;

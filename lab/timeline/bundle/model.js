@@ -9,6 +9,9 @@
 /** @typedef {Map<string, Revision>} State the last revision of each object that exists, by key */
 
 const CHECKPOINT = 500;
+const UID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
+/** The colours of pods. */
+export const HUES = 8;
 /** What is counted at every revision, in the order of the chart. */
 export const COUNTED = ["running", "starting", "nominated", "pending", "terminating"];
 
@@ -30,6 +33,9 @@ const COUNTED_AS = { binding: "nominated", gated: "pending" };
 /** @param {Row} row */
 const counted = (row) => COUNTED.indexOf(COUNTED_AS[podState(row)] ?? podState(row));
 
+/** Return the owner whose colour a pod has; undefined for one that is on no node. @param {Row | null | undefined} row */
+const colouredBy = (row) => (row && (row.node || row.nominated) && podState(row) !== "done" ? (row.owner ?? "") : undefined);
+
 export class Model {
   /** @param {TimeLine} document */
   constructor(document) {
@@ -40,8 +46,14 @@ export class Model {
     this.marks = [...(document.marks ?? [])];
     /** @type {Map<string, number[]>} the places of each object's revisions */
     this.places = new Map();
-    /** @type {Map<string, number>} owners of pods by first appearance: their colours do not change with the moment */
-    this.owners = new Map();
+    /** @type {Map<string, {place: number, hue: number}[]>} the hues of owners of pods, and the places from which on */
+    this.hues = new Map();
+    /** @type {Map<string, number>} pods that have the colour of each owner at the end */
+    this.coloured = new Map();
+    /** @type {Map<string, string>} the names of pods by uid: Events of preemptions have the preemptor's uid */
+    this.uids = new Map();
+    /** @type {(string | undefined)[]} the owner of each hue at the end */
+    this.taken = [];
     /** @type {Set<number>} */
     this.priorities = new Set();
     /** @type {number[]} the time of each place; it never falls */
@@ -73,7 +85,7 @@ export class Model {
       const places = this.places.get(key);
       if (places) places.push(this.length);
       else this.places.set(key, [this.length]);
-      if (revision.k === "Pod") this.#count(former, revision.row);
+      if (revision.k === "Pod") this.#count(key, former, revision.row);
       apply(this.head, key, revision);
       const last = this.times[this.times.length - 1] ?? 0;
       this.times.push(Math.max(revision.t || 0, last));
@@ -91,13 +103,59 @@ export class Model {
     this.marks.sort((a, b) => a.t - b.t);
   }
 
-  /** @param {Row | null | undefined} former @param {Row | null} row */
-  #count(former, row) {
+  /** @param {string} key @param {Row | null | undefined} former @param {Row | null} row */
+  #count(key, former, row) {
     if (former && counted(former) >= 0) this.now[counted(former)]--;
+    const [before, after] = [colouredBy(former), colouredBy(row)];
+    if (before !== after) {
+      if (before !== undefined) this.#release(before);
+      if (after !== undefined) this.#colour(after);
+    }
     if (!row) return;
     if (counted(row) >= 0) this.now[counted(row)]++;
-    if (!this.owners.has(row.owner ?? "")) this.owners.set(row.owner ?? "", this.owners.size);
     this.priorities.add(row.priority ?? 0);
+    if (!former && row.uid) this.uids.set(row.uid, key.slice("Pod ".length));
+  }
+
+  /** Return a text with the names of pods in place of their uids, where the history has them. @param {string} text */
+  named(text) {
+    return text.replace(UID, (uid) => this.uids.get(uid) ?? uid);
+  }
+
+  /** Give an owner a hue with its first pod on a node: its former one, one that none had, or one that is free again. @param {string} owner */
+  #colour(owner) {
+    const pods = this.coloured.get(owner) ?? 0;
+    this.coloured.set(owner, pods + 1);
+    if (pods) return;
+    const former = this.hues.get(owner)?.at(-1)?.hue ?? HUES;
+    const free = this.taken.length < HUES ? this.taken.length : this.taken.indexOf(undefined);
+    this.#take(owner, former < HUES && this.taken[former] === undefined ? former : free < 0 ? this.taken.length : free);
+  }
+
+  /** Let another owner have a hue after the last pod; one that shares its colour with another comes first. @param {string} owner */
+  #release(owner) {
+    const pods = (this.coloured.get(owner) ?? 1) - 1;
+    this.coloured.set(owner, pods);
+    if (pods) return;
+    const hue = this.taken.indexOf(owner);
+    this.taken[hue] = undefined;
+    const sharing = hue < HUES ? this.taken.find((each, index) => index >= HUES && each !== undefined) : undefined;
+    if (sharing === undefined) return;
+    this.taken[this.taken.indexOf(sharing)] = undefined;
+    this.#take(sharing, hue);
+  }
+
+  /** @param {string} owner @param {number} hue */
+  #take(owner, hue) {
+    this.taken[hue] = owner;
+    const known = this.hues.get(owner) ?? [];
+    this.hues.set(owner, known);
+    known.push({ place: this.length, hue });
+  }
+
+  /** Return the hue of an owner's pods at a place: below HUES for each, unless there are more owners there. @param {string} owner @param {number} place */
+  hueOf(owner, place) {
+    return this.hues.get(owner)?.findLast((each) => each.place <= place)?.hue ?? 0;
   }
 
   /** Return the state at a place; it is valid until the next call. @param {number} place @returns {State} */

@@ -1,7 +1,8 @@
 /** The nodes with their pods on a canvas: as large as fits, grouped, to be zoomed; keys go from node to node. */
 
-import { amountOf, barsIn, byName, cellAt, columnsMax, fit, grouped, HUES, layout, resourcesOf, segments } from "./cluster.js";
+import { amountOf, barsIn, byName, cellAt, columnsMax, fit, grouped, layout, resourcesOf, segments } from "./cluster.js";
 import { amount } from "./format.js";
+import { HUES } from "./model.js";
 import { notes, paint, Theme } from "./paint.js";
 import { Component, createRef } from "./vendor/preact.js";
 import { html } from "./view.js";
@@ -11,20 +12,22 @@ import { html } from "./view.js";
 
 const LEGEND_MAX = 12;
 
-/** Return the function that gives a pod its hue. @param {App["model"]} model @param {string} by @returns {(row: Row) => number} */
-export function hueBy(model, by) {
+/** Return the function that gives a pod its hue at a place. @param {App["model"]} model @param {string} by @param {number} place @returns {(row: Row) => number} */
+export function hueBy(model, by, place) {
   const priorities = [...model.priorities].sort((a, b) => a - b);
   if (by === "priority") return (row) => priorities.indexOf(row.priority ?? 0);
-  return (row) => model.owners.get(row.owner ?? "") ?? 0;
+  /** @type {Map<string, number>} */
+  const known = new Map();
+  return ({ owner = "" }) => {
+    const hue = known.get(owner) ?? model.hueOf(owner, place);
+    known.set(owner, hue);
+    return hue;
+  };
 }
 
-/** Return the legend: texts by hue. @param {App} app @returns {[number, string][]} */
-function legend({ model, ui, cluster }) {
-  if (ui.colour === "priority")
-    return [...model.priorities].sort((a, b) => a - b).map((each, index) => [index, `priority ${each}`]);
-  const seen = new Set(cluster.nodes.flatMap((node) => [...node.pods, ...node.nominated].map((pod) => pod.row.owner ?? "")));
-  return [...model.owners].filter(([name]) => seen.has(name)).map(([name, index]) => [index, name || "no owner"]);
-}
+/** Return the legend: texts by hue. @param {App["cluster"]} cluster @param {string} by @returns {[number, string][]} */
+export const legend = ({ hues }, by) =>
+  [...hues].sort((a, b) => a[0] - b[0]).map(([hue, row]) => [hue, by === "priority" ? `priority ${row.priority ?? 0}` : row.owner || "no owner"]);
 
 /** @extends {Component<{app: App}>} */
 export class NodesView extends Component {
@@ -134,7 +137,7 @@ export class NodesView extends Component {
     const [inner, bars] = [width - 24, this.resources.length];
     const columns = ui.zoom || fit(groups, inner, height - 24, bars);
     this.places = width ? layout(groups, inner, columns, bars, ui.zoom ? null : height - 24) : null;
-    const shown = legend(app);
+    const shown = legend(cluster, ui.colour);
     const zoomTo = (/** @type {number} */ to) => app.set({ zoom: Math.min(Math.max(Math.round(to), 1), columnsMax(inner)) });
     return html`<section class="nodes panel" aria-label="Nodes">
       <div class="bar">
@@ -163,10 +166,10 @@ export class NodesView extends Component {
         ${cluster.nodes.length ? "" : html`<p class="empty">There are no nodes at this moment.</p>`}
       </div>
       <ul class="legend" aria-label="Legend">
-        ${shown.slice(0, LEGEND_MAX).map(([hue, text]) => html`<li><i class=${`swatch hue${hue % HUES} ${hue >= HUES ? "striped" : ""}`}></i><span title=${text}>${text.slice(text.indexOf("/") + 1)}</span></li>`)}
+        ${shown.slice(0, LEGEND_MAX).map(([hue, text]) => html`<li><i class=${`swatch hue${hue % HUES} ${hue >= HUES ? "dotted" : ""}`}></i><span title=${text}>${text.slice(text.indexOf("/") + 1)}</span></li>`)}
         ${shown.length > LEGEND_MAX ? html`<li class="quiet">and ${shown.length - LEGEND_MAX} more</li>` : ""}
         <li class="break"></li><li><i class="swatch nominated"></i>nominated</li><li><i class="swatch binding"></i>waits in PreBind</li>
-        <li><i class="swatch leaving"></i>leaves</li><li><i class="mark">▶</i>resize runs</li><li><i class="mark">▷</i>deferred</li>
+        <li><i class="swatch leaving"></i>leaves</li><li><i class="swatch cordoned"></i>cordoned node</li><li><i class="mark">▶</i>resize runs</li><li><i class="mark">▷</i>deferred</li>
       </ul>
       <p class="sr" aria-live="polite">${said}</p>
       ${tip && html`<div class="tip" style=${{ left: `${tip.x}px`, top: `${tip.y}px` }}>${tip.lines.map((line, index) => html`<div class=${index ? "" : "strong"}>${line}</div>`)}</div>`}

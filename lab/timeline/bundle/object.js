@@ -1,15 +1,17 @@
 /** The selected object at the chosen moment: what it is, its history, why it is so, and the object itself. */
 
-import { Actions } from "./actions.js";
+import { Actions, hasActions } from "./actions.js";
 import { amount, clock } from "./format.js";
 import { readiness } from "./paint.js";
 import { Component } from "./vendor/preact.js";
-import { html, ObjectLink } from "./view.js";
+import { breakable, html, ObjectLink } from "./view.js";
 
 /** @import { App } from "./view.js" */
 /** @import { Details, Node, Revision, Row } from "./types.js" */
 
 const REST_MS = 120;
+/** A longer value has a line of its own. */
+const WIDE = 20;
 const HEADLINE = /^revision (\d+),/;
 
 /** @typedef {{revision: number, text: string, lines: string[]}} Entry */
@@ -116,8 +118,9 @@ export class ObjectPanel extends Component {
         ${row?.unschedulable ? html`<span class="chip warn">cordoned</span>` : ""}
         ${revision ? html`<span class="quiet">since revision ${revision.r}, ${clock(revision.t)}</span>` : ""}</p>
       ${row?.message ? html`<p class="message">${row.reason}: ${row.message}</p>` : ""}
-      <${Actions} app=${app} on=${kind} target=${key.replace(" ", "/")} />
-      ${row ? html`<dl>${facts(row, kind, node).map(([name, value]) => html`<div><dt>${name}</dt><dd>${name === "node" || name === "nominated" ? html`<${ObjectLink} app=${app} to=${`Node ${value}`} text=${value} />` : value}</dd></div>`)}</dl>` : ""}
+      ${row && !app.live && hasActions(kind) ? html`<p class="quiet past">Actions change the object as it is now: <button class="link" onClick=${() => app.seek(null)}>go to the newest revision</button></p>` : ""}
+      <${Actions} app=${app} on=${kind} target=${key.replace(" ", "/")} off=${!row || !app.live} />
+      ${row ? html`<dl>${facts(row, kind, node).map(([name, value]) => html`<div class=${value.length > WIDE ? "wide" : ""}><dt>${name}</dt><dd>${name === "node" || name === "nominated" ? html`<${ObjectLink} app=${app} to=${`Node ${value}`} text=${value} />` : breakable(value)}</dd></div>`)}</dl>` : ""}
       ${error ? html`<p class="bad" role="alert">${error}</p>` : ""}
       <${Lines} title="Changed fields" lines=${details.changes} open />
       ${why ? html`<${Lines} title="Why: the scheduler's decisions" lines=${why.decisions} open /><${Lines} title="Explain at this moment" lines=${why.explain} open table />` : ""}

@@ -1,12 +1,15 @@
 /** Paints nodes and pods on a canvas, in the colours of the style sheet. */
 
-import { amountOf, barsIn, detailOf, HUES, NAMED, segments } from "./cluster.js";
+import { amountOf, barsIn, detailOf, NAMED, segments } from "./cluster.js";
 import { amount } from "./format.js";
+import { HUES } from "./model.js";
 
 /** @import { Cell, Layout, Node, Pod, Row, Segment } from "./types.js" */
 
 /** Narrower bars show no single pods. */
 const SMALL_BAR = 80;
+/** The corners of lower bars are not round: to clip hundreds of them takes most of a drawing's time. */
+const ROUNDED_HEIGHT = 12;
 const NAMES = ["text", "quiet", "panel", "line", "track", "bad", "warn", "link", "back"];
 
 /** The colours and patterns of a theme, read once. */
@@ -23,32 +26,50 @@ export class Theme {
     this.patterns = new Map();
   }
 
-  /** Return the fill of a hue; beyond the number of colours they come again with stripes. @param {CanvasRenderingContext2D} context @param {number} hue */
+  /** Return the fill of a hue; beyond the number of colours they come again with dots: stripes are for pods that leave. @param {CanvasRenderingContext2D} context @param {number} hue */
   fill(context, hue) {
     const colour = this.hues[hue % HUES];
-    return hue < HUES ? colour : this.striped(context, colour, this.colour.panel, 1 + Math.floor(hue / HUES));
+    return hue < HUES ? colour : this.dotted(context, colour, Math.floor(hue / HUES));
+  }
+
+  /** Return a colour with dots. @param {CanvasRenderingContext2D} context @param {string} colour @param {number} radius */
+  dotted(context, colour, radius) {
+    return this.pattern(context, `dots ${colour} ${radius}`, 4 + 2 * radius, colour, (pen, size) => {
+      pen.fillStyle = this.colour.panel;
+      for (const [x, y] of [[0.25, 0.25], [0.75, 0.75]]) {
+        pen.beginPath();
+        pen.arc(x * size, y * size, radius, 0, 2 * Math.PI);
+        pen.fill();
+      }
+    });
   }
 
   /** Return diagonal stripes. @param {CanvasRenderingContext2D} context @param {string} colour @param {string} ground @param {number} width */
   striped(context, colour, ground, width) {
-    const key = `${colour} ${ground} ${width}`;
-    const known = this.patterns.get(key);
+    return this.pattern(context, `stripes ${colour} ${ground} ${width}`, 4 + 2 * width, ground, (pen, size) => {
+      pen.strokeStyle = colour;
+      pen.lineWidth = size / 2.2;
+      for (const shift of [-size, 0, size]) {
+        pen.beginPath();
+        pen.moveTo(shift - 1, size + 1);
+        pen.lineTo(shift + size + 1, -1);
+        pen.stroke();
+      }
+    });
+  }
+
+  /** Return a pattern of square tiles on a ground, drawn once. @param {CanvasRenderingContext2D} context @param {string} name @param {number} size @param {string} ground @param {(pen: CanvasRenderingContext2D, size: number) => void} draw */
+  pattern(context, name, size, ground, draw) {
+    const known = this.patterns.get(name);
     if (known) return known;
-    const [tile, size] = [document.createElement("canvas"), 4 + 2 * width];
+    const tile = document.createElement("canvas");
     tile.width = tile.height = size;
     const pen = /** @type {CanvasRenderingContext2D} */ (tile.getContext("2d"));
     pen.fillStyle = ground;
     pen.fillRect(0, 0, size, size);
-    pen.strokeStyle = colour;
-    pen.lineWidth = size / 2.2;
-    for (const shift of [-size, 0, size]) {
-      pen.beginPath();
-      pen.moveTo(shift - 1, size + 1);
-      pen.lineTo(shift + size + 1, -1);
-      pen.stroke();
-    }
-    const pattern = context.createPattern(tile, "repeat") ?? colour;
-    this.patterns.set(key, pattern);
+    draw(pen, size);
+    const pattern = context.createPattern(tile, "repeat") ?? ground;
+    this.patterns.set(name, pattern);
     return pattern;
   }
 }
@@ -194,32 +215,34 @@ function clipped(context, text, width) {
 /** @param {CanvasRenderingContext2D} context @param {Theme} theme @param {Node} node @param {Box} bar @param {string} resource @param {Shown} shown */
 function paintBar(context, theme, node, bar, resource, shown) {
   const found = segments(node, resource);
+  const wide = bar.width >= SMALL_BAR;
+  // Narrow pods have no gaps between them, and no names: a run of them is painted at once.
+  const gap = wide && bar.width / Math.max(found.length, 1) > 4 ? 1 : 0;
+  const rounded = wide && bar.height >= ROUNDED_HEIGHT;
   context.fillStyle = theme.colour.track;
-  if (bar.width < SMALL_BAR) {
-    context.fillRect(bar.x, bar.y, bar.width, bar.height);
-    for (const segment of joined(found, shown)) paintPod(context, theme, bar, segment, 0, shown, resource);
-    return;
-  }
-  const radius = Math.min(4, bar.height / 3);
-  context.save();
-  box(context, bar.x, bar.y, bar.width, bar.height, radius);
-  context.fill();
-  context.clip();
-  const gap = bar.width / Math.max(found.length, 1) > 4 ? 1 : 0;
-  for (const segment of found) paintPod(context, theme, bar, segment, gap, shown, resource);
-  context.restore();
+  if (rounded) {
+    context.save();
+    box(context, bar.x, bar.y, bar.width, bar.height, Math.min(4, bar.height / 3));
+    context.fill();
+    context.clip();
+  } else context.fillRect(bar.x, bar.y, bar.width, bar.height);
+  for (const segment of gap ? found : joined(found, shown)) if (segment.from < 1) paintPod(context, theme, bar, segment, gap, shown, resource);
+  if (rounded) context.restore();
 }
 
-/** Join neighbours that look the same: thousands of small bars are painted at each step. @param {Segment[]} found @param {Shown} shown @returns {Segment[]} */
-function joined(found, shown) {
+/** Join neighbours that look the same: thousands of small bars are painted at each step. @param {Segment[]} found @param {Pick<Shown, "selected" | "dim">} shown @returns {Segment[]} */
+export function joined(found, shown) {
   const plain = (/** @type {Segment} */ { pod, nominated }) => !nominated && pod.state !== "terminating" && pod.key !== shown.selected;
+  const alike = (/** @type {Pod} */ one, /** @type {Pod} */ other) => one.hue === other.hue && (one.state === "starting") === (other.state === "starting") && shown.dim(one) === shown.dim(other);
   /** @type {Segment[]} */
   const runs = [];
   for (const segment of found) {
     const last = runs[runs.length - 1];
-    const same = last && last.pod.hue === segment.pod.hue && plain(last) && plain(segment) && shown.dim(last.pod) === shown.dim(segment.pod);
-    if (same) last.to = Math.min(segment.to, 1);
-    else runs.push({ ...segment, to: Math.min(segment.to, 1) });
+    const same = last && plain(last) && plain(segment) && alike(last.pod, segment.pod);
+    if (same) {
+      last.to = Math.min(segment.to, 1);
+      last.many = true;
+    } else runs.push({ ...segment, to: Math.min(segment.to, 1) });
   }
   return runs;
 }
@@ -228,7 +251,7 @@ function joined(found, shown) {
 function paintPod(context, theme, bar, segment, gap, shown, resource) {
   const { pod } = segment;
   const x = bar.x + segment.from * bar.width;
-  const width = Math.max((segment.to - segment.from) * bar.width - gap, 0.75);
+  const width = Math.max((Math.min(segment.to, 1) - segment.from) * bar.width - gap, 0.75);
   const colour = theme.hues[pod.hue % HUES];
   const selected = pod.key === shown.selected;
   context.globalAlpha = shown.dim(pod) ? 0.15 : 1;
@@ -255,8 +278,8 @@ function paintPod(context, theme, bar, segment, gap, shown, resource) {
     context.strokeStyle = theme.colour.text;
     context.strokeRect(x + 1, bar.y + 1, Math.max(width - 2, 1), bar.height - 2);
   }
-  if (pod.row.resize && width > 9 && bar.height > 6 && (resource === "cpu" || resource === "memory")) resize(context, theme, bar, x, width, pod);
-  if (bar.height >= NAMED - 1) podName(context, theme, bar, x, width, segment);
+  if (pod.row.resize && !segment.many && width > 9 && bar.height > 6 && (resource === "cpu" || resource === "memory")) resize(context, theme, bar, x, width, pod);
+  if (bar.height >= NAMED - 1 && !segment.many) podName(context, theme, bar, x, width, segment);
   context.globalAlpha = 1;
 }
 

@@ -13,25 +13,29 @@ import { html } from "./view.js";
 const HEIGHT = 124;
 const MARK_Y = 9;
 const NEAR = 7;
-/** A screen shows no more points. */
-const POINTS_MAX = 4000;
 const COUNTS = [1, 2, 5].flatMap((each) => [1, 10, 100, 1000, 10000, 100000].map((ten) => each * ten)).sort((a, b) => a - b);
 /** Marks of one kind that are closer are drawn as one. */
 const CLOSE = 7;
 /** The shape and the colour of a mark, so that neither is needed alone. @type {Record<string, [string, string]>} */
 export const MARKS = {
-  start: ["▲", "good"], restart: ["▲", "link"], crash: ["✖", "bad"], fault: ["◆", "warn"], failpoint: ["◆", "hue4"],
+  start: ["▲", "good"], restart: ["▲", "link"], crash: ["✖", "bad"], kill: ["✖", "warn"], fault: ["◆", "warn"], failpoint: ["◆", "hue4"],
   preemption: ["▼", "hue4"], violation: ["■", "bad"], step: ["●", "quiet"], log: ["·", "quiet"],
 };
 
-/** Return the values of the chart: running totals, the last of COUNTED below all. @param {App["model"]} model @returns {any} */
-function series(model) {
-  const begin = Math.max(model.first - 1, 0);
-  const stride = Math.ceil((model.length - begin) / POINTS_MAX) || 1;
-  const some = (/** @type {number[]} */ all) => all.filter((_, index) => index >= begin && (index === model.length - 1 || (index - begin) % stride === 0));
-  const times = some(model.times);
-  const rows = model.counts.map(some);
-  const end = model.span[1];
+/**
+ * Return the values of the chart in a part of the axis, as running totals: the last of COUNTED below all. Of the
+ * revisions in one column of pixels it has the last: a screen shows no more, and a long history costs no more than it.
+ * @param {App["model"]} model @param {[number, number]} range @param {number} columns @returns {number[][]}
+ */
+export function series(model, [begin, end], columns) {
+  /** @type {number[]} */
+  const places = [];
+  for (let column = 0; column <= columns; column++) {
+    const place = model.placeOfTime(begin + ((end - begin) * column) / columns);
+    if (place > 0 && place !== places[places.length - 1]) places.push(place);
+  }
+  const times = places.map((place) => model.times[place - 1]);
+  const rows = model.counts.map((all) => places.map((place) => all[place - 1]));
   if (times.length && end > times[times.length - 1]) {
     times.push(end);
     rows.forEach((row) => row.push(row[row.length - 1]));
@@ -45,8 +49,8 @@ export class TimeAxis extends Component {
   place = createRef();
   /** @type {uPlot | null} */
   plot = null;
-  drawn = { theme: "", shown: "", data: "" };
-  state = { hint: "", box: { left: 0, width: 0, height: 0 } };
+  drawn = { theme: "", shown: "" };
+  state = { hint: { text: "", of: "" }, box: { left: 0, width: 0, height: 0 } };
 
   componentDidMount() {
     this.observer = new ResizeObserver(() => this.draw());
@@ -69,12 +73,13 @@ export class TimeAxis extends Component {
     }
     const plot = /** @type {uPlot} */ (this.plot);
     const [begin, end] = ui.range ?? model.span;
-    const data = `${model.length} ${model.span[1]}`;
-    const shown = `${data} ${model.marks.length} ${begin} ${end} ${width}`;
+    const shown = `${model.length} ${model.marks.length} ${begin} ${end} ${width}`;
     if (plot.width !== width) plot.setSize({ width, height: HEIGHT });
-    if (this.drawn.data !== data) plot.setData(series(model), false);
-    if (this.drawn.shown !== shown) plot.setScale("x", { min: begin, max: end });
-    this.drawn = { theme: ui.scheme, shown, data };
+    if (this.drawn.shown !== shown) {
+      plot.setData(/** @type {any} */ (series(model, [begin, end], width)), false);
+      plot.setScale("x", { min: begin, max: end });
+    }
+    this.drawn = { theme: ui.scheme, shown };
     const box = { left: plot.over.offsetLeft, width: plot.over.offsetWidth, height: plot.over.offsetHeight + plot.over.offsetTop };
     if (box.left !== this.state.box.left || box.width !== this.state.box.width) this.setState({ box });
   }
@@ -98,11 +103,12 @@ export class TimeAxis extends Component {
         bands: COUNTED.slice(1).map((name, index) => ({ series: /** @type {[number, number]} */ ([index + 2, index + 1]), fill: colour(`state-${name}`) })),
         hooks: { draw: [(plot) => this.over(plot, colour)] },
       },
-      series(this.props.app.model),
+      [[], ...COUNTED.map(() => [])],
       this.place.current,
     );
     this.plot.over.addEventListener("pointerdown", this.press);
     this.plot.over.addEventListener("pointermove", this.move);
+    this.plot.over.addEventListener("pointerleave", this.leave);
     this.plot.over.addEventListener("wheel", this.wheel, { passive: false });
   }
 
@@ -171,8 +177,17 @@ export class TimeAxis extends Component {
     const mark = this.near(event);
     const { model } = this.props.app;
     const revision = model.revisionAt(model.placeOfTime(this.time(event.offsetX)));
-    this.setState({ hint: mark ? `${mark.kind} ${clock(mark.t)} ${mark.text}` : revision ? `revision ${revision.r} ${clock(revision.t)} ${keyOf(revision)}` : "" });
+    const text = mark ? `${mark.kind} ${clock(mark.t)} ${model.named(mark.text)}` : revision ? `revision ${revision.r} ${clock(revision.t)} ${keyOf(revision)}` : "";
+    this.setState({ hint: { text, of: this.moment() } });
   };
+
+  leave = () => this.setState({ hint: { text: "", of: "" } });
+
+  /** Return what a hint belongs to: another moment and a new write end it. */
+  moment() {
+    const { model, place } = this.props.app;
+    return `${place} ${model.length}`;
+  }
 
   /** @param {PointerEvent} event */
   scrub(event) {
@@ -190,8 +205,9 @@ export class TimeAxis extends Component {
 
   render() {
     const { app } = this.props;
+    const { hint } = this.state;
     return html`<section class="axis panel" aria-label="Time axis">
-      <${Transport} app=${app} hint=${this.state.hint} />
+      <${Transport} app=${app} hint=${hint.of === this.moment() ? hint.text : ""} />
       <div class="chart"><div class="plot" ref=${this.place}></div>
         <i class="head" style=${{ left: `${this.headAt()}px`, height: `${this.state.box.height}px` }}></i></div>
       <${Lanes} app=${app} box=${this.state.box} />
@@ -230,7 +246,7 @@ function Transport({ app, hint }) {
       <button class="play" aria-label=${ui.playing ? "Pause (Space)" : "Play (Space)"} title=${ui.playing ? "Pause (Space)" : "Play (Space)"} onClick=${() => app.set({ playing: !ui.playing })}>${ui.playing ? "❚❚" : "▶"}</button>
       ${button("›", "Next revision (→)", () => app.seek(model.step(place, 1)), place >= model.length)}
       ${button("⇥", "Next mark (Shift+→)", () => app.seek(markFrom(app, 1)))}
-      <button class=${`live ${live ? "on" : ""}`} aria-pressed=${live} title="The newest revision (End)" onClick=${() => app.seek(null)}>${is_live ? "● Live" : "End"}</button>
+      <button class=${`live ${live && (app.badge === "live" || !is_live) ? "on" : ""}`} aria-pressed=${live} title="The newest revision (End)" onClick=${() => app.seek(null)}>${is_live ? "● Live" : "End"}</button>
     </div>
     <input class="scrub" type="range" min=${model.first} max=${model.length} value=${place} aria-label="Revision" aria-valuetext=${`revision ${model.numberOf(place)}`}
       onInput=${(/** @type {any} */ event) => app.seek(Number(event.target.value))} />

@@ -49,12 +49,13 @@ export interface Pod { key: string; name: string; row: Row; state: string; hue: 
 export interface Node {
   key: string; name: string; row: Row; pods: Pod[]; nominated: Pod[]; used: { cpu: number; memory: number; pods: number };
 }
-export interface Cluster { nodes: Node[]; waiting: Pod[]; counts: Record<string, number> }
+/** The nodes, the pods on none, pods by state, and the row of a pod of each hue. */
+export interface Cluster { nodes: Node[]; waiting: Pod[]; counts: Record<string, number>; hues: Map<number, Row> }
 export interface Cell { node: Node; x: number; y: number; width: number; height: number }
 export interface Heading { text: string; y: number }
 export interface Layout { cells: Cell[]; headings: Heading[]; height: number; detail: "full" | "compact" | "small"; columns: number }
-/** A part of a bar, from 0 to 1 of its capacity. */
-export interface Segment { pod: Pod; from: number; to: number; nominated: boolean }
+/** A part of a bar, from 0 to 1 of its capacity: of a pod, or of many that look like it. */
+export interface Segment { pod: Pod; from: number; to: number; nominated: boolean; many?: boolean }
 export interface Bar { value: string; begin: number; end: number | null }
 
 export interface Ui {

@@ -19,10 +19,14 @@ export const html = /** @type {any} */ (htm.bind(h));
  * @property {Cluster} cluster of the chosen place
  * @property {number} place the number of revisions that are folded
  * @property {boolean} live the chosen place is the newest, and stays so
+ * @property {string} badge whether a cluster is followed: live, down, reconnecting, or which other source it is
  * @property {(changes: Partial<Ui>) => void} set
  * @property {(place: number | null) => void} seek
  * @property {(key: string) => void} select
  */
+
+/** Return a text that is broken behind punctuation, not within a word: "node.kubernetes.io/unschedulable". @param {string} text */
+export const breakable = (text) => text.split(/(?<=[/:.,=])/).map((part) => html`${part}<wbr />`);
 
 /** A button that selects an object. @param {{app: App, to: string, text?: string}} props */
 export const ObjectLink = ({ app, to, text }) =>

@@ -13,7 +13,7 @@ import pytest
 from aetcd import rpc
 
 from nominee.lab.history import etcd_observer, etcd_watch
-from nominee.lab.history.etcd_observer import EtcdObserver
+from nominee.lab.history.etcd_observer import EtcdObserver, next_pause
 from nominee.lab.history.etcd_watch import HistoryUnavailable
 from nominee.lab.history.invariants.objects.resource_versions import ResourceVersions
 from nominee.lab.history.revision import Revision
@@ -22,6 +22,7 @@ from nominee.machinery.client.etcd_channel import connect
 from nominee.machinery.wire import envelope
 from tests.lab.invariants.histories import History, pod, violations_of
 from tests.support.etcd import ThrowawayEtcd
+from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS
 
 
@@ -202,6 +203,47 @@ async def test_the_writes_of_a_busy_etcd_are_gathered(channel: grpc.aio.Channel)
     assert names == [*(f"p{number}" for number in range(count)), "calm"]
     assert len(sizes) < count / 2
     assert max(sizes) > 20
+
+
+@pytest.mark.parametrize(
+    ("pause", "count", "want"),
+    [
+        (0.25, 50, 0.5),  # 200 a second: busy
+        (0.5, 430, 1.0),
+        (1.0, 860, 1.0),
+        (1.0, 199, 0.25),
+        (0.25, 49, 0.25),
+        (0.25, 9, 0.0),  # fewer than 40 a second: watched again
+        (1.0, 39, 0.0),
+    ],
+)
+def test_the_pause_grows_while_etcd_is_busy(pause: float, count: int, want: float) -> None:
+    assert next_pause(pause, count, least=0.25, most=1.0) == want
+
+
+async def test_an_etcd_that_stays_busy_is_known_and_read_less_often(channel: grpc.aio.Channel) -> None:
+    observer = EtcdObserver(channel, now=lambda: 5.0, gather_seconds=0.25, gather_seconds_max=1.0)
+    was_busy = anyio.Event()
+
+    async def write() -> None:
+        number = 0
+        while not was_busy.is_set():
+            async with anyio.create_task_group() as several:
+                for _ in range(25):
+                    number += 1
+                    several.start_soon(_put, channel, f"p{number}")
+        await eventually(lambda: observer.is_busy, lambda found: not found)
+        await _put(channel, "calm")
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as group, aclosing(observer.follow()) as batches:
+            group.start_soon(write)
+            async for batch in batches:
+                if observer.is_busy:
+                    was_busy.set()
+                if batch[-1].name == "calm":
+                    break
+    assert was_busy.is_set()
 
 
 async def test_an_etcd_that_lost_writes_is_a_violation(

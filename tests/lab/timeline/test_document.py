@@ -98,6 +98,7 @@ def test_marks_of_logs() -> None:
             "W1114 22:13:22.000000 scheduler] Failpoint name=scheduler.bind.before action=crash",
             'I1114 22:13:22.500000 supervisor] Process state=backoff name=scheduler exit="signal 9"',
             "I1114 22:13:22.600000 supervisor] Process state=ready name=scheduler",
+            "I1114 22:13:22.650000 supervisor] Process state=killed name=scheduler",
             "I1114 22:13:22.700000 supervisor] Process state=paused name=scheduler",
             "I1114 22:13:24.000000 scheduler] Ready http=127.0.0.1:2",
             "I1114 22:13:25.000000 scheduler] Attempted pod=default/a",
@@ -105,8 +106,16 @@ def test_marks_of_logs() -> None:
         2023,
     )
     marks = list(of_lines(lines, set()))
-    assert [mark.kind for mark in marks] == ["start", "failpoint", "crash", "crash", "fault", "restart"]
-    assert marks[3].text == "scheduler: died (signal 9)"
+    assert [mark.kind for mark in marks] == [
+        "start",
+        "failpoint",
+        "crash",
+        "crash",
+        "kill",
+        "fault",
+        "restart",
+    ]
+    assert [marks[3].text, marks[4].text] == ["scheduler: died (signal 9)", "scheduler: killed"]
     assert marks[0] == Mark(BEGIN, "start", "scheduler: ready")
 
 

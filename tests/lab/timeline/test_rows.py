@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nominee.lab.timeline.rows import row
+from nominee.lab.timeline.rows import _sum_of, row
 from nominee.machinery.api.pb import apps, coordination, core
 from tests.lab.invariants.histories import node, pod
 
@@ -115,6 +115,46 @@ def test_the_states_of_a_pod(
     assert want.items() <= made.items()
     states = ("prebind", "gated", "terminating", "resize", "desired", "node", "nominated")
     assert {name for name in states if name in made} <= {*want, "nominated"}
+
+
+def _with_init_container(found: core.Pod) -> None:
+    found.spec.initContainers.add(name="i").resources.requests["cpu"].string = "3"
+
+
+def _with_overhead(found: core.Pod) -> None:
+    found.spec.overhead["cpu"].string = "50m"
+
+
+def _at_pod_level(found: core.Pod) -> None:
+    found.spec.resources.requests["cpu"].string = "4"
+
+
+def _with_a_second_container(found: core.Pod) -> None:
+    found.spec.containers.add(name="d").resources.requests["memory"].string = "1Gi"
+
+
+@pytest.mark.parametrize(
+    ("change", "cpu", "memory"),
+    [
+        (lambda _: None, 2000, None),
+        (_with_a_second_container, 2000, 1 << 30),
+        (_with_init_container, 3000, None),
+        (_with_overhead, 2050, None),
+        (_at_pod_level, 4000, None),
+    ],
+)
+def test_requests_are_added_up_once_for_pods_with_the_same_containers_only(
+    change: Callable[[core.Pod], None], cpu: int, memory: int | None
+) -> None:
+    for name in ("first", "second"):
+        row(pod("plain", cpu="2"))
+        found = pod(name, cpu="2")
+        change(found)
+        assert (row(found)["cpu"], row(found).get("memory")) == (cpu, memory)
+    row(pod("a", cpu="2"))
+    before = _sum_of.cache_info()
+    assert row(pod("b", cpu="2"))["cpu"] == 2000
+    assert _sum_of.cache_info().hits == before.hits + 1
 
 
 def test_what_cannot_be_counted_is_left_out() -> None:

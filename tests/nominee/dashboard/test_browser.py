@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import statistics
 import subprocess
 import sys
 import threading
@@ -116,7 +115,7 @@ def _select(shown: Tab, name: str) -> None:
 
 def test_a_write_is_shown_within_a_second(cluster: Cluster, shown: Tab) -> None:
     delays = _delays(cluster, shown)
-    assert statistics.median(delays) < LIVE_SECONDS_MAX, delays
+    assert max(delays) < LIVE_SECONDS_MAX, delays
 
 
 def test_a_write_among_ten_thousand_pods_is_shown_within_two_seconds(
@@ -136,7 +135,7 @@ def test_a_write_among_ten_thousand_pods_is_shown_within_two_seconds(
             )
             delays = _delays(cluster, shown)
             assert shown.problems == []
-        assert statistics.median(delays) < LIVE_MANY_SECONDS_MAX, delays
+        assert max(delays) < LIVE_MANY_SECONDS_MAX, delays
     finally:
         nominee("down", "--kill", directory=directory)
 
@@ -202,8 +201,77 @@ def test_every_revision_shows_what_history_prints(cluster: Cluster, shown: Tab) 
         assert _entries(_indented(at.inner_text())) == [entry]
 
 
-def _act(shown: Tab, where: Locator, title: str, **fields: str) -> tuple[str, str]:
-    """Open an action, fill in its fields and run it; return its command and the output."""
+SWEPT = """async () => {
+    const canvas = document.querySelector(".pane canvas"), area = canvas.getBoundingClientRect();
+    const found = {};
+    for (let y = area.top + 3; y < area.bottom; y += 9)
+        for (let x = area.left + 3; x < area.right; x += 24) {
+            canvas.dispatchEvent(new MouseEvent("mousemove", { clientX: x, clientY: y, bubbles: true }));
+            await new Promise(done => queueMicrotask(() => queueMicrotask(done)));
+            const [name, state] = [...document.querySelectorAll(".tip div")].map(line => line.textContent);
+            const pod = /^Pod default\\/(.*)/.exec(name)?.[1];
+            if (pod) found[pod] = / on (\\S+),/.exec(state)?.[1];
+        }
+    return found;
+}"""
+"""Points at all of the nodes panel, and returns the nodes of the pods that it paints, by name."""
+
+
+def _placements(cluster: Cluster, names: Iterable[str]) -> dict[int, dict[str, str]]:
+    """Return the nodes of pods by name, at each revision at which `nominee history` shows a change of them.
+
+    A pod that has ended takes no room on its node, and the panel does not paint it.
+    """
+    placed: dict[str, str] = {}
+    found: dict[int, dict[str, str]] = {}
+    for entry in cluster.json("history", *(f"pod/{name}" for name in names))["entries"]:
+        if entry.get("kind") != "Pod" or "event" in entry:
+            continue
+        before = dict(placed)
+        new = {each["path"]: each["new"] for each in entry["fields"]}
+        if entry["change"] == "deleted" or new.get("status.phase") in ("Succeeded", "Failed"):
+            placed.pop(entry["name"], None)
+        elif "spec.nodeName" in new:
+            placed[entry["name"]] = new["spec.nodeName"]
+        if placed != before:
+            found[entry["revision"] - 1] = before
+            found[entry["revision"]] = dict(placed)
+    return found
+
+
+def test_the_nodes_at_an_earlier_revision_have_the_pods_that_history_prints(
+    cluster: Cluster, shown: Tab
+) -> None:
+    names = [f"placed-{number}" for number in range(4)]
+    for name in names:
+        cluster.apply(name)
+    for name in names:
+        cluster.wait_running(name)
+    cluster("delete", "pod", names[1], "--grace-period", "0")
+    cluster("delete", "pod", names[2])
+    expected = _placements(cluster, names)
+    assert len(expected) > 2 * len(names)
+    shown.page.wait_for_function(
+        "newest => Number(document.getElementById('revision').textContent) >= newest",
+        arg=max(expected),
+        timeout=PATIENCE_MS,
+    )
+    for number, placed in sorted(expected.items(), reverse=True):
+        shown.page.evaluate("number => { location.hash = `revision=${number}`; }", number)
+        shown.page.wait_for_function(
+            "number => Number(document.getElementById('revision').textContent) <= number",
+            arg=number,
+            timeout=PATIENCE_MS,
+        )
+        swept = {name: node for name, node in shown.page.evaluate(SWEPT).items() if name in names}
+        assert swept == placed, number
+
+
+def _act(shown: Tab, where: Locator, title: str, closes: bool = True, /, **fields: str) -> tuple[str, str]:
+    """Open an action, fill in its fields and run it; return its command and the output.
+
+    An object that the action deletes has no actions afterwards: then it `closes` nothing.
+    """
     where.get_by_role("button", name=title, exact=True).click()
     form = where.locator("form")
     form.wait_for()
@@ -219,11 +287,12 @@ def _act(shown: Tab, where: Locator, title: str, **fields: str) -> tuple[str, st
         form.locator(".command", has_text=value.splitlines()[-1].strip()).wait_for()
     command = form.locator(".command").inner_text()
     form.locator(".run").click()
-    output = form.locator(".done, .bad")
+    output = where.locator(".done, .bad")
     output.wait_for(timeout=PATIENCE_MS)
     assert output.get_attribute("class") == "done", output.inner_text()
     text = output.inner_text()
-    where.get_by_role("button", name=title, exact=True).click()
+    if closes:
+        where.get_by_role("button", name=title, exact=True).click()
     return command, text
 
 
@@ -240,7 +309,7 @@ def test_a_pod_is_created_resized_and_deleted(cluster: Cluster, shown: Tab) -> N
     command, _ = _act(shown, actions, "Resize", cpu="250m")
     assert "patch pod made -n default --subresource resize" in command
     assert cluster.pod("made")["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "250m"
-    command, _ = _act(shown, actions, "Delete", grace="0")
+    command, _ = _act(shown, actions, "Delete", False, grace="0")
     assert "delete pod made -n default --grace-period 0" in command
     shown.page.locator(".chip:text('deleted')").wait_for(timeout=PATIENCE_MS)
 

@@ -195,8 +195,7 @@ def test_a_write_is_shown_within_a_second(page: Page, cluster: Cluster) -> None:
             written = clock.monotonic()
             assert events.until(name)["row"]["phase"] == "Pending"
             took.append(clock.monotonic() - written)
-    # The better of two: another process may have had the processor.
-    assert min(took) < LIVE_SECONDS_MAX, took
+    assert max(took) < LIVE_SECONDS_MAX, took
 
 
 def test_a_page_that_reads_nothing_does_not_stop_another(page: Page, cluster: Cluster) -> None:
@@ -314,7 +313,8 @@ def test_actions_on_processes(page: Page, cluster: Cluster) -> None:
     def marks(key: str) -> set[str]:
         return {mark[key] for mark in page.json("/api/timeline")["marks"]}
 
-    assert wait_until(lambda: "restart" in marks("kind"), PATIENCE_SECONDS, 0.2)
+    assert wait_until(lambda: {"kill", "restart"} <= marks("kind"), PATIENCE_SECONDS, 0.2)
+    assert "controllers: killed" in marks("text")
     assert page.act("pause", "controllers")["ok"]
     becomes("controllers", state="paused")
     assert "controllers: paused" in marks("text")

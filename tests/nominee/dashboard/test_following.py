@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import anyio
 import pytest
 
 from nominee.dashboard import processes
 from nominee.dashboard.board import Board
-from nominee.dashboard.following import POLL_SECONDS, STATES_SECONDS_MAX, ClusterFollower
+from nominee.dashboard.following import BUSY_FACTOR, POLL_SECONDS, STATES_SECONDS_MAX, ClusterFollower
 from nominee.lab.history.fold import Fold
 from nominee.lab.history.object_history import Selection, Target, entries
 from nominee.lab.timeline.document import TimeLine
@@ -90,6 +91,26 @@ async def test_states_are_asked_for_more_often_than_long_queues(
         await found.refresh()
         await clock.advance(STATES_SECONDS_MAX)
     assert (len(states), len(asked)) == (5, 1)
+
+
+async def test_processes_of_a_busy_cluster_are_asked_less_often(
+    tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, states = follower(tmp_path), []
+    clock = found.clock
+    assert isinstance(clock, FakeClock)
+    monkeypatch.setattr(processes, "running", lambda *_: states.append(1))
+    observer = Mock(is_busy=True)
+    monkeypatch.setattr(found, "_observer", observer)
+    for _ in range(4 * BUSY_FACTOR):
+        await found.refresh()
+        await clock.advance(POLL_SECONDS)
+    assert len(states) == 4
+    observer.is_busy = False
+    await found.refresh()
+    await clock.advance(POLL_SECONDS)
+    await found.refresh()
+    assert len(states) == 6
 
 
 async def test_one_refresh_runs_at_a_time_and_one_that_is_cancelled_keeps_its_marks(

@@ -105,10 +105,34 @@ test("conditions are bars with their reasons; one that was false all the time is
   assert.ok(pressed.lane("Pod default/a").has("DiskPressure"));
 });
 
-test("owners keep their number whatever comes later", () => {
-  const made = model(pod(1, "a", { owner: "ReplicaSet/x" }), pod(2, "b", { owner: "ReplicaSet/y" }));
-  made.append([pod(3, "a", null), pod(4, "c", {}), pod(5, "d", { owner: "ReplicaSet/y" })]);
-  assert.deepEqual([...made.owners], [["ReplicaSet/x", 0], ["ReplicaSet/y", 1], ["", 2]]);
+/** The hues of the owners at a place. */
+const hues = (made, place, ...owners) => owners.map((owner) => made.hueOf(owner, place));
+const owned = (r, n, owner, more = {}) => pod(r, n, { owner, node: "n1", ...more });
+
+test("an owner has its colour from its first pod on a node to its last one, whatever comes later", () => {
+  const made = model(owned(1, "a", "x"), owned(2, "b", "y"), pod(3, "w", { owner: "waits" }));
+  made.append([owned(4, "c", ""), pod(5, "a", null), owned(6, "d", "y"), owned(7, "a", "x"), owned(8, "w", "waits", { node: "", nominated: "n1" })]);
+  assert.deepEqual(hues(made, 2, "x", "y"), [0, 1]);
+  assert.deepEqual(hues(made, 8, "x", "y", "", "waits"), [0, 1, 2, 3]);
+});
+
+test("colours of owners that are gone are used again", () => {
+  const made = new Model({ title: "", source: "file", revisions: [] });
+  for (let index = 0; index < 30; index++)
+    made.append([owned(2 * index + 1, `p${index}`, `o${index}`), ...(index < 7 ? [] : [index % 2 ? pod(2 * index + 2, `p${index - 7}`, null) : owned(2 * index + 2, `p${index - 7}`, `o${index - 7}`, { phase: "Succeeded" })])]);
+  for (let index = 7; index < 30; index++) {
+    const place = made.placeOfRevision(2 * index + 1);
+    const found = hues(made, place, ...Array.from({ length: 8 }, (_, back) => `o${index - back}`));
+    assert.deepEqual([...new Set(found)].sort(), [0, 1, 2, 3, 4, 5, 6, 7], `owner ${index}`);
+  }
+});
+
+test("an owner that shares a colour gets one of its own when one is free", () => {
+  const made = model(...Array.from({ length: 10 }, (_, index) => owned(index + 1, `p${index}`, `o${index}`)));
+  assert.deepEqual(hues(made, 10, "o7", "o8", "o9"), [7, 8, 9]);
+  made.append([pod(11, "p3", null), pod(12, "p5", null), owned(13, "q", "new")]);
+  assert.deepEqual(hues(made, 10, "o8", "o9"), [8, 9]);
+  assert.deepEqual(hues(made, 13, "o8", "o9", "new"), [3, 5, 8]);
 });
 
 test("marks that come again are there once, in the order of their times", () => {

@@ -7,8 +7,12 @@ import { badgeOf } from "../../../../lab/timeline/bundle/components.js";
 import { amount, clock, duration } from "../../../../lab/timeline/bundle/format.js";
 import { sortOf, spanOf } from "../../../../lab/timeline/bundle/lanes.js";
 import { Model } from "../../../../lab/timeline/bundle/model.js";
+import { hueBy, legend } from "../../../../lab/timeline/bundle/nodes.js";
 import { entriesOf } from "../../../../lab/timeline/bundle/object.js";
+import { drawPause } from "../../../../lab/timeline/bundle/pace.js";
+import { joined } from "../../../../lab/timeline/bundle/paint.js";
 import { queuesOf } from "../../../../lab/timeline/bundle/queues.js";
+import { series } from "../../../../lab/timeline/bundle/timeline.js";
 
 const state = (...objects) => new Map(objects.map(([k, n, row]) => [k === "Pod" ? `Pod default/${n}` : `Node ${n}`, { r: 1, t: 1, k, n, row }]));
 const nodes = (count) => Array.from({ length: count }, (_, index) => ({ key: `Node n${index}`, name: `n${index}`, row: { zone: `z${index % 3}` }, pods: [], nominated: [] }));
@@ -32,6 +36,15 @@ test("segments fill a bar; a nominated pod without room lies over the end, where
   const node = { row: { cpu: 1000 }, pods: [pod("a", 500), pod("victim", 400)], nominated: [pod("new", 300)] };
   assert.deepEqual(segments(node, "cpu").map((each) => [each.pod.name, each.from, each.to, each.nominated]), [["a", 0, 0.5, false], ["victim", 0.5, 0.9, false], ["new", 0.7, 1, true]]);
   assert.deepEqual(segments(node, "memory"), []);
+});
+
+test("the legend has the colours of the pods on nodes at the moment", () => {
+  const pod = (r, n, row) => ({ r, t: r, k: "Pod", ns: "default", n, row });
+  const model = new Model({ title: "", source: "file", revisions: [{ r: 1, t: 1, k: "Node", n: "n1", row: {} }, pod(2, "a", { owner: "ReplicaSet/x", node: "n1" }), pod(3, "b", { node: "n1", priority: 7 }), pod(4, "c", { owner: "Job/waits" }), pod(5, "a", null)] });
+  const at = (place, by) => legend(clusterOf(model.stateAt(place), hueBy(model, by, place)), by);
+  assert.deepEqual(at(4, "owner"), [[0, "ReplicaSet/x"], [1, "no owner"]]);
+  assert.deepEqual(at(5, "owner"), [[1, "no owner"]]);
+  assert.deepEqual(at(4, "priority"), [[0, "priority 0"], [1, "priority 7"]]);
 });
 
 test("all nodes fit where they can, and do not overlap", () => {
@@ -108,4 +121,28 @@ test("a followed cluster that is down is not live", () => {
   const of = (...states) => ({ source: "live", components: states.map((state) => ({ name: "c", state })) });
   assert.deepEqual([of(), of("ready", "down"), of("down", "down")].map((each) => badgeOf(each, true)), ["live", "live", "down"]);
   assert.deepEqual([badgeOf(of("down"), false), badgeOf({ source: "file" }, false)], ["reconnecting", "file"]);
+});
+
+test("a busy cluster is drawn once a second, and another for a fiftieth of the time, twice a second or more", () => {
+  assert.deepEqual([drawPause(4, 1), drawPause(40, 199), drawPause(4, 200), drawPause(40, 5000)], [200, 500, 1000, 1000]);
+});
+
+test("pods that look the same are painted as one; one that is selected, leaves or starts is not", () => {
+  const pod = (key, hue, state = "running", row = {}) => ({ key, hue, state, row });
+  const all = [pod("a", 0), pod("b", 0), pod("c", 0, "starting"), pod("d", 1), pod("e", 1, "terminating"), pod("f", 1), pod("g", 1)];
+  const found = all.map((each, index) => ({ pod: each, from: index / 7, to: (index + 1) / 7, nominated: false }));
+  const runs = joined(found, { selected: "g", dim: () => false });
+  assert.deepEqual(runs.map((each) => [each.pod.key, Math.round(each.to * 7), Boolean(each.many)]), [["a", 2, true], ["c", 3, false], ["d", 4, false], ["e", 5, false], ["f", 6, false], ["g", 7, false]]);
+});
+
+test("the chart has the last revision of each column, and each revision where the axis is zoomed", () => {
+  const revisions = Array.from({ length: 1000 }, (_, index) => ({ r: index + 1, t: 1000 + index, k: "Pod", ns: "d", n: `p${index}`, row: { phase: "Pending" } }));
+  const model = new Model({ title: "", source: "file", revisions });
+  const pending = 1 + 3;
+  const whole = series(model, [1000, 1999], 10);
+  assert.deepEqual(whole[0].map((each) => each - 1000), [0, 99, 199, 299, 399, 499, 599, 699, 799, 899, 999]);
+  assert.deepEqual(whole[pending], whole[0].map((each) => each - 999));
+  const zoomed = series(model, [1100.5, 1103.5], 10);
+  assert.deepEqual(zoomed[0], [1100, 1101, 1102, 1103, 1103.5]);
+  assert.deepEqual(zoomed[pending], [101, 102, 103, 104, 104]);
 });
