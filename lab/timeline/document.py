@@ -5,7 +5,6 @@ The page folds the rows up to the moment that it shows; `docs/design/028-dashboa
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,9 +15,11 @@ from typing import Final
 from nominee.lab.history.etcd_observer import Coverage
 from nominee.lab.history.revision import Revision
 from nominee.lab.history.writers import Writer, manager_of
+from nominee.lab.timeline.json_text import compact
 from nominee.lab.timeline.marks import Mark
+from nominee.lab.timeline.pod_rows import pod_row
 from nominee.lab.timeline.rows import row
-from nominee.machinery.api.kinds import EVENT, LEASE
+from nominee.machinery.api.kinds import EVENT, LEASE, POD
 from nominee.machinery.wire import envelope
 from nominee.machinery.wire.values.scalars import Json
 
@@ -30,7 +31,6 @@ _ITEM_BYTES: Final = 1000
 """What a revision takes besides its value and its row."""
 _HEARTBEATS: Final = "kube-node-lease"
 _STATE: Final = ',"state":true}'
-_ENCODE: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
 _NO_WRITER: Final = Writer()
 
 
@@ -163,11 +163,6 @@ def timeline(
     return found
 
 
-def compact(document: Json) -> str:
-    """Return a document as JSON without spaces."""
-    return _ENCODE(document)
-
-
 def _is_shown(revision: Revision) -> bool:
     """Return whether the page shows a revision: no Event, and of leases a new holder only."""
     if revision.kind is not LEASE or not revision.is_readable:
@@ -177,19 +172,21 @@ def _is_shown(revision: Revision) -> bool:
 
 
 def _text(revision: Revision, writer: Writer | None) -> str:
-    try:
-        made = writer or manager_of(revision)
-        values: Json = None if revision.object is None else row(revision.object)
-    except envelope.EnvelopeError:  # a value of another program
-        made, values = Writer(), {}
-    document: dict[str, Json] = {
+    value = revision.value
+    values = pod_row(value.data) if revision.kind is POD and value is not None else ""
+    made = writer or _NO_WRITER
+    if not values:
+        try:
+            made = writer or manager_of(revision)
+            values = "null" if revision.object is None else compact(row(revision.object))
+        except envelope.EnvelopeError:  # a value of another program
+            made, values = _NO_WRITER, "{}"
+    head: dict[str, Json] = {
         "r": revision.revision,
         "t": revision.time,
         "k": revision.kind.kind if revision.kind is not None else "",
         "ns": revision.namespace,
         "n": revision.name,
         "w": "" if made == _NO_WRITER else str(made),
-        "row": values,
     }
-    text = compact(document)
-    return f"{text[:-1]}{_STATE}" if revision.is_state else text
+    return f'{compact(head)[:-1]},"row":{values}{_STATE if revision.is_state else "}"}'

@@ -16,7 +16,8 @@ from nominee.lab.history import object_history
 from nominee.lab.history.changes import shown_object
 from nominee.lab.history.object_history import Entry
 from nominee.lab.history.process_logs import LogLine
-from nominee.lab.timeline.document import TimeLine, compact
+from nominee.lab.timeline.document import TimeLine
+from nominee.lab.timeline.json_text import compact
 from nominee.lab.timeline.marks import Mark, of_lines
 from nominee.machinery.wire.values.scalars import Json
 

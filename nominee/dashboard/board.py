@@ -8,7 +8,8 @@ from typing import Final
 
 import anyio
 
-from nominee.lab.timeline.document import TimeLine, compact
+from nominee.lab.timeline.document import TimeLine
+from nominee.lab.timeline.json_text import compact
 from nominee.lab.timeline.marks import Mark
 from nominee.machinery.wire.values.scalars import Json
 

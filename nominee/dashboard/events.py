@@ -13,7 +13,7 @@ from typing import Final
 import anyio
 
 from nominee.dashboard.board import PARTS, Board
-from nominee.lab.timeline.document import compact
+from nominee.lab.timeline.json_text import compact
 
 BATCH_SECONDS: Final = 0.1
 """Between two batches: a page draws a few times a second only."""
