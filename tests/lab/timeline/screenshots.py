@@ -1,4 +1,4 @@
-"""Take the screenshots of docs/images: `make screenshots`."""
+"""Take the screenshots of docs/images: `make screenshots`. The page's font is Inter (Debian: fonts-inter)."""
 
 from __future__ import annotations
 
