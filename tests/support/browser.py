@@ -23,14 +23,17 @@ PHONE: Final = (390, 844)
 NOTE_MOMENTS: Final = """() => {
     window.moments = {};
     const note = () => {
-        const text = document.querySelector(".moment .quiet").textContent;
-        window.moments[text] ??= Date.now() / 1000;
+        const revision = document.getElementById("revision").textContent;
+        window.moments[revision] ??= Date.now() / 1000;
     };
     const parts = { subtree: true, childList: true, characterData: true };
     new MutationObserver(note).observe(document.getElementById("root"), parts);
 }"""
 """Notes when each revision was the newest on the page, for `Tab.time_of`."""
-_NOTED: Final = "part => Object.entries(window.moments).find(([text]) => text.includes(part))?.[1]"
+_NOTED: Final = """revision => {
+    const shown = Object.entries(window.moments).filter(([number]) => number >= revision);
+    return shown.length ? Math.min(...shown.map(([, seconds]) => seconds)) : null;
+}"""
 
 
 @dataclass(slots=True)
@@ -46,10 +49,10 @@ class Tab:
         """Return the revision that is shown."""
         return int(self.page.locator("#revision").inner_text())
 
-    def time_of(self, part: str) -> float:
-        """Wait until a revision is shown, and return the time of that; `part` is of the text about it."""
+    def time_of(self, revision: int) -> float:
+        """Wait until a revision is shown, or a newer one if several came at once; return the time of that."""
         limit = PATIENCE_SECONDS * 1000
-        return float(self.page.wait_for_function(_NOTED, arg=part, timeout=limit).json_value())
+        return float(self.page.wait_for_function(_NOTED, arg=revision, timeout=limit).json_value())
 
     def wait_for(self, revision: int) -> None:
         """Wait until a revision is shown."""

@@ -9,6 +9,7 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import from_time
 from tests.kubelet.e2e.support import KUBELET, condition, generation, is_ready, lab, pod, runs
 from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 
 async def test_a_node_is_registered_with_lease_and_status(cluster: Cluster) -> None:
@@ -26,8 +27,13 @@ async def test_a_node_is_registered_with_lease_and_status(cluster: Cluster) -> N
             "PIDPressure": "False",
             "Ready": "True",
         }
-        leases = (await here.client.list(kinds.LEASE, "kube-node-lease")).items
-        assert {lease.spec.holderIdentity for lease in leases} == {"node-0", "node-1", "node-2"}
+
+        # A kubelet is ready before its nodes' leases are written.
+        async def holders() -> set[str]:
+            leases = (await here.client.list(kinds.LEASE, "kube-node-lease")).items
+            return {lease.spec.holderIdentity for lease in leases}
+
+        await eventually(holders, lambda seen: seen == {"node-0", "node-1", "node-2"})
 
 
 async def test_a_pod_runs_and_is_ready(cluster: Cluster) -> None:

@@ -151,8 +151,8 @@ def _delays(cluster: Cluster, shown: Tab) -> list[float]:
     delays = []
     for number in range(WRITES):
         began = clock.now()
-        client.create(ConfigMap.from_dict({"metadata": {"name": f"live-{number}"}}))
-        delays.append(shown.time_of(f"default/live-{number}:") - began)
+        written = client.create(ConfigMap.from_dict({"metadata": {"name": f"live-{number}"}}))
+        delays.append(shown.time_of(int(written.metadata.resourceVersion)) - began)
     client._client._client.close()
     return delays
 
@@ -287,7 +287,7 @@ def _act(shown: Tab, where: Locator, title: str, closes: bool = True, /, **field
         form.locator(".command", has_text=value.splitlines()[-1].strip()).wait_for()
     command = form.locator(".command").inner_text()
     form.locator(".run").click()
-    output = where.locator(".done, .bad")
+    output = where.locator("pre.done, pre.bad")
     output.wait_for(timeout=PATIENCE_MS)
     assert output.get_attribute("class") == "done", output.inner_text()
     text = output.inner_text()
