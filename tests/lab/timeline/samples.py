@@ -52,22 +52,22 @@ class Sample:
         """Record a mark at the present time."""
         self.marks.append({"t": self.time, "kind": kind, "text": text, "object": about})
 
-    def pod(self, number: int, **fields: Any) -> str:
-        """Create a pod that waits."""
-        owner = _OWNERS[min(int(self.random.expovariate(0.45)), len(_OWNERS) - 1)]
+    def pod(self, number: int, job: str = "", **fields: Any) -> str:
+        """Create a pod that waits, of a Job or of one of the ReplicaSets."""
+        owner = job or _OWNERS[min(int(self.random.expovariate(0.45)), len(_OWNERS) - 1)]
         name = f"{owner}-{number:05d}"
         priority = 1000 if owner == "web" else 100 if owner in ("api", "search") else 0
         row = {
             "uid": str(number),
             "phase": "Pending",
             "priority": priority,
-            "owner": f"ReplicaSet/{owner}",
+            "owner": f"Job/{job}" if job else f"ReplicaSet/{owner}",
             "cpu": self.random.choice([100, 250, 500, 1000]),
             "memory": self.random.choice([2, 4, 8]) * _GIB // 4,
             "rows": {"phase": "Pending"},
             **fields,
         }
-        self.write("Pod", name, row, "create pods by replicaset-controller")
+        self.write("Pod", name, row, f"create pods by {'job' if job else 'replicaset'}-controller")
         return name
 
     def bind(self, name: str, node: str) -> None:
@@ -144,17 +144,17 @@ def _trouble(made: Sample, names: list[str]) -> None:
         made.write("Node", "node-4", {"taints": ["dedicated=gpu:NoSchedule"]}, "kubectl taint")
     for number, victim in enumerate(made.random.sample(bound, max(len(bound) // 40, 1))):
         node = made.rows[victim]["node"]
-        name = made.pod(made.pods + number, priority=10000, owner="Job/train", cpu=made.rows[victim]["cpu"])
+        name = made.pod(made.pods + number, "train", priority=10000, cpu=made.rows[victim]["cpu"])
         made.mark("preemption", f"{name} preempts {victim} on {node}", f"Pod default/{name}")
-        made.waits(name, "0/3 nodes are available: preemption: 1 victim", node)
+        made.waits(name, f"0/{made.nodes} nodes are available: {made.nodes} Insufficient cpu.", node)
         rows = {**made.rows[victim]["rows"], "terminating": "2024-11-24"}
         made.write(
             "Pod", victim, {"terminating": made.time + 30, "rows": rows}, "delete pods by kube-scheduler"
         )
     for number in range(max(made.nodes // 12, 1)):
-        name = made.pod(2 * made.pods + number, owner="Job/volumes")
+        name = made.pod(2 * made.pods + number, "volumes")
         made.waits(name, "", f"node-{made.random.randrange(made.nodes)}", reason="", prebind=True)
-        made.pod(3 * made.pods + number, owner="Job/gated", gated=True, reason="SchedulingGated")
+        made.pod(3 * made.pods + number, "gated", gated=True, reason="SchedulingGated")
     for number, name in enumerate(made.random.sample(bound, max(len(bound) // 30, 2))):
         state = ("Deferred", "InProgress")[number % 2]
         desired = {"cpu": made.rows[name]["cpu"] * 2, "memory": made.rows[name]["memory"]}
