@@ -97,11 +97,8 @@ class Rest:
         found = RunFile.read(self._cluster.directory, "apiserver")
         assert found is not None
         sent = None if body is None else json.dumps(body).encode()
-        kind = {
-            "Content-Type": "application/strategic-merge-patch+json"
-            if method == "PATCH"
-            else "application/json"
-        }
+        patch = "strategic-merge-patch+" if method == "PATCH" else ""
+        kind = {"Content-Type": f"application/{patch}json"}
         request = urllib.request.Request(
             f"https://{found.document['rest']}{path}",
             sent,
