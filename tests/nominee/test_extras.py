@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from nominee.lab.extras import installation
+from tests.support.patience import PATIENCE_SECONDS
 
 _URL = "git+https://github.com/nominee-dev/nominee"
 # A program in which the module is not installed.
@@ -41,7 +42,7 @@ def test_the_hint_is_a_command_that_works(
     arguments = [str(skew) if word == "skew.yaml" else word for word in words]
     answer = subprocess.run(
         [sys.executable, "-c", _WITHOUT.format(module=module), *arguments],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
     assert answer.returncode != 0
     assert f"pip install 'nominee[{extra}] @ {_URL}'" in answer.stderr

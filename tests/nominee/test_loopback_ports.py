@@ -11,6 +11,7 @@ import socket
 import ssl
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalg
 from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 from tests.localcluster.test_cluster import Cluster
 from tests.nominee.test_cli import nominee
+from tests.support.eventually import eventually_sync
 from tests.support.patience import PATIENCE_SECONDS
 
 GROUPS = """
@@ -72,7 +74,10 @@ def run_files(cluster: Cluster) -> dict[str, dict[str, Any]]:
 
 def listening(pid: int) -> set[str]:
     """The addresses on which a process listens, by the kernel's tables."""
-    inodes = {os.readlink(each) for each in Path(f"/proc/{pid}/fd").iterdir()}
+    inodes = set()
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # the process has closed it
+            inodes.add(os.readlink(each))
     found = set()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
@@ -214,4 +219,8 @@ def test_nominees_commands_have_the_credentials(cluster: Cluster) -> None:
     assert "apiserver.write.before" in cluster("failpoint", "apiserver")
     cluster("failpoint", "scheduler", "scheduler.bind.before", "off")
     cluster("queue")
-    assert {each["healthy"] for each in cluster.json("status")["components"]} == {True}
+    # The command waits a second for each answer.
+    eventually_sync(
+        lambda: {each["healthy"] for each in cluster.json("status")["components"]},
+        lambda found: found == {True},
+    )

@@ -6,6 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from tests.support.patience import PATIENCE_SECONDS
+
 _REPOSITORY = Path(__file__).resolve().parents[2]
 # As `python`: it makes what the next step needs, and reports each step that takes long.
 _PYTHON = r"""#!/bin/sh
@@ -28,7 +30,7 @@ def test_every_step_of_the_setup_is_named_before_it_runs(tmp_path: Path) -> None
         cwd=_REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert (made.returncode, made.stderr) == (0, "")

@@ -44,7 +44,9 @@ def test_passes(nominee_cluster):
 def test_that_fails(nominee_cluster):
     nominee_cluster.apply(POD)
     nominee_cluster.wait(pod("large"), {"condition": "PodScheduled=False"}, timeout=60)
-    nominee_cluster.wait(pod("large"), "status.phase == 'Running'", timeout=0.5)
+    while not any(each["reason"] == "FailedScheduling" for each in nominee_cluster.list("events")):
+        pass  # the event comes after the condition
+    nominee_cluster.wait(pod("large"), "status.phase == 'Running'", timeout=2)
 
 def test_without_a_cluster():
     raise RuntimeError("of its own")
@@ -131,7 +133,7 @@ def test_the_report_of_a_failed_test_and_the_kept_cluster(tmp_path: Path) -> Non
         assert "processes that are not ready" not in failed
         assert "nominee: " not in before
         assert "nominee: " not in own
-        assert "not status.phase == 'Running' within 0.5 s; status.phase = Pending" in failed
+        assert "not status.phase == 'Running' within 2 s; status.phase = Pending" in failed
         assert re.search(r"- nominee: events in namespace test-that-fails-2 -", failed)
         assert re.search(
             r"FailedScheduling +pod/large.* 0/1 nodes are available: 1 Insufficient cpu", failed

@@ -97,11 +97,8 @@ class Rest:
         found = RunFile.read(self._cluster.directory, "apiserver")
         assert found is not None
         sent = None if body is None else json.dumps(body).encode()
-        kind = {
-            "Content-Type": "application/strategic-merge-patch+json"
-            if method == "PATCH"
-            else "application/json"
-        }
+        patch = "strategic-merge-patch+" if method == "PATCH" else ""
+        kind = {"Content-Type": f"application/{patch}json"}
         request = urllib.request.Request(
             f"https://{found.document['rest']}{path}",
             sent,
@@ -157,6 +154,8 @@ async def runs(client: Client, name: str) -> None:
 
 async def test_the_anonymous_user_reaches_little(secure: Cluster) -> None:
     anonymous = Rest(secure)
+    # The Service `kubernetes` is written beside requests.
+    await eventually(lambda: anonymous("GET", "/readyz"), lambda answer: answer[0] == 200)
     for path in ("/healthz", "/livez", "/readyz", "/version"):
         assert (await anonymous("GET", path))[0] == 200, path
     code, status = await anonymous("GET", "/api/v1/namespaces/default/pods")
@@ -403,7 +402,8 @@ async def test_a_service_accounts_token(secure: Cluster) -> None:
     code, made = await admin("POST", f"{accounts}/robot/token", asked)
     assert (code, made["spec"]["expirationSeconds"]) == (201, 3600)
     robot = Rest(secure, made["status"]["token"])
-    code, status = await robot("GET", "/api/v1/nodes")
+    # The account of a token is looked for in the watch cache.
+    code, status = await eventually(lambda: robot("GET", "/api/v1/nodes"), lambda answer: answer[0] != 401)
     assert code == 403
     assert 'User "system:serviceaccount:default:robot" cannot list resource "nodes"' in status["message"]
     assert (await robot("GET", "/apis"))[0] == 200
@@ -424,7 +424,7 @@ async def test_a_service_accounts_token(secure: Cluster) -> None:
     code, status = await Rest(secure, token_of(secure, "kubelet-0"))("POST", f"{accounts}/robot/token", asked)
     assert (code, "no relationship found" in status["message"]) == (403, True)
     await admin("DELETE", f"{accounts}/robot")
-    assert (await robot("GET", "/apis"))[0] == 401
+    await eventually(lambda: robot("GET", "/apis"), lambda answer: answer[0] == 401)
 
 
 async def test_all_goes_on_when_the_server_is_killed(secure: Cluster) -> None:

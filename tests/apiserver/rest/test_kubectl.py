@@ -136,6 +136,8 @@ def test_what_there_is(kubectl: Session) -> None:
     assert line, resources
     assert kubectl("api-resources", "--namespaced=false", "-o", "name").split().count("nodes") == 1
     assert {"v1", "apps/v1", "policy/v1", "events.k8s.io/v1"} <= set(kubectl("api-versions").split())
+    # The API server of this cluster was killed a moment ago, and serves before it is ready.
+    eventually_sync(lambda: kubectl.run("get", "--raw", "/readyz").stdout, lambda text: text == "ok")
     assert kubectl("get", "--raw", "/healthz") == "ok"
     assert "[+]etcd ok" in kubectl("get", "--raw", "/readyz?verbose")
     assert json.loads(kubectl("get", "--raw", "/apis"))["kind"] == "APIGroupList"
@@ -216,6 +218,8 @@ def test_create_apply_and_replace(kubectl: Session) -> None:
     labelled = manifest.replace("app: create", "app: changed")
     assert kubectl("apply", "-f", "-", stdin=labelled) == "pod/c1 configured\n"
     assert kubectl("apply", "-f", "-", stdin=labelled) == "pod/c1 unchanged\n"
+    # No other client writes it any more; `diff` reads it twice.
+    kubectl("wait", "--for=condition=Ready", "pod/c1", "--timeout=100s")
     assert kubectl.run("diff", "-f", "-", stdin=labelled).returncode == 0
     changed = kubectl.run("diff", "-f", "-", stdin=labelled.replace("changed", "again"))
     assert changed.returncode == 1
@@ -223,8 +227,6 @@ def test_create_apply_and_replace(kubectl: Session) -> None:
     assert "may not change fields" in kubectl.fails(
         "apply", "-f", "-", stdin=labelled.replace("100m", "200m")
     )
-    # No other client writes it any more.
-    kubectl("wait", "--for=condition=Ready", "pod/c1", "--timeout=100s")
     live = kubectl.json("get", "pod", "c1")
     live["metadata"]["annotations"]["by"] = "replace"
     assert kubectl("replace", "-f", "-", stdin=json.dumps(live)) == "pod/c1 replaced\n"
@@ -350,17 +352,22 @@ def test_nodes(kubectl: Session) -> None:
     assert kubectl("taint", "node", "node-1", "a=b:NoSchedule") == "node/node-1 tainted\n"
     assert "already has" in kubectl.fails("taint", "node", "node-1", "a=b:NoSchedule")
     assert kubectl("taint", "node", "node-1", "a-") == "node/node-1 untainted\n"
-    described = kubectl("describe", "node", "node-0")
+    # A kubelet's first lease comes after its node.
+    described = eventually_sync(
+        lambda: kubectl("describe", "node", "node-0"), lambda text: "HolderIdentity:  node-0" in text
+    )
     assert re.search(r"^Allocatable:", described, re.M)
     assert "Non-terminated Pods:" in described
-    assert "HolderIdentity:  node-0" in described
 
 
 def test_describe_and_events(kubectl: Session) -> None:
     kubectl.pod("d1", app="describe")
-    described = kubectl("describe", "pod", "d1")
+    # The event is written after the binding, and not before the pod runs.
+    described = eventually_sync(
+        lambda: kubectl("describe", "pod", "d1"),
+        lambda text: "Successfully assigned default/d1 to node-" in text,
+    )
     assert re.search(r"^Status: +Running$", described, re.M)
-    assert "Successfully assigned default/d1 to node-" in described
     assert "Scheduled" in kubectl("get", "events", "--field-selector", "involvedObject.name=d1")
     assert "LAST SEEN" in kubectl("get", "events", "--sort-by=.lastTimestamp")
     assert "Pod/d1" in kubectl("events", "--for", "pod/d1")

@@ -76,18 +76,20 @@ def test_a_deployments_way(kubectl: Session) -> None:
     kubectl("annotate", "deploy/web", "kubernetes.io/change-cause=second", "--overwrite")
     assert _status(kubectl) == 'deployment "web" successfully rolled out'
     eventually_sync(lambda: _images(kubectl), lambda images: images == {"pause:2"})
-    history = kubectl("rollout", "history", "deploy/web").splitlines()
-    assert [line.split() for line in history[1:4]] == [
-        ["REVISION", "CHANGE-CAUSE"], ["1", "first"], ["2", "second"],
-    ]  # fmt: skip
+    # An annotation is copied to the ReplicaSet, which no rollout waits for.
+    revisions = [["REVISION", "CHANGE-CAUSE"], ["1", "first"], ["2", "second"]]
+    eventually_sync(
+        lambda: kubectl("rollout", "history", "deploy/web").splitlines(),
+        lambda lines: [line.split() for line in lines[1:4]] == revisions,
+    )
     assert re.search(r"Image:\s+pause:1$", kubectl("rollout", "history", "deploy/web", "--revision=1"), re.M)
 
     assert kubectl("rollout", "undo", "deploy/web") == "deployment.apps/web rolled back\n"
     assert _status(kubectl) == 'deployment "web" successfully rolled out'
-    revisions = [
+    numbers = [
         line.split()[0] for line in kubectl("rollout", "history", "deploy/web").splitlines()[2:] if line
     ]
-    assert revisions == ["2", "3"]
+    assert numbers == ["2", "3"]
     eventually_sync(lambda: _images(kubectl), lambda images: images == {"pause:1"})
 
     assert kubectl("rollout", "pause", "deploy/web") == "deployment.apps/web paused\n"

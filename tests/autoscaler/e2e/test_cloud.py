@@ -76,8 +76,13 @@ async def test_instances_become_nodes_and_are_deleted(cluster: Cluster) -> None:
         await nodes_are(client, "small-2")
         size = await cloud.NodeGroupTargetSize(protocol.NodeGroupTargetSizeRequest(id="small"))
         assert size.targetSize == 1
-        answer = await cloud.NodeGroupForNode(protocol.NodeGroupForNodeRequest(node=doomed))
-        assert answer.nodeGroup.id == ""
+
+        async def group() -> str:
+            answer = await cloud.NodeGroupForNode(protocol.NodeGroupForNodeRequest(node=doomed))
+            return str(answer.nodeGroup.id)
+
+        # An instance is forgotten after its Node object is deleted.
+        await eventually(group, lambda found: found == "")
 
 
 async def test_a_deletion_is_finished_after_a_crash(cluster: Cluster) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is
+from nominee.machinery.api.pb import coordination
 from tests.kubelet.e2e.support import KUBELET, is_ready, lab, pod
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
@@ -13,10 +14,16 @@ GPU = "example.com/gpu"
 
 async def test_leases_are_renewed(cluster: Cluster) -> None:
     async with lab(cluster, "--node-lease-duration", "4s", nodes=20) as here:
-        before = {row.metadata.name: row for row in (await here.client.list(kinds.LEASE)).items}
+
+        async def leases() -> dict[str, coordination.Lease]:
+            listed = await here.client.list(kinds.LEASE, "kube-node-lease")
+            return {row.metadata.name: row for row in listed.items}
+
+        # A kubelet is ready before its nodes' leases are written.
+        before = await eventually(leases, lambda found: len(found) == 20)
 
         async def all_renewed() -> bool:
-            now = {row.metadata.name: row for row in (await here.client.list(kinds.LEASE)).items}
+            now = await leases()
             return all(
                 now[name].metadata.resourceVersion != old.metadata.resourceVersion
                 for name, old in before.items()

@@ -209,10 +209,12 @@ async def test_a_failing_api_server_only_delays(cluster: Cluster) -> None:
 
 async def test_a_pod_is_ended_after_its_active_deadline(cluster: Cluster) -> None:
     async with lab(cluster) as here:
-        made = pod("late", {"cpu": "1"}, activeDeadlineSeconds=1)
+        made = pod("late", {"cpu": "1"}, activeDeadlineSeconds=3600)
         made.metadata.annotations["nominee.dev/stop-delay"] = "300ms"
         await here.create(made)
         running = await here.pod("late", is_ready)
+        # On a slow machine a second may pass before the pod is ready, so the short deadline comes now.
+        await here.client.patch(kinds.POD, "late", "default", {"spec": {"activeDeadlineSeconds": 1}})
         seen = await here.pod("late", lambda one: one.status.phase == "Failed")
         assert (seen.status.reason, seen.status.message) == (
             "DeadlineExceeded",

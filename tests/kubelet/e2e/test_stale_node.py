@@ -8,6 +8,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from tests.kubelet.e2e.support import KUBELET, Lab, condition, in_force, is_ready, lab, pod
 from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 SSD = {"disk": "ssd"}
 
@@ -18,8 +19,16 @@ def fault(here: Lab, action: str, method: str) -> None:
     assert answer.status == 200, answer.text
 
 
-async def label(here: Lab, value: str | None) -> None:
-    await here.client.patch(kinds.NODE, "node-0", "", {"metadata": {"labels": {"disk": value}}})
+async def label(here: Lab, value: str | None) -> int:
+    """Label the node, or remove the label; return the revision."""
+    change = {"metadata": {"labels": {"disk": value}}}
+    return int((await here.client.patch(kinds.NODE, "node-0", "", change)).metadata.resourceVersion)
+
+
+def seen_revision(here: Lab) -> int:
+    """Return the revision of the node that the kubelet's watch has shown."""
+    copies = json.loads(here.cluster.ask(KUBELET, "/debug/state").text)["copies"]
+    return next(int(copy["objects"].get("node-0", "0")) for copy in copies if copy["kind"] == "Node")
 
 
 def on_ssd(name: str) -> core.Pod:
@@ -60,9 +69,11 @@ async def test_a_resize_is_allocated_once_the_labels_are_back(cluster: Cluster) 
         await label(here, "ssd")
         await here.create(on_ssd("a"))
         await here.pod("a", is_ready)
-        await label(here, None)
+        removed = await label(here, None)
+        # The watch of pods may be ahead of that of nodes: with the old label the kubelet would run the pod.
+        await eventually(lambda: seen_revision(here) >= removed)
         await here.create(on_ssd("b"))
-        await here.pod("b", lambda seen: seen.status.reason == "NodeAffinity")  # the kubelet has seen it
+        await here.pod("b", lambda seen: seen.status.reason == "NodeAffinity")
         await here.resize("a", cpu="1500m")
         await here.pod("a", lambda seen: condition(seen, "PodResizePending") is not None)
         fault(here, "hold", "Watch")

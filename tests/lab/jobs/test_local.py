@@ -11,6 +11,7 @@ from nominee.lab.jobs.dask import run_job
 from nominee.lab.jobs.job import Ended, Job, Line
 from nominee.lab.jobs.local import LocalExecutor
 from nominee.lab.jobs.process import JobError, JobProcess
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.processes
 
@@ -63,12 +64,12 @@ def test_a_process_talks_until_its_input_ends(tmp_path: Path) -> None:
     job = Job(id="a", function=f"{_FUNCTIONS}:double", arguments=(2,), noun="worker")
     process = JobProcess(job, tmp_path, talks=True)
     try:
-        assert process.receive(60.0) == "ready"
-        assert [process.ask(text, 60.0) for text in ("1", "21")] == [2, 42]
+        assert process.receive(PATIENCE_SECONDS) == "ready"
+        assert [process.ask(text, PATIENCE_SECONDS) for text in ("1", "21")] == [2, 42]
         with pytest.raises(JobError, match=r"no answer within 0\.1 s"):
             process.receive(0.1)
-        process.leave(60.0)
+        process.leave(PATIENCE_SECONDS)
         with pytest.raises(JobError, match="the worker has ended with 0"):
-            process.receive(60.0)
+            process.receive(PATIENCE_SECONDS)
     finally:
         process.close()

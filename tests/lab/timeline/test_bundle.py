@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nominee.lab.timeline.page import BUNDLE
+from tests.support.patience import PATIENCE_SECONDS
 
 TESTS = Path(__file__).with_name("page")
 
@@ -38,7 +39,7 @@ def test_the_modules_pass_their_tests() -> None:
     if node is None:
         pytest.skip("there is no node, which runs the tests of the page's modules")
     result = subprocess.run(
-        [node, "--test", str(TESTS)], capture_output=True, text=True, timeout=60, check=False
+        [node, "--test", str(TESTS)], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
     )
     assert result.returncode == 0, result.stdout
     assert "# pass 0" not in result.stdout

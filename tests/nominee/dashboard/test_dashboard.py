@@ -30,6 +30,7 @@ from nominee.machinery.runtime.clock import SystemClock
 from tests.lab.invariants.histories import History, node, pod
 from tests.localcluster.test_cluster import POD, Cluster
 from tests.nominee.test_cli import nominee
+from tests.support.eventually import eventually_sync
 from tests.support.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[3]
@@ -167,6 +168,14 @@ def test_the_document_has_nodes_processes_and_queues(page: Page) -> None:
     assert (status, headers["content-encoding"]) == (200, "gzip")
     document = json.loads(gzip.decompress(data))
     assert (document["source"], document["read_only"]) == ("live", False)
+
+    def has_read_and_asked(found: dict[str, Any]) -> bool:
+        healthy = {each["name"] for each in found["components"] if each["health"] == "ok"}
+        nodes = {each["n"] for each in found["revisions"] if each["k"] == "Node"}
+        return len(nodes) == 2 and "scheduler" in healthy and found["queues"] is not None
+
+    # The dashboard reads the writes meanwhile, and a process has a second for an answer.
+    document = eventually_sync(lambda: page.json("/api/timeline"), has_read_and_asked)
     nodes = {each["n"] for each in document["revisions"] if each["k"] == "Node"}
     assert nodes == {"node-0", "node-1"}
     processes = {each["name"]: each for each in document["components"]}
@@ -208,10 +217,18 @@ def test_a_page_that_reads_nothing_does_not_stop_another(page: Page, cluster: Cl
 def test_the_history_and_each_revision_are_those_of_the_command(page: Page, cluster: Cluster) -> None:
     page.act("create", "", manifest=POD.format(name="past", cpu="100m"))
     page.wait("past", phase="Running", ready=True)
+
     # Without times: the page saw the writes at another moment than the recorder.
-    lines = [without_time(line) for line in cluster("history", "pod/past").splitlines()]
-    shown = [without_time(line) for line in page.json("/api/history?object=Pod/default/past")["lines"]]
-    assert sorted(shown) == sorted(lines)
+    def recorded() -> list[str]:
+        return [without_time(line) for line in cluster("history", "pod/past").splitlines()]
+
+    def shown() -> list[str]:
+        return [without_time(line) for line in page.json("/api/history?object=Pod/default/past")["lines"]]
+
+    # Events of the pod are still written.
+    lines, _ = eventually_sync(
+        lambda: (recorded(), shown()), lambda found: sorted(found[0]) == sorted(found[1])
+    )
     numbers = [found[1] for line in lines if (found := re.match(r"revision (\d+), TIME: Pod ", line))]
     assert len(numbers) >= 3
     for number in numbers:

@@ -70,6 +70,18 @@ def scheduled_condition(found: core.Pod) -> core.PodCondition | None:
     return next((c for c in found.status.conditions if c.type == "PodScheduled"), None)
 
 
+async def message_when(client: ObjectClient, name: str, begin: str) -> str:
+    """The message of the pod's condition PodScheduled, as soon as it begins so."""
+
+    async def message() -> str:
+        condition = scheduled_condition(
+            await retry_unavailable(lambda: client.get(kinds.POD, name, "default"))
+        )
+        return "" if condition is None else condition.message
+
+    return await eventually(message, lambda found: found.startswith(begin))
+
+
 async def gone(client: Client, name: str) -> None:
     """Returns when there is no such pod."""
 

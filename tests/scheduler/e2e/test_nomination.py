@@ -54,13 +54,15 @@ async def selected_node(client: Client) -> str:
 async def test_the_four_combinations_of_the_gates(cluster: Cluster, expects: bool, clears: bool) -> None:
     cluster.arguments("apiserver", NO_TAINTS, VERSION, f"--feature-gates={CLEARING}={words(clears)}")
     cluster.arguments("scheduler", VERSION, f"--feature-gates={EXPECTATION}={words(expects)}")
-    await cluster.start("etcd", "apiserver", "scheduler")
+    await cluster.start("etcd", "apiserver")
     async with cluster.client() as client:
         await client.create(node("n1"))
         await client.create(storage_class())
         await client.create(claim())
         await client.create(pod("plain"))
         await client.create(pod("slow", volumes=CLAIM_VOLUMES))
+        # By watches it could see the pod before its claim, and would write a condition.
+        await cluster.start("scheduler")
         assert await bound(client, "plain") == "n1"
         await eventually(lambda: selected_node(client), lambda name: name == "n1")
         slow = await client.get(kinds.POD, "slow", "default")
@@ -120,9 +122,12 @@ async def test_a_bind_that_failed_is_tried_again(cluster: Cluster) -> None:
     cluster.arguments("apiserver", NO_TAINTS)
     await cluster.start("etcd", "apiserver", "scheduler")
     port = cluster.port("scheduler")
-    arm(port, "scheduler.bind.before", "1*error(503)")
     async with cluster.client() as client:
         await client.create(node("n1"))
+        # The scheduler may see a pod before it sees the node, and that is another reason.
+        await client.create(pod("earlier"))
+        assert await bound(client, "earlier") == "n1"
+        arm(port, "scheduler.bind.before", "1*error(503)")
         await client.create(pod("p"))
         failed = await pod_when(client, "p", lambda p: scheduled_condition(p) is not None)
         condition = scheduled_condition(failed)
