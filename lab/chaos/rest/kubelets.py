@@ -15,6 +15,7 @@ from nominee.machinery.runtime.clock import from_time
 
 _NODE_LEASES: Final = "kube-node-lease"
 _RESOURCES: Final = ("cpu", "memory")
+_LIVE: Final = ("Pending", "Running")
 _PENDING, _IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
 
 
@@ -47,6 +48,41 @@ def _served(state: State) -> set[str]:
         if path == STATE and "nodes" in document and "assumed" not in document
         for node in document["nodes"]
     }
+
+
+def reports(state: State) -> Iterator[Finding]:
+    """Find pods whose status contradicts itself, or is of an earlier generation than the pod."""
+    served = _served(state)
+    hosts = {
+        node.metadata.name: {address.address for address in node.status.addresses}
+        for node in state.of(kinds.NODE)
+        if node.metadata.name in served and condition_is(node.status.conditions, "Ready")
+    }
+    for pod in state.of(kinds.POD):
+        if pod.spec.nodeName in hosts and not is_terminating(pod) and pod.status.phase in _LIVE:
+            for sentence in _contradictions(pod, hosts[pod.spec.nodeName]):
+                yield Finding(name_of(pod), sentence)
+
+
+def _contradictions(pod: core.Pod, host: set[str]) -> Iterator[str]:
+    status = pod.status
+    if 0 < status.observedGeneration < pod.metadata.generation:
+        yield f"has a status of generation {status.observedGeneration} only"
+    if status.hostIP and host and status.hostIP not in host:
+        yield f"shows the hostIP {status.hostIP}, which its node does not have"
+    if not status.containerStatuses:
+        return
+    running = sum(each.state.HasField("running") for each in status.containerStatuses)
+    if running == len(pod.spec.containers) and status.phase != "Running":
+        yield f"is {status.phase}, and all its containers run"
+    are_ready = all(each.ready for each in status.containerStatuses) and running == len(pod.spec.containers)
+    for name in ("ContainersReady", "Ready"):
+        found = get_condition(status.conditions, name)
+        if name == "Ready" and pod.spec.readinessGates:
+            continue
+        if found is not None and (found.status == "True") is not are_ready:
+            which = "all" if are_ready else "not all"
+            yield f"shows {name}={found.status}, and {which} its containers are ready"
 
 
 def resizes(state: State) -> Iterator[Finding]:

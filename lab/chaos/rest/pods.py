@@ -1,9 +1,11 @@
-"""Pods that failed without a reason outside of the cluster. No I/O."""
+"""Pods that failed without a reason outside of the cluster, and addresses that two objects have. No I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
+
+from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.machinery.api import kinds
@@ -29,12 +31,28 @@ def failures(state: State) -> Iterator[Finding]:
 
 
 def addresses(state: State) -> Iterator[Finding]:
-    """Find addresses that two pods have; pods on the network of their host have its address."""
+    """Find addresses of pods and services, node ports and ranges of nodes that two objects have.
+
+    Pods on the network of their host have its address, and headless services have none.
+    """
     holders: dict[str, str] = {}
+    for obj, address in _addresses(state):
+        if address and address != "None" and holders.setdefault(address, name_of(obj)) != name_of(obj):
+            yield Finding(name_of(obj), f"has the address {address}, and so has {holders[address]}")
+
+
+def _addresses(state: State) -> Iterator[tuple[Message, str]]:
+    """Yield each object with each of its addresses."""
     for pod in state.of(kinds.POD):
-        address = "" if pod.spec.hostNetwork or has_ended(pod) else pod.status.podIP
-        if address and holders.setdefault(address, name_of(pod)) != name_of(pod):
-            yield Finding(name_of(pod), f"has the address {address}, and so has {holders[address]}")
+        if not pod.spec.hostNetwork and not has_ended(pod):
+            yield pod, pod.status.podIP
+    for service in state.of(kinds.SERVICE):
+        yield from ((service, address) for address in service.spec.clusterIPs)
+        yield from (
+            (service, f"{port.nodePort}/{port.protocol}") for port in service.spec.ports if port.nodePort
+        )
+    for node in state.of(kinds.NODE):
+        yield from ((node, address) for address in node.spec.podCIDRs)
 
 
 def _is_own_failure(pod: core.Pod) -> bool:

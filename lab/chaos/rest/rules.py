@@ -14,7 +14,14 @@ from nominee.lab.chaos.rest import (
     shapes,
 )
 from nominee.lab.chaos.rest.state import Finding, Rule, State
-from nominee.lab.chaos.rest.workloads import daemon_sets, jobs, owners, stateful_sets, statuses
+from nominee.lab.chaos.rest.workloads import (
+    daemon_sets,
+    jobs,
+    owners,
+    pod_autoscalers,
+    stateful_sets,
+    statuses,
+)
 
 RULES: Final[tuple[Rule, ...]] = (
     pods.failures,
@@ -24,6 +31,8 @@ RULES: Final[tuple[Rule, ...]] = (
     stateful_sets.stateful_sets,
     daemon_sets.daemon_sets,
     jobs.jobs,
+    jobs.cron_jobs,
+    pod_autoscalers.pod_autoscalers,
     owners.garbage,
     owners.namespaces,
     statuses.budgets,
@@ -42,6 +51,7 @@ RULES: Final[tuple[Rule, ...]] = (
     copies.kubelet_pods,
     copies.expected_writes,
     kubelets.heartbeats,
+    kubelets.reports,
     kubelets.resizes,
     kubelets.removals,
     nodes.autoscaler_loops,

@@ -27,6 +27,7 @@ LISTED: tuple[AnyKind, ...] = (
     kinds.DAEMON_SET,
     kinds.JOB,
     kinds.CRON_JOB,
+    kinds.HORIZONTAL_POD_AUTOSCALER,
     kinds.POD_DISRUPTION_BUDGET,
     kinds.RESOURCE_QUOTA,
     kinds.SERVICE,

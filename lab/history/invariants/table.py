@@ -6,6 +6,7 @@ from nominee.lab.history.invariants.checking.checker import Checker
 from nominee.lab.history.invariants.claims.device_claims import DeviceClaims
 from nominee.lab.history.invariants.claims.protected_claims import ProtectedClaims
 from nominee.lab.history.invariants.objects.acknowledged_writes import AcknowledgedWrites
+from nominee.lab.history.invariants.objects.condition_times import ConditionTimes
 from nominee.lab.history.invariants.objects.namespaces import Namespaces
 from nominee.lab.history.invariants.objects.object_metadata import ObjectMetadata
 from nominee.lab.history.invariants.objects.resource_versions import ResourceVersions
@@ -55,6 +56,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     UniqueOrdinals,
     JobCounts,
     ObjectMetadata,
+    ConditionTimes,
     ResourceVersions,
     AcknowledgedWrites,
     TrueAnswers,

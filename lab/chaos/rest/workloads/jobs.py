@@ -1,11 +1,11 @@
-"""Jobs and their pods. No I/O."""
+"""CronJobs, Jobs and their pods. No I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from nominee.lab.chaos.rest.state import Finding, State, name_of
+from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, live_pods
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, has_ended, is_controlled_by, is_terminating
@@ -40,10 +40,37 @@ def jobs(state: State) -> Iterator[Finding]:
                 yield Finding(name_of(pod), "has ended, and its Job has not counted it", **seconds)
 
 
+def cron_jobs(state: State) -> Iterator[Finding]:
+    """Find CronJobs whose status does not list their unfinished Jobs, or that keep too many finished ones."""
+    if CONTROLLERS not in state.running:
+        return
+    for each in state.of(kinds.CRON_JOB):
+        if is_terminating(each):
+            continue
+        own = [job for job in state.of(kinds.JOB) if is_controlled_by(job, each) and not is_terminating(job)]
+        active = {job.metadata.name for job in own if not _is_finished(job)}
+        listed = {reference.name for reference in each.status.active}
+        if active != listed:
+            yield Finding(name_of(each), f"lists {in_order(listed)} as active, which {in_order(active)} are")
+        for condition, limit in (
+            ("Complete", each.spec.successfulJobsHistoryLimit),
+            ("Failed", each.spec.failedJobsHistoryLimit),
+        ):
+            kept = sum(condition_is(job.status.conditions, condition) for job in own)
+            if kept > limit:
+                yield Finding(
+                    name_of(each), f"keeps {kept} Jobs that are {condition}, and its limit is {limit}"
+                )
+
+
+def _is_finished(job: batch.Job) -> bool:
+    return any(condition_is(job.status.conditions, end) for end in ("Complete", "Failed"))
+
+
 def _wanted(job: batch.Job, live: int) -> int:
     """Return how many live pods a Job should have."""
     spec = job.spec
-    if spec.suspend or any(condition_is(job.status.conditions, end) for end in ("Complete", "Failed")):
+    if spec.suspend or _is_finished(job):
         return 0
     if not spec.HasField("completions"):
         return live if job.status.succeeded else spec.parallelism

@@ -12,14 +12,17 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Object
 from nominee.machinery.api.objects import (
     condition_is,
+    get_condition,
     has_ended,
     is_controlled_by,
     is_terminating,
     metadata_of,
 )
-from nominee.machinery.api.pb import apps, core
+from nominee.machinery.api.pb import apps, core, intstr
 
 CONTROLLERS: Final = "controllers"
+_STRING: Final = 1
+"""`type` of an IntOrString that is a string."""
 
 
 def replica_sets(state: State) -> Iterator[Finding]:
@@ -57,7 +60,39 @@ def deployments(state: State) -> Iterator[Finding]:
             yield Finding(
                 name_of(each), f"has {each.spec.replicas} replicas, and its replica sets have {desired}"
             )
-        yield from wrong_numbers(each, {"replicas": len(pods), "readyReplicas": _ready(pods)})
+        expected = {"replicas": len(pods), "readyReplicas": _ready(pods)}
+        if not each.spec.minReadySeconds:
+            expected |= {
+                "availableReplicas": _ready(pods),
+                "unavailableReplicas": max(desired - _ready(pods), 0),
+            }
+        yield from wrong_numbers(each, expected)
+        available = get_condition(each.status.conditions, "Available")
+        is_enough = each.status.availableReplicas >= each.spec.replicas - _max_unavailable(each)
+        if available is not None and (available.status == "True") is not is_enough:
+            number = each.status.availableReplicas
+            yield Finding(
+                name_of(each), f"shows Available={available.status}, and {number} replicas are available"
+            )
+
+
+def _max_unavailable(deployment: apps.Deployment) -> int:
+    """Return how many replicas may be unavailable (deployment/util, MaxUnavailable and ResolveFenceposts)."""
+    spec = deployment.spec
+    if spec.strategy.type != "RollingUpdate" or not spec.replicas:
+        return 0
+    rolling = spec.strategy.rollingUpdate
+    unavailable = _amount(rolling.maxUnavailable, spec.replicas, is_rounded_up=False)
+    if not unavailable and not _amount(rolling.maxSurge, spec.replicas, is_rounded_up=True):
+        return 1
+    return min(unavailable, spec.replicas)
+
+
+def _amount(value: intstr.IntOrString, total: int, *, is_rounded_up: bool) -> int:
+    if value.type != _STRING:
+        return value.intVal
+    share = int(value.strVal.rstrip("%")) * total
+    return -(-share // 100) if is_rounded_up else share // 100
 
 
 def garbage(state: State) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nominee.lab.chaos.rest.workloads.jobs import jobs
+from nominee.lab.chaos.rest.workloads.jobs import cron_jobs, jobs
 from tests.lab.chaos.rest.clusters import Manifests, manifest, pod, state
 
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "uid-work", "controller": True}
@@ -68,3 +68,39 @@ def test_a_correct_job_has_no_finding(manifests: Manifests) -> None:
 )
 def test_what_is_wrong_with_a_job_is_found(manifests: Manifests, sentences: list[str]) -> None:
     assert [str(finding) for finding in jobs(state(manifests))] == sentences
+
+
+def _cron_job(*listed: str, limit: int = 1, **finished: str) -> list[str]:
+    """Return the findings on a CronJob with a Job that runs, `now`, and those that are `finished`."""
+    spec = {"schedule": "* * * * *", "successfulJobsHistoryLimit": limit, "failedJobsHistoryLimit": limit}
+    status = {"active": [{"name": name} for name in listed]}
+    manifests = {"cron": manifest("CronJob", "cron", api="batch/v1", spec=spec, status=status)}
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "name": "cron",
+        "uid": "CronJob-cron",
+        "controller": True,
+    }
+    for name in ("now", *finished):
+        manifests[name] = manifest("Job", name, api="batch/v1", metadata={"ownerReferences": [owner]})
+    for name, condition in finished.items():
+        manifests[name]["status"] = {"conditions": [{"type": condition, "status": "True"}]}
+    return [str(each) for each in cron_jobs(state(manifests))]
+
+
+def test_a_correct_cron_job_has_no_finding() -> None:
+    assert _cron_job("now", a="Complete", b="Failed") == []
+
+
+def test_a_cron_job_lists_its_unfinished_jobs() -> None:
+    assert _cron_job() == ["cronjob default/cron lists none as active, which now are"]
+    assert _cron_job("a", "now", a="Complete") == [
+        "cronjob default/cron lists a, now as active, which now are"
+    ]
+
+
+def test_a_cron_job_keeps_to_its_limits() -> None:
+    kept = "cronjob default/cron keeps 2 Jobs that are {}, and its limit is 1"
+    assert _cron_job("now", a="Complete", b="Complete") == [kept.format("Complete")]
+    assert _cron_job("now", a="Failed", b="Failed") == [kept.format("Failed")]

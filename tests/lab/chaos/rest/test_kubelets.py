@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nominee.lab.chaos.rest.kubelets import heartbeats, removals, resizes
+from nominee.lab.chaos.rest.kubelets import heartbeats, removals, reports, resizes
 from nominee.machinery.runtime.clock import rfc3339_micro
 from tests.lab.chaos.rest.clusters import NOW, Change, Manifests, correct, pod, put, state
 
@@ -19,7 +19,7 @@ def _manifests() -> Manifests:
     found = correct()
     found["runs"] = runs = pod("runs", labels={})
     running: dict[str, Any] = {"name": "c", "state": {"running": {}}}
-    running["resources"] = {"requests": {"cpu": "1000m"}}
+    running |= {"ready": True, "resources": {"requests": {"cpu": "1000m"}}}
     runs["status"]["containerStatuses"] = [running]
     return found
 
@@ -28,7 +28,7 @@ def _found(change: Change, *, served: bool = True) -> list[str]:
     manifests = _manifests()
     change(manifests)
     seen = state(manifests, debug=DEBUG if served else {})
-    return [str(each) for rule in (heartbeats, resizes, removals) for each in rule(seen)]
+    return [str(each) for rule in (heartbeats, reports, resizes, removals) for each in rule(seen)]
 
 
 def _nothing(_: Manifests) -> None:
@@ -53,6 +53,32 @@ OLD = put("heartbeat/spec/renewTime", rfc3339_micro(NOW - 41))
     ("change", "finding"),
     [
         (NOT_READY, "node n1 is not ready, and its kubelet runs"),
+        (
+            put("runs/status/containerStatuses/0/ready", value=False),
+            "pod default/runs shows Ready=True, and not all its containers are ready",
+        ),
+        (
+            put("runs/status/conditions", [{"type": "ContainersReady", "status": "False"}]),
+            "pod default/runs shows ContainersReady=False, and all its containers are ready",
+        ),
+        (
+            put("runs/status/phase", "Pending"),
+            "pod default/runs is Pending, and all its containers run",
+        ),
+        (
+            lambda all_: (
+                put("runs/metadata/generation", 2)(all_),
+                put("runs/status/observedGeneration", 1)(all_),
+            ),
+            "pod default/runs has a status of generation 1 only",
+        ),
+        (
+            lambda all_: (
+                put("node/status/addresses", [{"type": "InternalIP", "address": "10.1.0.1"}])(all_),
+                put("runs/status/hostIP", "10.1.0.2")(all_),
+            ),
+            "pod default/runs shows the hostIP 10.1.0.2, which its node does not have",
+        ),
         (OLD, "node n1 has a lease that has run out, and its kubelet runs"),
         (lambda all_: all_.pop("heartbeat"), "node n1 has no lease, and its kubelet runs"),
         (

@@ -65,6 +65,21 @@ def has_replication_controller(manifests: Manifests) -> None:
     manifests["rc"]["status"] = {"observedGeneration": 1}
 
 
+def has_the_address_of_another_service(manifests: Manifests) -> None:
+    """Add two services, which select no pods, with one address; and two headless ones."""
+    for name, address in (("y", "10.96.0.9"), ("z", "10.96.0.9"), ("h", "None"), ("i", "None")):
+        manifests[name] = manifest("Service", name, spec={"clusterIP": address, "clusterIPs": [address]})
+
+
+def has_the_range_of_another_node(manifests: Manifests) -> None:
+    """Let two nodes have one range of addresses for pods."""
+    for name in ("n1", "n2"):
+        key = "node" if name == "n1" else name
+        manifests[key] = copy.deepcopy(manifests["node"])
+        manifests[key]["metadata"] |= {"name": name, "uid": name}
+        manifests[key]["spec"] = {"podCIDRs": ["10.0.0.0/24"]}
+
+
 def lacks_its_claim(manifests: Manifests) -> None:
     """Let a volume stay bound to a claim that is bound to no volume."""
     manifests["volume"]["status"] = {"phase": "Bound"}
@@ -93,6 +108,18 @@ def lacks_its_claim(manifests: Manifests) -> None:
         (
             put("deployment/spec/replicas", 3),
             "deployment default/web has 3 replicas, and its replica sets have 2",
+        ),
+        (
+            put("deployment/status/availableReplicas", 1),
+            "deployment default/web shows 1 availableReplicas in its status, and its pods are 2",
+        ),
+        (
+            put("deployment/status/unavailableReplicas", 1),
+            "deployment default/web shows 1 unavailableReplicas in its status, and its pods are 0",
+        ),
+        (
+            put("deployment/status/conditions", [{"type": "Available", "status": "False"}]),
+            "deployment default/web shows Available=False, and 2 replicas are available",
         ),
         (
             adds("orphan", **owner(manifest("ReplicaSet", "gone", api="apps/v1"))),
@@ -154,6 +181,14 @@ def lacks_its_claim(manifests: Manifests) -> None:
         (
             put("b/status/podIP", "10.0.0.1"),
             "pod default/b has the address 10.0.0.1, and so has pod default/a",
+        ),
+        (
+            has_the_address_of_another_service,
+            "service default/z has the address 10.96.0.9, and so has service default/y",
+        ),
+        (
+            has_the_range_of_another_node,
+            "node n2 has the address 10.0.0.0/24, and so has node n1",
         ),
         (
             lacks_its_claim,

@@ -1,0 +1,50 @@
+"""Horizontal pod autoscalers and their targets. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from nominee.lab.chaos.rest.state import Finding, State, name_of
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import condition_is, is_terminating, metadata_of
+from nominee.machinery.api.pb import autoscaling
+
+_TARGETS: Final = (kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER)
+
+
+def pod_autoscalers(state: State) -> Iterator[Finding]:
+    """Find autoscalers whose target has other replicas than they want, and wrong numbers in their status."""
+    if CONTROLLERS not in state.running:
+        return
+    for each in state.of(kinds.HORIZONTAL_POD_AUTOSCALER):
+        target = _target(state, each)
+        conditions = each.status.conditions
+        is_active = all(condition_is(conditions, name) for name in ("AbleToScale", "ScalingActive"))
+        if target is None or not is_active or is_terminating(each) or is_terminating(target):
+            continue
+        desired, least = each.status.desiredReplicas, each.spec.minReplicas
+        if target.spec.replicas != desired:
+            yield Finding(
+                name_of(each), f"wants {desired} replicas, and its target has {target.spec.replicas}"
+            )
+        if not least <= target.spec.replicas <= each.spec.maxReplicas:
+            limits = f"{least} to {each.spec.maxReplicas}"
+            yield Finding(
+                name_of(each), f"allows {limits} replicas, and its target has {target.spec.replicas}"
+            )
+        if each.status.currentReplicas != target.status.replicas:
+            shown = f"{each.status.currentReplicas} currentReplicas"
+            yield Finding(name_of(each), f"shows {shown}, and its target has {target.status.replicas}")
+
+
+def _target(state: State, autoscaler: autoscaling.HorizontalPodAutoscaler) -> Any:
+    """Return the object that an autoscaler scales; None if there is none of a kind that the rules know."""
+    reference = autoscaler.spec.scaleTargetRef
+    for kind in _TARGETS:
+        for each in state.of(kind) if kind.kind == reference.kind else ():
+            metadata = metadata_of(each)
+            if (metadata.namespace, metadata.name) == (autoscaler.metadata.namespace, reference.name):
+                return each
+    return None

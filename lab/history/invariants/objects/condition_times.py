@@ -1,0 +1,90 @@
+"""The conditions of an object's status: each type once, and the time of its last transition."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from google.protobuf.message import Message
+
+from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.revision import Revision
+from nominee.machinery.api.kinds import KINDS, AnyKind
+from nominee.machinery.api.objects import get_condition, metadata_of
+
+_TIME: Final = "lastTransitionTime"
+_REASON_COUNTS: Final = frozenset({"ReplicaFailure"})
+"""Types of conditions whose controller takes another reason for a transition."""
+_OF_MEMORY: Final = frozenset({"PodResizePending", "PodResizeInProgress"})
+"""Conditions whose age a kubelet forgets when it restarts (design/016)."""
+RESOLUTION_SECONDS: Final = 2.0
+"""Times have whole seconds: two transitions in one of them cannot be told apart."""
+
+
+def _has_conditions(kind: AnyKind) -> bool:
+    status = kind.message.DESCRIPTOR.fields_by_name.get("status")
+    if status is None or status.message_type is None:
+        return False
+    conditions = status.message_type.fields_by_name.get("conditions")
+    if conditions is None or conditions.message_type is None:
+        return False
+    return _TIME in conditions.message_type.fields_by_name
+
+
+def _conditions(obj: Message | None) -> Sequence[Any]:
+    """Return the conditions of an object of a kind that has some."""
+    return () if obj is None else getattr(obj, "status").conditions  # noqa: B009  # mypy knows no such attribute
+
+
+class ConditionTimes(Checker):
+    """Compares the conditions of an object before and after each write of it.
+
+    Source: apimachinery 1.36, meta.SetStatusCondition; kubelet, updateLastTransitionTime; scheduler,
+    podutil.UpdatePodCondition; replicaset and replication, SetCondition (which compares the reason, too).
+    """
+
+    about = Invariant(
+        name="conditions-keep-their-times",
+        description="A status has one condition of a type. Its lastTransitionTime changes when its status "
+        "changes, and only then, and its observedGeneration is of no later generation than the object's.",
+        checks="conditions that a write changed",
+    )
+    kinds = frozenset(kind for kind in KINDS if _has_conditions(kind))
+
+    def observe(self, revision: Revision) -> Iterator[Violation]:
+        """Compare the conditions of an object with the former ones."""
+        if revision.is_state or not revision.is_readable or revision.object is None:
+            return
+        conditions, former = _conditions(revision.object), _conditions(revision.previous)
+        if list(conditions) == list(former):
+            return
+        for name, count in Counter(each.type for each in conditions).items():
+            if count > 1:
+                yield self.violation(f"the status has {count} conditions of the type {name}", revision)
+        generation = metadata_of(revision.object).generation
+        for each in conditions:
+            old = get_condition(former, each.type)
+            if each == old:
+                continue
+            self.checked += 1
+            observed = getattr(each, "observedGeneration", 0)
+            if generation and observed > generation:
+                problem = f"is of generation {observed}, and the object has generation {generation}"
+                yield self.violation(f"the condition {each.type} {problem}", revision)
+            if old is not None and (problem := _transition(old, each, revision.time)):
+                yield self.violation(f"the condition {each.type} {problem}", revision)
+
+
+def _transition(old: Any, new: Any, now: float) -> str:
+    """Return how the time of a condition contradicts its status, or ""."""
+    if not (old.HasField(_TIME) and new.HasField(_TIME)):
+        return ""
+    is_kept = old.lastTransitionTime.seconds == new.lastTransitionTime.seconds
+    if old.status == new.status:
+        if is_kept or new.type in _OF_MEMORY or (new.type in _REASON_COUNTS and old.reason != new.reason):
+            return ""
+        return f"is still {new.status}, and its lastTransitionTime changed"
+    if is_kept and now - new.lastTransitionTime.seconds > RESOLUTION_SECONDS:
+        return f"became {new.status}, and its lastTransitionTime is that of its former status"
+    return ""

@@ -1,0 +1,87 @@
+"""The conditions of an object's status and the times of their transitions."""
+
+from __future__ import annotations
+
+import pytest
+
+from nominee.lab.history.invariants.objects.condition_times import ConditionTimes
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import apps, core
+from tests.lab.invariants.histories import BEGIN, History, pod, violations_of
+
+Row = tuple[str, str, int]
+"""Type, status and the seconds of the last transition after the history's begin."""
+
+
+def _pod(*rows: Row, observed: int = 0) -> core.Pod:
+    found = pod("p")
+    found.metadata.generation = 1
+    for type_, status, seconds in rows:
+        row = found.status.conditions.add(type=type_, status=status, observedGeneration=observed)
+        row.lastTransitionTime.seconds = int(BEGIN) + seconds
+    return found
+
+
+def _replica_set(type_: str, reason: str, seconds: int) -> apps.ReplicaSet:
+    found = apps.ReplicaSet()
+    found.metadata.name, found.metadata.namespace = "web", "default"
+    row = found.status.conditions.add(type=type_, status="True", reason=reason)
+    row.lastTransitionTime.seconds = int(BEGIN) + seconds
+    return found
+
+
+def _problems(history: History) -> list[str]:
+    return [violation.message for violation in violations_of(ConditionTimes, history)]
+
+
+def test_usual_writes() -> None:
+    history = History().put(
+        _pod(("PodScheduled", "False", 0)),
+        _pod(("PodScheduled", "False", 0), ("Ready", "False", 1), observed=1),
+        _pod(("PodScheduled", "True", 2), ("Ready", "False", 1), observed=1),
+        _pod(("Ready", "False", 1)),
+        _pod(("Ready", "False", 1), ("PodScheduled", "False", 4)),
+    )
+    assert _problems(history) == []
+
+
+def test_two_transitions_in_a_second_have_one_time() -> None:
+    history = History().put(_pod(("Ready", "False", 1)), _pod(("Ready", "True", 1)))
+    assert _problems(history) == []
+
+
+@pytest.mark.parametrize(
+    ("writes", "problem"),
+    [
+        (
+            [_pod(("Ready", "True", 0), ("Ready", "False", 0))],
+            "the status has 2 conditions of the type Ready",
+        ),
+        (
+            [_pod(("Ready", "True", 0)), _pod(("Ready", "True", 1))],
+            "the condition Ready is still True, and its lastTransitionTime changed",
+        ),
+        (
+            [*[_pod(("Ready", "False", 0))] * 4, _pod(("Ready", "True", 0))],
+            "the condition Ready became True, and its lastTransitionTime is that of its former status",
+        ),
+        (
+            [_pod(("Ready", "True", 0), observed=2)],
+            "the condition Ready is of generation 2, and the object has generation 1",
+        ),
+    ],
+)
+def test_a_condition_contradicts_its_time(writes: list[core.Pod], problem: str) -> None:
+    assert _problems(History().put(*writes)) == [problem]
+
+
+def test_another_reason_is_a_transition_of_a_replica_failure_only() -> None:
+    failures = [_replica_set("ReplicaFailure", reason, 3 * number) for number, reason in enumerate("ab")]
+    assert _problems(History().put(*failures)) == []
+    others = [_replica_set("Other", reason, 3 * number) for number, reason in enumerate("ab")]
+    assert len(_problems(History().put(*others))) == 1
+
+
+def test_kinds_with_conditions_are_checked() -> None:
+    assert {kinds.POD, kinds.NODE, kinds.DEPLOYMENT, kinds.JOB, kinds.NAMESPACE} <= ConditionTimes.kinds
+    assert kinds.LEASE not in ConditionTimes.kinds
