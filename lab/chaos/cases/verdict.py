@@ -158,7 +158,8 @@ def _findings(result: ScenarioResult, unsettled: str) -> Iterator[str]:
 def _accepted(finding: str, case: Case, accepted: Sequence[AcceptedFinding]) -> str:
     """Return the reason and the link of the accepted finding that this one is, or ""."""
     for each in accepted:
-        is_case = any(fnmatchcase(str(perturbation), each.case) for perturbation in case.perturbations)
+        names = [str(perturbation) for perturbation in case.perturbations] or [str(case)]
+        is_case = any(fnmatchcase(name, each.case) for name in names)
         text = ".*".join(map(re.escape, each.observation.split("*")))
         if is_case and re.search(text, finding, re.DOTALL):
             return f"{each.reason} ({each.link})"
