@@ -27,8 +27,8 @@ class Delete(Action):
 
     verb: ClassVar[str] = "delete"
     row: ClassVar[str] = (
-        "`kind`, `name` or `selector`, `namespace`, `gracePeriodSeconds`; `propagationPolicy` Background (the "
-        "default), Foreground or Orphan"
+        "`kind`, `name` or `selector`, `namespace`, `gracePeriodSeconds`; `propagationPolicy` Background "
+        "(the default), Foreground or Orphan"
     )
     about: ClassVar[str] = "Delete objects."
 
