@@ -91,9 +91,9 @@ SIMULATE := --simulate --seed 1 --together 2
 CHAOS_SIMULATED := chaos-stories chaos-pods chaos-preemption chaos-budgets chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-two-schedulers chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-nominated-node chaos-generated
 .PHONY: chaos-simulated $(CHAOS_SIMULATED)
 chaos-simulated: $(CHAOS_SIMULATED)
-# The stories of the KEPs as they are, with all rules of rest.
+# The stories as they are, with all rules of rest.
 chaos-stories:
-	$(BIN)/nominee chaos explore scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/workloads-*.yaml scenarios/faults.yaml --cases 0 --budget 40s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/stories-*.yaml scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/workloads-*.yaml scenarios/faults.yaml --cases 0 --budget 40s $(SIMULATE)
 chaos-pods:
 	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 16s $(SIMULATE)
 chaos-preemption:

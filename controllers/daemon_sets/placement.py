@@ -200,6 +200,13 @@ def status_of(at: Placement, *, observed: bool) -> apps.DaemonSetStatus:
     return status
 
 
-def recheck_seconds(at: Placement, status: apps.DaemonSetStatus) -> float | None:
-    """Return after how many seconds ready pods may have become available by time alone."""
-    return at.daemon_set.spec.minReadySeconds if status.numberReady != status.numberAvailable else None
+def recheck_seconds(at: Placement) -> float | None:
+    """Return after how many seconds ready pods may have become available by time alone.
+
+    Those of a surge count, too, which the status leaves out.
+    """
+    seconds = at.daemon_set.spec.minReadySeconds
+    if not seconds:
+        return None
+    waits = any(is_ready(pod) and not at.available(pod) for pods in at.pods.values() for pod in pods)
+    return seconds if waits else None

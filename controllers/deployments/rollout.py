@@ -293,6 +293,10 @@ def _shrink_old(work: _Work, new: apps.ReplicaSet) -> bool:
         return False
     gone = 0
     for each in old:
+        if gone >= room:
+            break
+        if each.spec.replicas < each.status.availableReplicas:
+            return False  # the status is older than the size: how many pods stay available is not known yet
         count = min(room - gone, each.spec.replicas - each.status.availableReplicas)
         if count > 0:
             work.scale(each, each.spec.replicas - count)

@@ -144,7 +144,7 @@ class DaemonSetController(PodOwner[apps.DaemonSet]):
         await self.write_status(daemon_set, status)
         if failure is not None:
             raise failure
-        return min(filter(None, (again, recheck_seconds(at, status))), default=None)
+        return min(filter(None, (again, recheck_seconds(at))), default=None)
 
     async def _place(self, at: Placement, failures: FailedPods) -> float | None:
         """Create and delete pods; update pods only where all nodes have theirs."""

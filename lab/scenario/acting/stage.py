@@ -83,12 +83,19 @@ class Stage:
         found = [metadata_of(each) for each in listed.items]
         return sorted((each.namespace, each.name) for each in found)
 
-    async def delete(self, kind: AnyKind, namespace: str, name: str, grace: int | None = None) -> None:
-        """Delete an object, and what it owns in the background; it need not exist."""
+    async def delete(
+        self,
+        kind: AnyKind,
+        namespace: str,
+        name: str,
+        grace: int | None = None,
+        propagation_policy: str = "Background",
+    ) -> None:
+        """Delete an object, and what it owns according to the policy; it need not exist."""
         try:
             await retry_unavailable(
                 lambda: self.client.delete(
-                    kind, name, namespace, grace_period_seconds=grace, propagation_policy="Background"
+                    kind, name, namespace, grace_period_seconds=grace, propagation_policy=propagation_policy
                 ),
                 clock=self.clock,
             )

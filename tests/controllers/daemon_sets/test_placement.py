@@ -158,7 +158,7 @@ def test_status() -> None:
         "numberReady": 2, "numberAvailable": 1, "numberUnavailable": 3,
         "updatedNumberScheduled": 2,
     }  # fmt: skip
-    assert recheck_seconds(at, status) == 30
+    assert recheck_seconds(at) == 30
     assert status_of(at, observed=False).observedGeneration == 0
 
 
@@ -167,4 +167,13 @@ def test_the_oldest_pod_of_a_node_counts() -> None:
     at = placement(owner, daemon("new", ready=False, created=9), OLD_READY, nodes=["n1"])
     status = status_of(at, observed=True)
     assert (status.currentNumberScheduled, status.numberReady, status.updatedNumberScheduled) == (1, 1, 0)
-    assert recheck_seconds(at, status) is None
+    assert recheck_seconds(at) is None
+
+
+def test_a_ready_pod_of_a_surge_is_looked_at_again() -> None:
+    owner = daemon_set(surge=1, unavailable=0, min_ready_seconds=30)
+    old = daemon("old", of=OLD, ready_since=100, created=1)
+    at = placement(owner, old, daemon("new", ready_since=990, created=9), nodes=["n1"])
+    assert recheck_seconds(at) == 30
+    later = placement(owner, old, daemon("new", ready_since=960, created=9), nodes=["n1"])
+    assert recheck_seconds(later) is None

@@ -189,6 +189,24 @@ def test_scaling_during_a_rollout_is_proportional() -> None:
     assert {s.metadata.annotations[sets.DESIRED] for s in world.sets.values()} == {"15"}
 
 
+def test_old_pods_stay_while_the_status_of_their_set_is_older_than_its_size() -> None:
+    world = World(deployment(replicas=10, surge=3, unavailable=2))
+    world.settle()
+    world.image("v2")
+    world.step()
+    world.pods({"v1": 8, "v2": 0})
+    world.step()
+    world.pods({"v1": 8, "v2": 0})
+    world.scale(3)
+    world.step()
+    assert world.sizes() == {"v1": 4, "v2": 2}
+    world.step()  # the old set's status still says that 8 pods are available
+    assert world.sizes()["v1"] == 4
+    world.pods({"v1": 4, "v2": 0})
+    world.step()
+    assert world.sizes()["v1"] == 1
+
+
 def test_scaling_a_complete_deployment_scales_its_set() -> None:
     world = World(deployment())
     world.settle()

@@ -35,6 +35,12 @@ def test_usual_writes() -> None:
     assert _problems(history.put(*sets)) == []
 
 
+def test_a_deletion_may_remove_the_finalizers_of_garbage_collection() -> None:
+    orphaning = replica_set()
+    orphaning.metadata.finalizers.append("orphan")
+    assert _problems(History().put(orphaning).delete(orphaning)) == []
+
+
 @pytest.mark.parametrize(
     ("history", "problem"),
     [

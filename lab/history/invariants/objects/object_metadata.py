@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from google.protobuf.message import Message
 
@@ -11,6 +12,9 @@ from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import EVENT, KINDS, LEASE
 from nominee.machinery.api.objects import copy_of, metadata_of
 from nominee.machinery.api.pb import core
+
+_OF_GARBAGE_COLLECTION: Final = {"orphan", "foregroundDeletion"}
+"""Finalizers that a deletion removes by itself if it has another propagationPolicy."""
 
 
 class ObjectMetadata(Checker):
@@ -40,7 +44,7 @@ class ObjectMetadata(Checker):
         self.checked += 1
         if obj is None:
             old = metadata_of(before)
-            if old.finalizers and not old.HasField("deletionTimestamp"):
+            if set(old.finalizers) - _OF_GARBAGE_COLLECTION and not old.HasField("deletionTimestamp"):
                 yield self.violation("the object was removed at once, and had finalizers", revision)
             return
         for problem in _problems(before, obj):

@@ -11,6 +11,7 @@ from nominee.lab.scenario.acting.written_fields import target_of
 from nominee.lab.scenario.conditions.object import DEFAULT_NAMESPACE
 from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.declared import Field, Kind, Selector, Text
+from nominee.lab.scenario.fields.fragments import one_of
 from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.observing.base import JsonObject
@@ -25,7 +26,10 @@ class Delete(Action):
     """Delete objects by name or selector; an object that does not exist is no error."""
 
     verb: ClassVar[str] = "delete"
-    row: ClassVar[str] = "`kind`, `name` or `selector`, `namespace`, `gracePeriodSeconds`"
+    row: ClassVar[str] = (
+        "`kind`, `name` or `selector`, `namespace`, `gracePeriodSeconds`; `propagationPolicy` Background "
+        "(the default), Foreground or Orphan"
+    )
     about: ClassVar[str] = "Delete objects."
 
     kind: Kind
@@ -33,6 +37,7 @@ class Delete(Action):
     namespace: Text = DEFAULT_NAMESPACE
     selector: Selector = ""
     grace_period_seconds: Annotated[int | None, Field({"type": "integer", "minimum": 0})] = None
+    propagation_policy: Annotated[str, Field(one_of("Background", "Foreground", "Orphan"))] = "Background"
 
     def check(self, parser: Parser, path: FieldPath, value: Mapping[str, Json]) -> None:
         parser.one_target(path, value)
@@ -44,7 +49,7 @@ class Delete(Action):
         """Delete the objects, one after another."""
         kind = names.kind(self.kind)
         for namespace, name in await stage.targets(kind, self.name, self.namespace, self.selector):
-            await stage.delete(kind, namespace, name, self.grace_period_seconds)
+            await stage.delete(kind, namespace, name, self.grace_period_seconds, self.propagation_policy)
         return DONE
 
     @classmethod
