@@ -124,10 +124,13 @@ class Explorer:
     def _plain(self) -> Activity | None:
         """Run the scenario without perturbations; return the activity of the processes, None if it fails."""
         ((result, answer),) = self._run([Case()])
-        if result.verdict is not Verdict.HELD or answer is None:
+        is_whole = result.verdict is Verdict.ACCEPTED and not result.violations
+        if answer is None or not (result.verdict is Verdict.HELD or is_whole):
             self.report.results.append(result)
             if result.verdict is Verdict.BROKEN:
                 self.report.broken.insert(0, result)
+            elif result.verdict is Verdict.ACCEPTED:
+                self._say(f"{'':8} accepted without any perturbation: {result.observation}")
             else:
                 self.report.error = result.observation
             return None

@@ -82,6 +82,11 @@ def test_another_reason_is_a_transition_of_a_replica_failure_only() -> None:
     assert len(_problems(History().put(*others))) == 1
 
 
+def test_users_write_their_own_conditions() -> None:
+    writes = [*[_pod(("example.com/ready", "False", 0))] * 4, _pod(("example.com/ready", "True", 0))]
+    assert _problems(History().put(*writes)) == []
+
+
 def test_kinds_with_conditions_are_checked() -> None:
     assert {kinds.POD, kinds.NODE, kinds.DEPLOYMENT, kinds.JOB, kinds.NAMESPACE} <= ConditionTimes.kinds
     assert kinds.LEASE not in ConditionTimes.kinds
