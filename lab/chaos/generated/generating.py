@@ -26,7 +26,8 @@ def generate(seed: int, source: Document) -> Document:
     rng = random.Random(seed)
     subjects = _subjects(source["subjects"], rng)
     rows = [_steps(subject, rng) for subject in subjects]
-    steps = draw(source["start"] + _in_turns(rows, rng), rng)
+    ends = [step for subject in subjects for step in subject.get("end", ())]
+    steps = draw(source["start"] + _in_turns(rows, rng) + ends, rng)
     spec: Document = {"cluster": _cluster(source, subjects, rng), "stepsMayFail": True}
     if "${NODE}" in str(steps):
         spec["variants"] = [*_VARIANTS]
@@ -84,6 +85,7 @@ def _cluster(source: Document, subjects: Sequence[Document], rng: random.Random)
     cluster: Document = draw(source["cluster"], rng)
     if any("hasVersions" in each for each in subjects):
         cluster["components"] = {}
+    cluster["components"] = {**source["components"], **cluster["components"]}
     if gates := {each["gate"]: True for each in subjects if "gate" in each}:
         cluster["featureGates"] = gates
     if any("scales" in each for each in subjects):

@@ -8,8 +8,9 @@ from typing import Final
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.state import Finding, State, name_of
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import condition_is, has_ended
+from nominee.machinery.api.objects import condition_is, has_ended, is_terminating
 from nominee.machinery.api.pb import core
 
 _OWN_REASONS: Final = frozenset({"DeadlineExceeded", "Evicted"})
@@ -28,6 +29,15 @@ def failures(state: State) -> Iterator[Finding]:
             if not is_race and not state.expectations.rejects(pod):
                 why = f"with the reason {pod.status.reason}" if pod.status.reason else "without a reason"
                 yield Finding(name_of(pod), f"was failed on {pod.spec.nodeName} {why}")
+
+
+def orphans(state: State) -> Iterator[Finding]:
+    """Find pods that are bound to a node that does not exist, which the pod garbage collector removes."""
+    if CONTROLLERS not in state.running:
+        return
+    for pod in state.of(kinds.POD):
+        if pod.spec.nodeName and pod.spec.nodeName not in state.node_names and not is_terminating(pod):
+            yield Finding(name_of(pod), f"is bound to {pod.spec.nodeName}, which does not exist")
 
 
 def addresses(state: State) -> Iterator[Finding]:

@@ -25,6 +25,7 @@ from nominee.lab.chaos.rest.workloads import (
 
 RULES: Final[tuple[Rule, ...]] = (
     pods.failures,
+    pods.orphans,
     pods.addresses,
     owners.replica_sets,
     owners.deployments,

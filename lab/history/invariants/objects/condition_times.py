@@ -9,6 +9,7 @@ from typing import Any, Final
 from google.protobuf.message import Message
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import KINDS, AnyKind
 from nominee.machinery.api.objects import get_condition, metadata_of
@@ -16,8 +17,8 @@ from nominee.machinery.api.objects import get_condition, metadata_of
 _TIME: Final = "lastTransitionTime"
 _REASON_COUNTS: Final = frozenset({"ReplicaFailure"})
 """Types of conditions whose controller takes another reason for a transition."""
-_OF_MEMORY: Final = frozenset({"PodResizePending", "PodResizeInProgress"})
-"""Conditions whose age a kubelet forgets when it restarts (design/016)."""
+_OF_MEMORY: Final = frozenset({"PodResizePending", "PodResizeInProgress", "DisruptionTarget"})
+"""Conditions whose age a kubelet forgets when it restarts (design/016), or a preemptor does not know yet."""
 RESOLUTION_SECONDS: Final = 2.0
 """Times have whole seconds: two transitions in one of them cannot be told apart."""
 
@@ -52,9 +53,17 @@ class ConditionTimes(Checker):
     )
     kinds = frozenset(kind for kind in KINDS if _has_conditions(kind))
 
+    def __init__(self, settings: ComponentSettings) -> None:
+        super().__init__(settings)
+        self._changed: dict[str, dict[str, float]] = {}
+        """When the status of each condition was last written, by key and type; clocks may differ from it."""
+
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Compare the conditions of an object with the former ones."""
-        if revision.is_state or not revision.is_readable or revision.object is None:
+        if revision.is_state or not revision.is_readable:
+            return
+        if revision.object is None:
+            self._changed.pop(revision.key, None)
             return
         conditions, former = _conditions(revision.object), _conditions(revision.previous)
         if list(conditions) == list(former):
@@ -72,13 +81,17 @@ class ConditionTimes(Checker):
             if generation and observed > generation:
                 problem = f"is of generation {observed}, and the object has generation {generation}"
                 yield self.violation(f"the condition {each.type} {problem}", revision)
+            changed = self._changed.setdefault(revision.key, {})
+            age = revision.time - changed.get(each.type, revision.time)
+            if old is None or old.status != each.status:
+                changed[each.type] = revision.time
             is_own = "/" not in each.type  # others, as those of readiness gates, are written by users
-            if old is not None and is_own and (problem := _transition(old, each, revision.time)):
+            if old is not None and is_own and (problem := _transition(old, each, age)):
                 yield self.violation(f"the condition {each.type} {problem}", revision)
 
 
-def _transition(old: Any, new: Any, now: float) -> str:
-    """Return how the time of a condition contradicts its status, or ""."""
+def _transition(old: Any, new: Any, age: float) -> str:
+    """Return how the time of a condition contradicts its status, or ""; `age` is that of its former status."""
     if not (old.HasField(_TIME) and new.HasField(_TIME)):
         return ""
     is_kept = old.lastTransitionTime.seconds == new.lastTransitionTime.seconds
@@ -86,6 +99,6 @@ def _transition(old: Any, new: Any, now: float) -> str:
         if is_kept or new.type in _OF_MEMORY or (new.type in _REASON_COUNTS and old.reason != new.reason):
             return ""
         return f"is still {new.status}, and its lastTransitionTime changed"
-    if is_kept and now - new.lastTransitionTime.seconds > RESOLUTION_SECONDS:
+    if is_kept and age > RESOLUTION_SECONDS:
         return f"became {new.status}, and its lastTransitionTime is that of its former status"
     return ""

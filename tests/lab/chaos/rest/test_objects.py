@@ -179,6 +179,10 @@ def lacks_its_claim(manifests: Manifests) -> None:
             "resourceclaim default/gpu is allocated, and reserved for no pod",
         ),
         (
+            put("b/spec/nodeName", "gone"),
+            "pod default/b is bound to gone, which does not exist",
+        ),
+        (
             put("b/status/podIP", "10.0.0.1"),
             "pod default/b has the address 10.0.0.1, and so has pod default/a",
         ),
