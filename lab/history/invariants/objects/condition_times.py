@@ -91,7 +91,7 @@ class ConditionTimes(Checker):
 
 
 def _transition(old: Any, new: Any, age: float) -> str:
-    """Return how the time of a condition contradicts its status, or ""; `age` is that of its former status."""
+    """Return how the time of a condition contradicts its status, or ""; `age`: of its former status."""
     if not (old.HasField(_TIME) and new.HasField(_TIME)):
         return ""
     is_kept = old.lastTransitionTime.seconds == new.lastTransitionTime.seconds

@@ -179,8 +179,8 @@ def lacks_its_claim(manifests: Manifests) -> None:
             "resourceclaim default/gpu is allocated, and reserved for no pod",
         ),
         (
-            put("b/spec/nodeName", "gone"),
-            "pod default/b is bound to gone, which does not exist",
+            adds("lost", node="gone"),
+            "pod default/lost is bound to gone, which does not exist",
         ),
         (
             put("b/status/podIP", "10.0.0.1"),
