@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, is_terminating, metadata_of
-from nominee.machinery.api.pb import autoscaling
+from nominee.machinery.api.pb import apps, autoscaling, core
 
+Target = apps.Deployment | apps.ReplicaSet | apps.StatefulSet | core.ReplicationController
 _TARGETS: Final = (kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER)
 
 
@@ -39,11 +40,12 @@ def pod_autoscalers(state: State) -> Iterator[Finding]:
             yield Finding(name_of(each), f"shows {shown}, and its target has {target.status.replicas}")
 
 
-def _target(state: State, autoscaler: autoscaling.HorizontalPodAutoscaler) -> Any:
-    """Return the object that an autoscaler scales; None if there is none of a kind that the rules know."""
+def _target(state: State, autoscaler: autoscaling.HorizontalPodAutoscaler) -> Target | None:
+    """Return the object that an autoscaler scales, if its kind is one of these."""
     reference = autoscaler.spec.scaleTargetRef
     for kind in _TARGETS:
-        for each in state.of(kind) if kind.kind == reference.kind else ():
+        targets: Sequence[Target] = state.of(kind) if kind.kind == reference.kind else ()
+        for each in targets:
             metadata = metadata_of(each)
             if (metadata.namespace, metadata.name) == (autoscaler.metadata.namespace, reference.name):
                 return each

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from google.protobuf.message import Message
 
@@ -13,6 +13,7 @@ from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import KINDS, AnyKind
 from nominee.machinery.api.objects import get_condition, metadata_of
+from nominee.machinery.api.pb import core
 
 _TIME: Final = "lastTransitionTime"
 _REASON_COUNTS: Final = frozenset({"ReplicaFailure"})
@@ -20,7 +21,7 @@ _REASON_COUNTS: Final = frozenset({"ReplicaFailure"})
 _OF_MEMORY: Final = frozenset({"PodResizePending", "PodResizeInProgress", "DisruptionTarget"})
 """Conditions whose age a kubelet forgets when it restarts (design/016), or a preemptor does not know yet."""
 RESOLUTION_SECONDS: Final = 2.0
-"""Times have whole seconds: two transitions in one of them cannot be told apart."""
+"""Times have whole seconds: two transitions may have one time."""
 
 
 def _has_conditions(kind: AnyKind) -> bool:
@@ -33,8 +34,8 @@ def _has_conditions(kind: AnyKind) -> bool:
     return _TIME in conditions.message_type.fields_by_name
 
 
-def _conditions(obj: Message | None) -> Sequence[Any]:
-    """Return the conditions of an object of a kind that has some."""
+def _conditions(obj: Message | None) -> Sequence[core.PodCondition]:
+    """Return the conditions of an object of a kind that has some, as those of pods."""
     return () if obj is None else getattr(obj, "status").conditions  # noqa: B009  # mypy knows no such attribute
 
 
@@ -90,7 +91,7 @@ class ConditionTimes(Checker):
                 yield self.violation(f"the condition {each.type} {problem}", revision)
 
 
-def _transition(old: Any, new: Any, age: float) -> str:
+def _transition(old: core.PodCondition, new: core.PodCondition, age: float) -> str:
     """Return how the time of a condition contradicts its status, or ""; `age`: of its former status."""
     if not (old.HasField(_TIME) and new.HasField(_TIME)):
         return ""
