@@ -95,35 +95,35 @@ chaos-simulated: $(CHAOS_SIMULATED)
 chaos-stories:
 	$(BIN)/nominee chaos explore scenarios/stories-*.yaml scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/workloads-*.yaml scenarios/faults.yaml --cases 0 --budget 40s $(SIMULATE)
 chaos-pods:
-	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 16s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 12s $(SIMULATE)
 chaos-preemption:
 	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --hits 2 --budget 10s $(SIMULATE)
 chaos-budgets:
 	$(BIN)/nominee chaos explore scenarios/chaos-preemption.yaml --hits 2 --budget 10s $(SIMULATE)
 chaos-api-servers:
-	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --only '*=travel*' --only '*=switch*' --budget 15s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --only '*=travel*' --only '*=switch*' --budget 11s $(SIMULATE)
 chaos-autoscaler:
-	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-autoscaler --hits 2 --budget 15s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-autoscaler --hits 2 --budget 12s $(SIMULATE)
 chaos-scale-down:
-	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-scale-down --hits 2 --budget 20s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-scale-down --hits 2 --budget 16s $(SIMULATE)
 chaos-nominated:
 	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-nominated-pod-deleted --hits 2 --budget 10s $(SIMULATE)
 chaos-devices:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-devices --hits 2 --budget 15s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-devices --hits 2 --budget 12s $(SIMULATE)
 chaos-gang:
 	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-gang --hits 2 --budget 10s $(SIMULATE)
 chaos-volumes:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-volumes --hits 2 --budget 15s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-volumes --hits 2 --budget 12s $(SIMULATE)
 chaos-two-schedulers:
 	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-two-schedulers --hits 2 --budget 8s $(SIMULATE)
 chaos-rollout:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-rollout --hits 2 --budget 15s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-rollout --hits 2 --budget 12s $(SIMULATE)
 chaos-drain:
 	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-drain --hits 2 --budget 10s $(SIMULATE)
 chaos-garbage:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --hits 2 --budget 12s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --hits 2 --budget 10s $(SIMULATE)
 chaos-quota:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --hits 2 --budget 12s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --hits 2 --budget 10s $(SIMULATE)
 chaos-release:
 	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-release --hits 2 --budget 6s $(SIMULATE)
 chaos-stateful-set:
@@ -141,13 +141,13 @@ chaos-cron-jobs:
 chaos-leader:
 	$(BIN)/nominee chaos explore scenarios/chaos-leader.yaml --hits 2 --budget 10s $(SIMULATE)
 chaos-resize:
-	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-resize --hits 2 --budget 15s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-resize --hits 2 --budget 12s $(SIMULATE)
 chaos-outage:
-	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-outage --hits 2 --budget 15s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-outage --hits 2 --budget 12s $(SIMULATE)
 chaos-nominated-node:
 	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-nominated-node --hits 2 --budget 10s $(SIMULATE)
 chaos-generated:
-	$(BIN)/nominee chaos generate --seed 1 --budget 20s
+	$(BIN)/nominee chaos generate --seed 1 --budget 16s
 
 # The commands of `chaos` with each mutation of tests/mutations (docs/mutations.md), with three times their budgets. A run that
 # was stopped goes on; MUTATIONS="--only NAME --budget 20s" is a short one.
