@@ -120,8 +120,12 @@ class VolumeController(Controller):
         return await get_if_exists(self.client, kind, reference.name, reference.namespace)
 
     def _claim_gone(self, claim: core.PersistentVolumeClaim) -> None:
+        """Look at the volume of a claim, also at one that is bound while the claim does not name it yet."""
         if claim.spec.volumeName:
             self.queue.add(ObjectKey("", claim.spec.volumeName))
+        key = f"{claim.metadata.namespace}/{claim.metadata.name}"
+        for volume in self.volumes.by_index("claim", key):
+            self._enqueue(volume)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         volume = self.volumes.get(key.name)

@@ -1,0 +1,42 @@
+"""The volume controller: which volumes it looks at again."""
+
+from __future__ import annotations
+
+import anyio
+
+from nominee.controllers.volumes.shell.binder import VolumeController
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import FakeClock
+from tests.controllers.builders import claim, volume
+from tests.controllers.contexts import context_of
+from tests.support.eventually import eventually
+from tests.support.fake_api import FakeApi
+from tests.support.patience import PATIENCE_SECONDS
+
+
+async def test_a_volume_is_released_whose_claim_goes_before_it_names_the_volume() -> None:
+    """A provisioned volume is bound first, its claim afterwards; the claim may be deleted in between."""
+    api = FakeApi()
+    api.put(claim(uid="u1"))
+    bound = volume(
+        phase="Bound", claim_ref={"namespace": "default", "name": "data", "uid": "u1"}, policy="Retain"
+    )
+    api.put(bound)
+    context = context_of(api, FakeClock())
+    controller = VolumeController(context)
+
+    def stored() -> core.PersistentVolume | None:
+        return api.find(kinds.PERSISTENT_VOLUME, bound.metadata.name)
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(context.informers.run)
+            await context.informers.wait_synced()
+            tasks.start_soon(controller.run)
+            await anyio.wait_all_tasks_blocked()
+            assert (found := stored()) is not None
+            assert found.status.phase == "Bound"
+            api.remove(kinds.PERSISTENT_VOLUME_CLAIM, "data")
+            await eventually(stored, lambda found: found is not None and found.status.phase == "Released")
+            tasks.cancel_scope.cancel()
