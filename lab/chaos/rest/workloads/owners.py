@@ -82,13 +82,14 @@ def _max_unavailable(deployment: apps.Deployment) -> int:
     if spec.strategy.type != "RollingUpdate" or not spec.replicas:
         return 0
     rolling = spec.strategy.rollingUpdate
-    unavailable = _amount(rolling.maxUnavailable, spec.replicas, is_rounded_up=False)
-    if not unavailable and not _amount(rolling.maxSurge, spec.replicas, is_rounded_up=True):
+    unavailable = amount(rolling.maxUnavailable, spec.replicas, is_rounded_up=False)
+    if not unavailable and not amount(rolling.maxSurge, spec.replicas, is_rounded_up=True):
         return 1
     return min(unavailable, spec.replicas)
 
 
-def _amount(value: intstr.IntOrString, total: int, *, is_rounded_up: bool) -> int:
+def amount(value: intstr.IntOrString, total: int, *, is_rounded_up: bool) -> int:
+    """Return a number of pods, which may be a share of the total."""
     if value.type != _STRING:
         return value.intVal
     share = int(value.strVal.rstrip("%")) * total

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
-from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, amount
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, controller_of, has_ended, is_terminating, metadata_of
-from nominee.machinery.api.pb import core, intstr, policy
+from nominee.machinery.api.pb import core, policy
 from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.resources import quota
 from nominee.machinery.resources import resource_lists as amounts
@@ -59,9 +59,9 @@ def _budget(state: State, budget: policy.PodDisruptionBudget) -> Iterator[str]:
     if status.expectedPods != expected:
         yield f"shows {status.expectedPods} expectedPods, and its pods are {expected}"
     if spec.HasField("maxUnavailable"):
-        desired = max(expected - _amount(spec.maxUnavailable, expected), 0)
+        desired = max(expected - amount(spec.maxUnavailable, expected, is_rounded_up=True), 0)
     else:
-        desired = _amount(spec.minAvailable, expected)
+        desired = amount(spec.minAvailable, expected, is_rounded_up=True)
     if status.desiredHealthy != desired:
         yield f"shows {status.desiredHealthy} desiredHealthy, and it demands {desired}"
     allowed = max(healthy - desired, 0) if expected else 0
@@ -89,11 +89,6 @@ def _expected(state: State, budget: policy.PodDisruptionBudget, pods: Sequence[c
     owners = [controller_of(pod) for pod in pods]
     uids = {owner.uid for owner in owners if owner is not None}
     return sum(sets[uid] for uid in uids) if uids <= sets.keys() else None
-
-
-def _amount(value: intstr.IntOrString, total: int) -> int:
-    """Return a number of pods; a share of the total is rounded up."""
-    return -(-int(value.strVal.rstrip("%")) * total // 100) if value.type == _STRING else value.intVal
 
 
 def quotas(state: State) -> Iterator[Finding]:
