@@ -12,7 +12,7 @@ from nominee.lab.chaos.cases.enumeration import Scope
 from nominee.lab.chaos.cases.exploration import Exploration, smallest_first
 from nominee.lab.chaos.cases.observations import Activity, Undisturbed
 from nominee.lab.chaos.cases.perturbations import Action
-from nominee.lab.chaos.cases.tolerance import absences, changes, controlled, is_among, memory_waits
+from nominee.lab.chaos.cases.tolerance import absences, changes, controlled, doubtful_waits, is_among
 from nominee.lab.chaos.cases.trace import TracedWrite
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, judge, with_history
 from nominee.lab.chaos.clusters import Answered, Clusters
@@ -259,7 +259,7 @@ class Explorer:
             reached=answer.reached,
             unsettled=answer.unsettled,
             accepted_findings=self._scenario.accepted_findings,
-            memory_waits=memory_waits(self._scenario, case.components),
+            doubtful_waits=doubtful_waits(self._scenario, case),
         )
         directory = ""
         if found.verdict is Verdict.BROKEN:

@@ -15,7 +15,8 @@ disturbed run
 - what asks a process for its memory (metrics, failpoints, queues, debug pages, restarts) is left out where
   that process is killed;
 - the checks of objects that still hold after the undisturbed run must hold when the cluster has come to rest;
-- a `wait` that ended in the undisturbed run must end, unless it asks a disturbed process for its memory.
+- a `wait` that ended in the undisturbed run must end, unless it asks a disturbed process for its memory, or
+  is about a pod that was patched and that the disturbance has created again.
 
 Steps and their lines keep their numbers.
 """
@@ -40,6 +41,7 @@ from nominee.lab.scenario.steps.expect import Expect, Mode, WhenDisturbed
 from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.node_group import ResizeGroup
 from nominee.lab.scenario.steps.objects.drain import Drain
+from nominee.lab.scenario.steps.objects.patch import Patch
 from nominee.lab.scenario.steps.wait import Wait
 from nominee.machinery.api import kinds
 
@@ -152,13 +154,23 @@ def asks(condition: Condition, processes: Collection[str]) -> bool:
     return False
 
 
-def memory_waits(scenario: Scenario, processes: Collection[str]) -> frozenset[int]:
-    """Return the lines of the waits that ask one of these processes for its memory."""
-    return frozenset(
-        step.line
-        for step in scenario.steps
-        if isinstance(step.action, Wait) and asks(step.action.condition, processes)
-    )
+def doubtful_waits(scenario: Scenario, case: Case) -> frozenset[int]:
+    """Return the lines of the waits that may not end although nothing is wrong.
+
+    Those that ask a disturbed process for its memory; and, where the disturbance deletes pods and creates
+    them again, those about pods that an earlier step has patched: the new pod has no patch.
+    """
+    found: set[int] = set()
+    patched: set[str] = set()
+    for step in scenario.steps:
+        match step.action:
+            case Patch(kind=kind, name=name) if kind == kinds.POD.kind and _deletes_pods(case):
+                patched.add(name)
+            case Wait(condition=condition):
+                objects = [leaf for leaf in leaves(condition) if isinstance(leaf, ObjectCondition)]
+                if asks(condition, case.components) or any(leaf.name in patched for leaf in objects):
+                    found.add(step.line)
+    return frozenset(found)
 
 
 def is_among(process: str, names: Collection[str]) -> bool:

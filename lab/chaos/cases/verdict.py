@@ -20,9 +20,9 @@ from nominee.machinery.wire.values.scalars import Json
 class Verdict(Enum):
     """The end of a case.
 
-    ACCEPTED: all that does not hold is among the scenario's accepted findings. INCONCLUSIVE: a wait that asks
-    a disturbed process for its memory did not end, so that later steps were not tried. UNREACHED: the run did
-    not come to a perturbation. ERROR: the case could not be run.
+    ACCEPTED: all that does not hold is among the scenario's accepted findings. INCONCLUSIVE: a wait that may
+    not end with the disturbance (`tolerance.doubtful_waits`) did not; later steps were not tried. UNREACHED:
+    the run did not come to a perturbation. ERROR: the case could not be run.
     """
 
     HELD = "held"
@@ -78,13 +78,13 @@ def judge(
     reached: bool,
     unsettled: str = "",
     accepted_findings: Sequence[AcceptedFinding] = (),
-    memory_waits: Container[int] = (),
+    doubtful_waits: Container[int] = (),
 ) -> CaseResult:
     """Return the verdict on a run of a scenario.
 
     `reached`: every perturbation took effect. `unsettled` is what the cluster had not done after the
-    perturbations had ended, "" if it had come to rest. `memory_waits` are the lines of the waits that ask a
-    disturbed process for its memory; they ended in the undisturbed run.
+    perturbations had ended, "" if it had come to rest. `doubtful_waits` are the lines of the waits that may
+    not end for a reason of the disturbance's own; they ended in the undisturbed run.
     """
     findings = list(_findings(result, unsettled))
     reasons = [_accepted(each, case, accepted_findings) for each in findings]
@@ -92,7 +92,7 @@ def judge(
     accepted = tuple(dict.fromkeys(reason for reason in reasons if reason))
     verdict, observation = Verdict.HELD, ""
     failed = next((step for step in result.steps if step.outcome is Outcome.FAILED), None)
-    if others == [result.reason] and failed is not None and failed.line in memory_waits:
+    if others == [result.reason] and failed is not None and failed.line in doubtful_waits:
         verdict, observation = Verdict.INCONCLUSIVE, result.reason
     elif others:
         verdict, observation = Verdict.BROKEN, others[0]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.tolerance import memory_waits
+from nominee.lab.chaos.cases.tolerance import doubtful_waits
 from nominee.lab.chaos.cases.trace import TracedWrite
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, with_history
 from nominee.lab.chaos.cases.verdict import judge as judge_run
@@ -18,6 +18,7 @@ from nominee.lab.scenario.fields.options import AcceptedFinding
 from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
 from nominee.lab.scenario.steps.expect import Expect, Mode
+from nominee.lab.scenario.steps.objects.patch import Patch
 from nominee.lab.scenario.steps.wait import Wait
 
 POD = ObjectCondition(kind="Pod", name="p")
@@ -54,7 +55,7 @@ def judge(
         reached=reached,
         unsettled=unsettled,
         accepted_findings=scenario.accepted_findings,
-        memory_waits=memory_waits(scenario, case.components),
+        doubtful_waits=doubtful_waits(scenario, case),
     )
 
 
@@ -80,6 +81,27 @@ def test_a_wait_for_the_memory_of_another_process_must_end() -> None:
     case = Case.parse("kubelet-0:kubelet.admit.before=crash")
     ended = result(Outcome.FAILED, WAIT_FOR_MEMORY)
     assert judge(case, ended, SCENARIO, reached=True).verdict is Verdict.BROKEN
+
+
+PATCHED = replace(
+    SCENARIO,
+    steps=(
+        Step(action=Patch(kind="Pod", name="p", patch={}), verb="patch", line=1),
+        Step(action=Wait(condition=POD), verb="wait", line=WAIT),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "case", "verdict"),
+    [
+        (PATCHED, "scheduler:scheduler.bind.after=recreate", Verdict.INCONCLUSIVE),
+        (SCENARIO, "scheduler:scheduler.bind.after=recreate", Verdict.BROKEN),
+        (PATCHED, "scheduler:scheduler.bind.after=crash", Verdict.BROKEN),
+    ],
+)
+def test_a_pod_that_is_created_again_has_no_patch(scenario: Scenario, case: str, verdict: Verdict) -> None:
+    assert judge(Case.parse(case), result(Outcome.FAILED, WAIT), scenario, reached=True).verdict is verdict
 
 
 def accepting(case: str = "scheduler:*=error*", observation: str = "why") -> Scenario:
