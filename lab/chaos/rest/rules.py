@@ -9,7 +9,6 @@ from nominee.lab.chaos.rest import (
     kubelets,
     nodes,
     pods,
-    reservations,
     scheduling,
     shapes,
 )
@@ -19,6 +18,7 @@ from nominee.lab.chaos.rest.workloads import (
     jobs,
     owners,
     pod_autoscalers,
+    reservations,
     stateful_sets,
     statuses,
 )
