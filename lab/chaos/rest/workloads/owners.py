@@ -21,7 +21,7 @@ from nominee.machinery.api.objects import (
 from nominee.machinery.api.pb import apps, core, intstr
 
 CONTROLLERS: Final = "controllers"
-_STRING: Final = 1
+STRING: Final = 1
 """`type` of an IntOrString that is a string."""
 
 
@@ -90,7 +90,7 @@ def _max_unavailable(deployment: apps.Deployment) -> int:
 
 def amount(value: intstr.IntOrString, total: int, *, is_rounded_up: bool) -> int:
     """Return a number of pods, which may be a share of the total."""
-    if value.type != _STRING:
+    if value.type != STRING:
         return value.intVal
     share = int(value.strVal.rstrip("%")) * total
     return -(-share // 100) if is_rounded_up else share // 100

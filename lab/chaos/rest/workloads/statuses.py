@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
-from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, amount
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, STRING, amount
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, controller_of, has_ended, is_terminating, metadata_of
 from nominee.machinery.api.pb import core, policy
@@ -15,8 +15,6 @@ from nominee.machinery.resources import quota
 from nominee.machinery.resources import resource_lists as amounts
 from nominee.machinery.resources.quantity import Quantity
 
-_STRING: Final = 1
-"""`type` of an IntOrString that is a string."""
 _SERVICE: Final = "kubernetes.io/service-name"
 _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 _MEASURED: Final = (kinds.POD, kinds.SERVICE, kinds.PERSISTENT_VOLUME_CLAIM)
@@ -80,7 +78,7 @@ def _selected(state: State, budget: policy.PodDisruptionBudget) -> list[core.Pod
 def _expected(state: State, budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod]) -> int | None:
     """Return the number of pods that a budget is about; None where only other kinds would tell."""
     spec = budget.spec
-    if spec.HasField("minAvailable") and spec.minAvailable.type != _STRING:
+    if spec.HasField("minAvailable") and spec.minAvailable.type != STRING:
         return len(pods)
     if not spec.HasField("minAvailable") and not spec.HasField("maxUnavailable"):
         return None

@@ -67,7 +67,7 @@ class ConditionTimes(Checker):
             self._changed.pop(revision.key, None)
             return
         conditions, former = _conditions(revision.object), _conditions(revision.previous)
-        if list(conditions) == list(former):
+        if conditions == former:
             return
         for name, count in Counter(each.type for each in conditions).items():
             if count > 1:
