@@ -1,1 +1,1 @@
-"""Rules of rest for owners of pods, for what pods reserve, and for the statuses that follow from pods."""
+"""Rules of rest for owners of pods, for reservations, and for the statuses that follow from pods."""

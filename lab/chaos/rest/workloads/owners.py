@@ -22,7 +22,7 @@ from nominee.machinery.api.pb import apps, core, intstr
 
 CONTROLLERS: Final = "controllers"
 STRING: Final = 1
-"""`type` of an IntOrString that is a string."""
+"""The type of an IntOrString with text, such as a percentage."""
 
 
 def replica_sets(state: State) -> Iterator[Finding]:
