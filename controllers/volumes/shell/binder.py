@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nominee.controllers.shell.controller import Context, Controller
-from nominee.controllers.volumes.binding import ClaimView, next_claim_step, next_volume_step
+from nominee.controllers.volumes.binding import RESYNC_SECONDS, ClaimView, next_claim_step, next_volume_step
 from nominee.controllers.volumes.pod_claims import waits_with
 from nominee.controllers.volumes.shell.perform import perform
 from nominee.controllers.volumes.steps import RecordEvent
@@ -12,7 +12,7 @@ from nominee.machinery.api.default_class import DEFAULT_STORAGE_CLASS, default_c
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core, storage
 from nominee.machinery.client.watches.live_objects import get_if_exists
-from nominee.machinery.scheduling.volume_matching import class_of
+from nominee.machinery.scheduling.volume_matching import BIND_COMPLETED, class_of
 
 STEPS_MAX = 8
 """Writes in a row for one claim; a whole binding takes four."""
@@ -83,7 +83,9 @@ class ClaimController(Controller):
         for _ in range(STEPS_MAX):
             step = next_claim_step(self._view(claim, volume))
             if step is None:
-                return None
+                # The volume that the claim names may be created, or become free, later.
+                names_volume = claim.spec.volumeName and BIND_COMPLETED not in claim.metadata.annotations
+                return RESYNC_SECONDS if names_volume else None
             written = await perform(step, self.client, self.recorder)
             if isinstance(step, RecordEvent):
                 return step.again_seconds or None

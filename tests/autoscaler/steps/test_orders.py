@@ -153,6 +153,17 @@ async def test_taints_of_an_earlier_process_are_removed_once() -> None:
     assert list(clean_up_if_required(state, context.observation, context.result.events)) == []
 
 
+async def test_soft_taints_of_an_earlier_process_are_removed_where_none_are_set() -> None:
+    world = new_world(FakeClock(), target=1)
+    node(world, "n1")
+    await world.taint_deletion_candidate("n1", 0.0)
+    for count, orders in ((10, []), (0, [CleanDeletionCandidate("n1")])):
+        state, context = await begin(world, max_bulk_soft_taint_count=count)
+        assert list(clean_up_if_required(state, context.observation, context.result.events)) == orders
+        assert len(context.result.events) == len(orders)
+        assert state.is_cleaned_up
+
+
 async def test_a_taint_that_cannot_be_removed_ends_the_loop() -> None:
     world = new_world(FakeClock(), target=1)
     node(world, "n1")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import anyio
 
-from nominee.controllers.volumes.shell.binder import VolumeController
+from nominee.controllers.volumes.binding import RESYNC_SECONDS
+from nominee.controllers.volumes.shell.binder import ClaimController, VolumeController
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import FakeClock
@@ -39,4 +40,28 @@ async def test_a_volume_is_released_whose_claim_goes_before_it_names_the_volume(
             assert found.status.phase == "Bound"
             api.remove(kinds.PERSISTENT_VOLUME_CLAIM, "data")
             await eventually(stored, lambda found: found is not None and found.status.phase == "Released")
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_claim_is_bound_whose_volume_comes_after_it() -> None:
+    """A volume wakes only claims that name none; one that names it is looked at again after a while."""
+    api = FakeApi()
+    api.put(claim(uid="u1", volume="pv"))
+    clock = FakeClock()
+    context = context_of(api, clock)
+    controller = ClaimController(context)
+
+    def stored() -> core.PersistentVolumeClaim | None:
+        return api.find(kinds.PERSISTENT_VOLUME_CLAIM, "data", "default")
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(context.informers.run)
+            await context.informers.wait_synced()
+            tasks.start_soon(controller.run)
+            await anyio.wait_all_tasks_blocked()
+            api.put(volume("pv"))
+            await anyio.wait_all_tasks_blocked()
+            await clock.advance(RESYNC_SECONDS)
+            await eventually(stored, lambda found: found is not None and found.status.phase == "Bound")
             tasks.cancel_scope.cancel()
