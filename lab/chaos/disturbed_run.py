@@ -17,6 +17,7 @@ from nominee.lab.chaos.cases.rest import attempts_at_rest, busy, rewritten, unre
 from nominee.lab.chaos.cases.tolerance import hang_seconds, only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
 from nominee.lab.chaos.earlier import Earlier
+from nominee.lab.chaos.outcomes.facts import facts_of
 from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, Points, calm, points
 from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.observation import observe, outstanding, with_memory
@@ -93,8 +94,7 @@ async def run_case(
     await keep_away(cluster, case)
     perturbing = Perturbing(case, cluster, undisturbed.launches, is_new=not clean_up)
     first = await perturbing.prepare()
-    observer = ActivityObserver(cluster)
-    disturbed = scenario
+    observer, disturbed = ActivityObserver(cluster), scenario
     if case.perturbations:
         disturbed = perturbing.scenario(relaxed(scenario, case, undisturbed.needed))
     else:
@@ -155,6 +155,7 @@ async def run_case(
         is_clean=is_clean,
         lasting=tuple(lasting),
         shapes=shapes,
+        facts={} if case.perturbations else facts_of(writes, result),
         work=work,
     )
 

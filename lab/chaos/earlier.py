@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from google.protobuf.message import Message
 
+from nominee.lab.scenario.fields.substitution import used
 from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.observing.base import Condition, Observed
 from nominee.lab.scenario.observing.world import World
@@ -55,12 +56,15 @@ class Earlier:
 
 
 def _blocks(steps: Sequence[Step]) -> list[tuple[str, list[Condition]]]:
-    """Return the text of each step that is no check and no wait, and the conditions that follow it."""
+    """Return the text of each step that is no check and no wait, and the conditions that follow it.
+
+    Without those that name a variable: it has no value yet.
+    """
     found: list[tuple[str, list[Condition]]] = []
     for step in steps:
         match step.action:
             case Wait(condition=condition) | Expect(mode=Mode.EVENTUALLY, condition=condition):
-                if found and condition.is_about_objects:
+                if found and condition.is_about_objects and not used(repr(condition)):
                     found[-1][1].append(condition)
             case Expect():
                 pass

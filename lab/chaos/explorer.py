@@ -17,6 +17,8 @@ from nominee.lab.chaos.cases.trace import TracedWrite
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, judge, with_history
 from nominee.lab.chaos.clusters import Answered, Clusters
 from nominee.lab.chaos.messages import CaseAnswer
+from nominee.lab.chaos.outcomes.comparison import Recorded, differences
+from nominee.lab.chaos.outcomes.facts import Facts
 from nominee.lab.jobs.job import ExecutorError
 from nominee.lab.scenario.acting.control import Control
 from nominee.lab.scenario.format.model import Scenario
@@ -33,7 +35,7 @@ class ExplorationSettings:
     `case` None runs all of them, `cases_max` at most; or `random_count` of them, if that is not None, with up
     to three perturbations each. `stops`: at the first case that breaks. `simulate`: with another seed for
     each round, as long as there is time, and `rounds_max` rounds at most. `programs` are those that the
-    scenario has in the places of components.
+    scenario has in the places of components. `outcomes` are those of the scenario that were recorded.
     """
 
     scope: Scope
@@ -44,6 +46,7 @@ class ExplorationSettings:
     simulate: bool = False
     rounds_max: int = 1
     stops: bool = False
+    outcomes: Recorded | None = None
     programs: Programs = field(default_factory=dict)
 
 
@@ -61,6 +64,8 @@ class Report:
     left: int = 0
     """Single cases for which there was no time."""
     clusters: int = 0
+    facts: list[Facts] = field(default_factory=list)
+    """Of each undisturbed run that held."""
     rounds: int = 0
     """Rounds, each with another seed of the simulation."""
     runs: int = 0
@@ -134,7 +139,9 @@ class Explorer:
             else:
                 self.report.error = result.observation
             return None
-        if self._settings.cases_max == 0:
+        result = self._compared(result, answer)
+        self.report.facts.append(answer.facts)
+        if self._settings.cases_max == 0 or result.verdict is Verdict.BROKEN:
             self.report.results.append(result)
         activity = answer.observed_activity
         self._undisturbed = Undisturbed(
@@ -147,6 +154,21 @@ class Explorer:
         self._features, self._trace = answer.features, answer.trace
         self.report.failpoints = sum(len(points) for points in activity.hits.values())
         return activity
+
+    def _compared(self, result: CaseResult, answer: CaseAnswer) -> CaseResult:
+        """Return the result of the undisturbed run, broken if the outcome is not the recorded one."""
+        if self._settings.outcomes is None or not answer.facts:
+            return result
+        found = list(differences(answer.facts, self._settings.outcomes))
+        if not found:
+            return result
+        more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+        observation = f"not the recorded outcome: {found[0]}{more}"
+        directory = self._clusters.keep()
+        result = replace(result, verdict=Verdict.BROKEN, observation=observation, directory=directory)
+        self.report.broken.insert(0, result)
+        self._stopped = self._settings.stops
+        return result
 
     def _cases(self, activity: Activity, deadline: float) -> bool:
         exploration = Exploration(activity, self._scope(activity), self._features)
@@ -271,5 +293,6 @@ class Explorer:
         words = ["nominee", "chaos", "explore", self._scenario.file, "--name", self._scenario.name]
         if self._settings.simulate:
             words += ["--simulate", "--seed", str(self._seed)]
+        words += ["--rules-only"] if self._scenario.checks_may_fail else []
         words += words_of(self._settings.programs)
         return shlex.join([*words, "--case", str(case)] if case.perturbations else words)

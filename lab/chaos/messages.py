@@ -56,6 +56,7 @@ class CaseAnswer:
     is_clean: bool = False
     lasting: Sequence[int] = ()
     shapes: Mapping[str, int] = field(default_factory=dict)
+    facts: dict[str, dict[str, str]] = field(default_factory=dict)
     work: Mapping[str, float] = field(default_factory=dict)
     trace: Sequence[TracedWrite] = ()
     passes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -75,6 +76,7 @@ class CaseAnswer:
             is_clean=ran.is_clean,
             lasting=ran.lasting,
             shapes=ran.shapes,
+            facts=ran.facts,
             work=ran.work,
             trace=ran.trace,
             passes=ran.passes,

@@ -47,6 +47,8 @@ class Ran:
     """Of an undisturbed run: the checks that still held in the end."""
     shapes: Mapping[str, int] = field(default_factory=dict)
     """Of an undisturbed run: the number of objects of each shape in the end."""
+    facts: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Of an undisturbed run: what became of each object (lab/chaos/outcomes)."""
     work: Mapping[str, float] = field(default_factory=dict)
     """How many callbacks the processes of each component run in a second at rest, in a simulation."""
 

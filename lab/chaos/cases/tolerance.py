@@ -18,6 +18,9 @@ disturbed run
 - a `wait` that ended in the undisturbed run must end, unless it asks a disturbed process for its memory, or
   is about a pod that was patched and that the disturbance has created again.
 
+With `rules_alone` no check counts, only the invariants and the rules of rest: for scenarios whose checks are
+about moments of the undisturbed run.
+
 Steps and their lines keep their numbers.
 """
 
@@ -60,6 +63,11 @@ class Relaxed:
     numbers: tuple[int, ...]
 
 
+def rules_alone(scenario: Scenario) -> Scenario:
+    """Return the scenario with steps and checks that may fail, so that nothing but the rules counts."""
+    return replace(scenario, steps_may_fail=True, checks_may_fail=True, background=())
+
+
 def relaxed(scenario: Scenario, case: Case, needed: Mapping[int, float]) -> Relaxed:
     """Return the scenario with the steps and conditions that still count with the perturbations of a case.
 
@@ -68,7 +76,7 @@ def relaxed(scenario: Scenario, case: Case, needed: Mapping[int, float]) -> Rela
     recovery = RECOVERY_SECONDS + hang_seconds(case)
     steps = []
     for number, step in enumerate(scenario.steps, start=1):
-        is_loose = scenario.steps_may_fail and not step.is_check
+        is_loose = _is_loose(scenario, step)
         changed = step if is_loose else _step(step, case, needed.get(number, 0.0) * FACTOR + recovery)
         if changed is not None:
             steps.append((number, changed))
@@ -81,6 +89,13 @@ def relaxed(scenario: Scenario, case: Case, needed: Mapping[int, float]) -> Rela
         ),
         tuple(number for number, _ in steps),
     )
+
+
+def _is_loose(scenario: Scenario, step: Step) -> bool:
+    """Return whether a step that may fail keeps its time; one for which others wait gets more."""
+    if isinstance(step.action, Expect):
+        return scenario.checks_may_fail and step.action.mode is not Mode.EVENTUALLY
+    return scenario.steps_may_fail and not (isinstance(step.action, Wait) and scenario.checks_may_fail)
 
 
 def _counts(condition: Condition, case: Case) -> bool:
@@ -212,6 +227,8 @@ def states(scenario: Scenario) -> tuple[int, ...]:
 
     Events, metrics and queues are left out: a process that is killed may not come to record an event.
     """
+    if scenario.checks_may_fail:
+        return ()
     return tuple(
         number
         for number, step in enumerate(scenario.steps, start=1)

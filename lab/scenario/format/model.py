@@ -61,6 +61,7 @@ class Scenario:
     """A whole scenario; `file` and `document` (the JSON that was read) are for reports.
 
     `steps_may_fail`: a step that is refused, or does not end in time, is passed over, unless it is a check.
+    `checks_may_fail`: a check, too.
     `left_out`: conditions that another program in a component's place cannot answer (replacing.py).
     """
 
@@ -70,6 +71,7 @@ class Scenario:
     file: str = ""
     timeout_seconds: float = TIMEOUT_SECONDS
     steps_may_fail: bool = False
+    checks_may_fail: bool = False
     cluster: ClusterOptions = field(default_factory=ClusterOptions)
     steps: tuple[Step, ...] = ()
     background: tuple[Background, ...] = ()

@@ -205,7 +205,6 @@ class Run:
         self._collector.on_step(step.name)
         try:
             performed = await self._perform(step, action)
-            self._save(step, performed)
             observation = performed.text
             self._check_background()
             outcome = Outcome.PASSED
@@ -235,10 +234,13 @@ class Run:
 
     async def _perform(self, step: Step, action: Action) -> Performed:
         """Perform a step; one that may fail is passed over."""
+        may_fail = self._scenario.checks_may_fail if step.is_check else self._scenario.steps_may_fail
         try:
-            return await action.perform(self.stage)
+            performed = await action.perform(self.stage)
+            self._save(step, performed)
+            return performed
         except (StepFailedError, StatusError, ClusterError) as error:
-            if step.is_check or not self._scenario.steps_may_fail:
+            if not may_fail:
                 raise
             return Performed(text=f"passed over: {error}")
 

@@ -6,7 +6,8 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace as replaced
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,14 @@ import click
 from nominee.commands.chaos.generate import generate
 from nominee.commands.chaos.option_types import Actions, Duration, Identifier
 from nominee.commands.chaos.options import run_options
+from nominee.commands.chaos.outcomes import (
+    RECORD,
+    outcomes_option,
+    record_outcomes,
+    recorded_outcomes,
+)
 from nominee.commands.chaos.run import run
+from nominee.commands.chaos.scenario_files import find_scenarios
 from nominee.commands.common import end_as_by_ctrl_c, output_option
 from nominee.commands.measuring.executors import executor_of, executor_option
 from nominee.commands.pages import html_option, write_page
@@ -27,6 +35,7 @@ from nominee.lab.chaos.cases.perturbations import Action, Jump, Loss, Move, View
 if TYPE_CHECKING:
     from nominee.lab.chaos.clusters import Clusters
     from nominee.lab.chaos.explorer import ExplorationSettings, Report
+    from nominee.lab.chaos.outcomes.comparison import Recorded
     from nominee.lab.scenario.format.model import Scenario
     from nominee.lab.scenario.format.replacing import Programs
 
@@ -105,6 +114,12 @@ chaos.add_command(run)
     rounds="With --simulate: repeat all cases with as many seeds, from --seed on.",
     verbose="Print the steps of each run.",
 )
+@click.option(
+    "--rules-only",
+    is_flag=True,
+    help="Let steps and checks fail: only the invariants and the rules of rest count (docs/chaos.md).",
+)
+@outcomes_option
 @click.option("--stop", is_flag=True, help="End at the first case that breaks.")
 @replace_option
 @executor_option
@@ -128,6 +143,8 @@ def explore(
     directory: Path | None,
     simulate: bool,
     rounds: int,
+    rules_only: bool,
+    outcomes: str,
     stop: bool,
     replace: tuple[str, ...],
     verbose: bool,
@@ -148,8 +165,10 @@ def explore(
     if scheduler_address and verbose:
         raise click.UsageError("--verbose is for this machine: workers do not send the steps")
     programs = programs_of(replace, simulate=simulate)
-    scenarios = _find(files, name, is_one=case is not None or html is not None)
-    scenarios = [_with_programs(each, programs) for each in scenarios]
+    is_one = case is not None or html is not None
+    scenarios = _scenarios(files, name, programs, is_one=is_one, rules_only=rules_only)
+    are_whole = simulate and case is None and not rules_only
+    recorded = recorded_outcomes(outcomes, scenarios, are_whole=are_whole)
     end_as_by_ctrl_c()
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-chaos-"))
     scope = Scope(
@@ -169,7 +188,7 @@ def explore(
         budget_seconds=budget,
         case=case,
         simulate=simulate,
-        cases_max=cases_max,
+        cases_max=0 if outcomes == RECORD else cases_max,
         rounds_max=rounds if simulate and case is None else 1,
         stops=stop,
         programs=programs,
@@ -181,11 +200,17 @@ def explore(
         keep_all=directory is not None,
         verbose=verbose,
     )
-    reports = _explored(scenarios, base, clusters, settings, output)
+    reports = _explored(scenarios, base, clusters, settings, recorded, output)
     _print(reports, html, output)
+    if outcomes == RECORD:
+        record_outcomes(reports)
+    sys.exit(_exit_status(reports))
+
+
+def _exit_status(reports: Sequence[Report]) -> int:
     if any(report.broken for report in reports):
-        sys.exit(1)
-    sys.exit(2 if any(report.error or not report.applied_count for report in reports) else 0)
+        return 1
+    return 2 if any(report.error or not report.applied_count for report in reports) else 0
 
 
 def _clusters(
@@ -213,6 +238,7 @@ def _explored(
     base: Path,
     clusters: Callable[[Scenario, Path], Clusters],
     settings: ExplorationSettings,
+    recorded: Mapping[tuple[str, str], Recorded],
     output: str,
 ) -> list[Report]:
     """Explore the scenarios one after another; `stops` ends them with the first one that breaks.
@@ -226,8 +252,9 @@ def _explored(
     reports: list[Report] = []
     for scenario in scenarios:
         folder = base / scenario.name if len(scenarios) > 1 else base
+        own = replaced(settings, outcomes=recorded.get((scenario.file, scenario.name)))
         try:
-            reports.append(Explorer(scenario, clusters(scenario, folder), settings, say).run())
+            reports.append(Explorer(scenario, clusters(scenario, folder), own, say).run())
         finally:
             for each in (folder, base):
                 if each.is_dir() and not any(each.iterdir()):
@@ -252,6 +279,21 @@ def _print(reports: Sequence[Report], html: Path | None, output: str) -> None:
             click.echo(line)
 
 
+def _scenarios(
+    files: Sequence[Path], name: str, programs: Programs, *, is_one: bool, rules_only: bool
+) -> list[Scenario]:
+    """Return the scenarios to explore.
+
+    Raises:
+        click.UsageError: a file is invalid, there is no such scenario, or it needs Nominee's own programs.
+    """
+    # 100 ms that --help and completion would pay.
+    from nominee.lab.chaos.cases.tolerance import rules_alone
+
+    found = [_with_programs(each, programs) for each in find_scenarios(files, name, is_one=is_one)]
+    return [rules_alone(each) for each in found] if rules_only else found
+
+
 def _with_programs(scenario: Scenario, programs: Programs) -> Scenario:
     """Return the scenario with programs in the places of components.
 
@@ -265,33 +307,3 @@ def _with_programs(scenario: Scenario, programs: Programs) -> Scenario:
     if adapted.obstacle:
         raise click.UsageError(f"--replace: {adapted.obstacle}")
     return adapted.scenario
-
-
-def _find(files: Sequence[Path], name: str, *, is_one: bool) -> list[Scenario]:
-    """Return the scenarios of the files, or those of a name.
-
-    Raises:
-        click.UsageError: a file is invalid, or there is no such scenario, or more than one.
-    """
-    # 200 ms that --help and completion would pay.
-    from nominee.lab.scenario.format.documents import InvalidScenarioError
-    from nominee.lab.scenario.format.reading import read_file
-
-    found: list[Scenario] = []
-    for file in files:
-        try:
-            found += read_file(file)
-        except InvalidScenarioError as error:
-            raise click.UsageError(f"{file} is no scenario:\n{error}") from None
-    chosen = [each for each in found if not name or each.name == name]
-    if not chosen:
-        raise click.UsageError(f"--name: there is no scenario {name}; there are {_names(found)}")
-    if is_one and len(chosen) > 1:
-        raise click.UsageError(
-            f"--case and --html are for one scenario: give --name, one of {_names(chosen)}"
-        )
-    return chosen
-
-
-def _names(scenarios: Sequence[Scenario]) -> str:
-    return ", ".join(each.name for each in scenarios)

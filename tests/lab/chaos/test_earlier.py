@@ -70,3 +70,12 @@ def test_nothing_counts_from_before_the_first_change() -> None:
     earlier = Earlier(SCENARIO, cast("World", world))
     earlier.on_change(kinds.POD, None, None)
     assert earlier.observation(pod("a")) is None
+
+
+def test_a_condition_with_a_variable_does_not_count_before() -> None:
+    steps = (step(Apply(manifests=()), "first"), step(Wait(condition=pod("${POD}"))))
+    world = Holding([pod("${POD}")])
+    earlier = Earlier(Scenario(name="s", steps=steps), cast("World", world))
+    earlier.on_step("first")
+    earlier.on_change(kinds.POD, None, None)
+    assert earlier.observation(pod("${POD}")) is None

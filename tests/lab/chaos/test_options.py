@@ -83,3 +83,16 @@ def test_one_case_is_one_of_one_scenario(tmp_path: Path) -> None:
     answer = CliRunner().invoke(chaos, [*words, "--name", "three"])
     assert answer.exit_code == 2
     assert "there is no scenario three; there are one, two" in answer.output
+
+
+@pytest.mark.processes
+def test_with_rules_alone_steps_and_checks_may_fail(tmp_path: Path) -> None:
+    (file,) = _files(tmp_path, "one")
+    broken = SMALL.replace("NAME", "one").replace("Ready=True", "Ready=False")
+    Path(file).write_text(f"{broken}  - delete: {{kind: Pod, name: missing}}\n")
+    words = ["explore", file, "--simulate", "--seed", "1", "-o", "json"]
+    assert CliRunner().invoke(chaos, [*words, "--cases", "0"]).exit_code == 1
+    answer = CliRunner().invoke(chaos, [*words, "--cases", "2", "--rules-only"])
+    assert answer.exit_code == 0, answer.output
+    (found,) = json.loads(answer.stdout)["explorations"]
+    assert (found["runs"], found["broken"]) == (3, [])

@@ -1,0 +1,197 @@
+"""The outcomes of scenarios: facts of a run, those that several runs have in common, and their file."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from nominee.commands.chaos.explore import chaos
+from nominee.lab.chaos.outcomes import file as outcomes
+from nominee.lab.chaos.outcomes.comparison import Recorded, differences, record
+from nominee.lab.chaos.outcomes.facts import Facts, facts_of
+from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult
+from nominee.machinery.api.pb import core
+from tests.lab.chaos.test_options import SMALL
+from tests.lab.invariants.histories import History, event, node, pod
+
+RESULT = ScenarioResult(
+    scenario="s",
+    outcome=Outcome.PASSED,
+    steps=(
+        StepResult(
+            number=1,
+            verb="expect",
+            name="",
+            line=1,
+            started_seconds=0.0,
+            seconds=4.0,
+            outcome=Outcome.PASSED,
+        ),
+    ),
+)
+
+
+def generated(prefix: str, end: str) -> core.Pod:
+    found = pod(f"{prefix}{end}")
+    found.metadata.generateName = prefix
+    return found
+
+
+def on(obj: core.Pod, name: str, phase: str = "") -> core.Pod:
+    found = deepcopy(obj)
+    found.spec.nodeName = name
+    found.status.phase = phase or found.status.phase
+    return found
+
+
+def facts(history: History) -> Facts:
+    return facts_of(history.revisions, RESULT)
+
+
+def test_a_field_has_its_values_in_order() -> None:
+    waiting = pod("p", conditions={"PodScheduled": "Unschedulable"})
+    found = facts(History().put(waiting, on(waiting, "n1"), on(waiting, "n1", "Running")))["Pod default/p"]
+    assert found["spec.nodeName"] == "n1"
+    assert found["status.phase"] == "Pending > Running"
+    assert found["status.conditions[PodScheduled]"] == "True Unschedulable"
+    assert (found["object"], found["writes"]) == ("created", "3")
+    assert "metadata.uid" not in found
+
+
+def test_what_was_there_before_has_facts_where_it_changes() -> None:
+    known, tainted = node("n1"), node("n1", taints=("example.com/full",))
+    found = facts(History().state(known).put(tainted, known))["Node n1"]
+    taint = "spec.taints[example.com/full]"
+    assert found == {
+        f"{taint}.key": "example.com/full > unset",
+        f"{taint}.effect": "NoSchedule > unset",
+        "writes": "2",
+    }
+
+
+def test_an_object_that_is_created_again_has_one_row() -> None:
+    found = facts(History().put(pod("p")).delete(pod("p")).put(on(pod("p"), "n1")))["Pod default/p"]
+    assert found["object"] == "created > deleted > created"
+
+
+def test_drawn_names_are_one_subject() -> None:
+    first, second = generated("web-", "x7k2p"), generated("web-", "9qw4z")
+    history = History().put(first, second, on(first, "n1"), on(second, "n2"))
+    history.put(event("e1", "Scheduled", first, note=f"assigned {first.metadata.name} to n1"))
+    found = facts(history)
+    assert found["Pod default/web-*"]["spec.nodeName"] == "1 x n1 | 1 x n2"
+    assert found["Pod default/web-*"]["objects"] == "2"
+    assert found["Pod default/web-*"]["events"] == " Scheduled: assigned web-* to n1"
+    assert found["order"]["bound"] == "web-*, web-*"
+
+
+def test_the_order_of_pods_and_the_seconds_of_steps_are_facts() -> None:
+    one, two = pod("one"), pod("two")
+    history = History().put(one, two, on(two, "n1"), on(one, "n1")).delete(one)
+    found = facts(history)
+    assert found["order"] == {"bound": "two, one", "deleted": "one"}
+    assert found["steps"] == {"1 expect seconds": "4.00"}
+
+
+def run(**texts: str) -> Facts:
+    return {"Pod default/p": {"object": "created", "status.phase": "Running", "writes": "3"} | texts}
+
+
+def test_facts_in_common_are_recorded() -> None:
+    found = record([run(), run(writes="5"), run(), run()])
+    assert found == {
+        "Pod default/p": {"object": ["created"], "status.phase": ["Running"], "writes": ["3..5"]}
+    }
+    of_two = record([run(node="n1"), run(node="n2"), run(node="n1"), run(node="n2")])
+    assert of_two["Pod default/p"]["node"] == ["n1", "n2"]
+    assert "node" not in record([run(node=f"n{number}") for number in range(4)])["Pod default/p"]
+    ends = record([run(phase=f"{number} > Running") for number in range(4)])
+    assert ends["Pod default/p"]["phase"] == ["... > Running"]
+
+
+RECORDED: Recorded = {
+    "Pod default/p": {
+        "object": ["created"],
+        "spec.nodeName": ["n1", "n2"],
+        "status.phase": ["... > Running"],
+        "writes": ["3..5"],
+    },
+    "steps": {"1 expect seconds": ["4..6"]},
+}
+AS_RECORDED: Facts = {
+    "Pod default/p": {
+        "object": "created",
+        "spec.nodeName": "n2",
+        "status.phase": "Pending > Running",
+        "writes": "4",
+        "something.else": "new",
+    },
+    "steps": {"1 expect seconds": "6.5"},
+}
+
+
+@pytest.mark.parametrize(
+    ("subject", "name", "text", "expected"),
+    [
+        ("Pod default/p", "spec.nodeName", "n1", ""),
+        ("Pod default/p", "spec.nodeName", "n3", "spec.nodeName is 'n3', where 'n1', or 'n2' is recorded"),
+        ("Pod default/p", "status.phase", "Pending > Failed", "status.phase is 'Pending > Failed', where"),
+        ("Pod default/p", "writes", "6", "writes is '6', where '3..5' is recorded"),
+        ("Pod default/p", "object", "created > deleted", "object is 'created > deleted'"),
+        ("steps", "1 expect seconds", "2.5", ""),
+        ("steps", "1 expect seconds", "9.0", "steps: 1 expect seconds is '9.0', where '4..6' is recorded"),
+        ("Pod default/q", "object", "created", "Pod default/q: object is 'created', where 'absent'"),
+    ],
+)
+def test_a_run_is_compared(subject: str, name: str, text: str, expected: str) -> None:
+    changed = deepcopy(AS_RECORDED)
+    changed.setdefault(subject, {})[name] = text
+    found = [str(each) for each in differences(changed, RECORDED)]
+    assert len(found) == bool(expected), found
+    assert not expected or expected in found[0]
+
+
+def test_a_missing_object_is_a_difference() -> None:
+    found = {each.name for each in differences({}, {"Pod default/p": RECORDED["Pod default/p"]})}
+    assert found == {"object", "spec.nodeName", "status.phase", "writes"}
+
+
+def test_a_file_has_what_was_written(tmp_path: Path) -> None:
+    bare = {"object": ["created"], "status.phase": ["Pending"]}
+    known = {"one": RECORDED, "two": {"Pod default/p": RECORDED["Pod default/p"], "Pod default/q": bare}}
+    path = outcomes.path_for(tmp_path / "some.yaml")
+    assert outcomes.read(path) == {}
+    outcomes.write(path, known)
+    assert outcomes.read(path) == known
+    path.write_text("a: b\n")
+    with pytest.raises(ValueError, match="record them again"):
+        outcomes.read(path)
+
+
+@pytest.mark.processes
+def test_outcomes_are_recorded_and_compared(tmp_path: Path) -> None:
+    scenario = tmp_path / "small.yaml"
+    scenario.write_text(SMALL.replace("NAME", "small"))
+    words = ["explore", str(scenario), "--simulate", "--seed", "1", "--cases", "0"]
+    held = CliRunner().invoke(chaos, [*words, "--rounds", "2", "--outcomes", "record"])
+    assert held.exit_code == 0, held.output
+    recorded = outcomes.path_for(scenario)
+    assert CliRunner().invoke(chaos, words).exit_code == 0
+
+    recorded.write_text(recorded.read_text().replace("Pending > Running", "Pending > Failed"))
+    differs = CliRunner().invoke(chaos, words)
+    assert differs.exit_code == 1
+    assert "not the recorded outcome: Pod default/p: status.phase is 'Pending > Running'" in differs.output
+    assert CliRunner().invoke(chaos, [*words, "--outcomes", "ignore"]).exit_code == 0
+    assert CliRunner().invoke(chaos, [*words, "--rules-only"]).exit_code == 0
+
+
+def test_outcomes_are_those_of_whole_simulated_runs(tmp_path: Path) -> None:
+    scenario = tmp_path / "small.yaml"
+    scenario.write_text(SMALL.replace("NAME", "small"))
+    answer = CliRunner().invoke(chaos, ["explore", str(scenario), "--outcomes", "record"])
+    assert answer.exit_code == 2
+    assert "with --simulate alone" in answer.output
