@@ -11,8 +11,15 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.enumeration import Scope
 from nominee.lab.chaos.cases.exploration import Exploration, smallest_first
 from nominee.lab.chaos.cases.observations import Activity, Undisturbed
-from nominee.lab.chaos.cases.perturbations import Action
-from nominee.lab.chaos.cases.tolerance import absences, changes, controlled, doubtful_waits, is_among
+from nominee.lab.chaos.cases.perturbations import Absence, Action
+from nominee.lab.chaos.cases.tolerance import (
+    absences,
+    changes,
+    controlled,
+    doubtful_waits,
+    is_among,
+    only_rules_count,
+)
 from nominee.lab.chaos.cases.trace import TracedWrite
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, judge, with_history
 from nominee.lab.chaos.clusters import Answered, Clusters
@@ -242,12 +249,19 @@ class Explorer:
         scope, scenario = self._settings.scope, self._scenario
         servers = sorted(process for process in activity.hits if process.startswith(f"{API_SERVER}-"))
         actions = [step.action for step in scenario.steps]
+        may_lose = only_rules_count(scenario)
         restarted = {action.component for action in actions if isinstance(action, Control)}
         return replace(
             scope,
             seed=self._seed,
             # Without a supervisor that restarts it, a killed process stays away.
-            actions=[each for each in scope.actions if scenario.cluster.restart or each is not Action.CRASH],
+            actions=[
+                each
+                for each in scope.actions
+                if (scenario.cluster.restart or each is not Action.CRASH)
+                and (may_lose or each is not Action.REMOVE)
+            ],
+            absences=[each for each in scope.absences if may_lose or each is not Absence.AWAY],
             steps=changes(scenario),
             absent=absences(scenario),
             lagging=servers[-1] if len(servers) > 1 else "",

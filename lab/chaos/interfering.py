@@ -17,7 +17,7 @@ _MARK: Final = "chaos.nominee.dev/touched"
 
 
 async def interfere(client: Client, action: Action, labels: Mapping[str, str]) -> None:
-    """Touch or replace the pod that a failpoint's labels name; without one do nothing."""
+    """Touch, replace or remove the pod that a failpoint's labels name; without one do nothing."""
     if "pod" not in labels:
         return
     key = ObjectKey.parse(labels["pod"])
@@ -26,6 +26,8 @@ async def interfere(client: Client, action: Action, labels: Mapping[str, str]) -
             await _touch(client, key)
         elif action is Action.RECREATE:
             await _recreate(client, key)
+        elif action is Action.REMOVE:
+            await client.delete(kinds.POD, key.name, key.namespace, grace_period_seconds=0)
 
 
 async def _touch(client: Client, key: ObjectKey) -> None:

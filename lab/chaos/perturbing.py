@@ -13,8 +13,10 @@ import anyio.abc
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.moves import catch_up, lag
 from nominee.lab.chaos.cases.perturbations import (
+    AWAY_SECONDS,
     FREEZE_SECONDS,
     INTERFERENCE_SECONDS,
+    Absence,
     Action,
     AtFailpoint,
     FromStep,
@@ -35,6 +37,7 @@ from nominee.lab.scenario.steps.faults.clock import ShiftClock
 from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.faults.fault import InjectFault
 from nominee.lab.scenario.steps.processes.restart import Restart
+from nominee.lab.scenario.steps.processes.stop import Kill
 from nominee.localcluster.cluster import ClusterError, FailpointState
 from nominee.localcluster.supervisor.model.states import ChildState
 
@@ -50,18 +53,28 @@ _FAULTS: Mapping[View, str] = {
     View.RELIST: "1*relist",
     View.RECONNECT: "hold",
 }
-_WAITING = frozenset({Action.PAUSE, Action.RECREATE, Action.TOUCH})
+_WAITING = frozenset({Action.PAUSE, Action.RECREATE, Action.TOUCH, Action.REMOVE})
 Points = Mapping[str, Mapping[str, FailpointState]]
 """Failpoints by process and name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Restart(Restart):
-    """Kill a process and start it; it has time to take over its objects before the next step."""
+    """Kill a process and start it; it has time to take over its objects before the next step.
+
+    `away_seconds`: the time between both.
+    """
+
+    away_seconds: float = 0.0
 
     async def launch(self, stage: Stage) -> None:
         """Restart the process, and wait."""
-        await Restart.launch(self, stage)
+        if self.away_seconds:
+            await stage.cluster.stop(self.component, kill=True)
+            await stage.cluster.clock.sleep(self.away_seconds)
+            await stage.cluster.start(self.component, self.options)
+        else:
+            await Restart.launch(self, stage)
         await stage.cluster.clock.sleep(SETTLE_SECONDS)
 
 
@@ -77,7 +90,7 @@ class Perturbing:
         self._case, self._cluster, self._launches, self._is_new = case, cluster, launches, is_new
         self.begin_events = {str(each): anyio.Event() for each in case.from_steps}
         """Set when the step of a perturbation begins."""
-        self._over = {str(each): anyio.Event() for each in case.watches}
+        self._over = {str(each): anyio.Event() for each in [*case.watches, *_absences(case)]}
         self._before: Points = {}
         self._restarts: Mapping[str, int] = {}
         self._fired: Mapping[str, int] = {}
@@ -122,11 +135,13 @@ class Perturbing:
         for each in self._case.perturbations:
             if isinstance(each, OfWatch):
                 tasks.start_soon(self._end_view, each)
+            elif isinstance(each, OfProcess) and str(each) in self._over:
+                tasks.start_soon(self._end_absence, each)
             elif isinstance(each, AtFailpoint) and each.action in _WAITING:
                 tasks.start_soon(self._while_it_waits, each)
 
     async def finish(self) -> None:
-        """Wait until the views that have begun are over: they last as long as they say."""
+        """Wait until the views and absences that have begun are over: they last as long as they say."""
         for name, over in self._over.items():
             if self.begin_events[name].is_set():
                 await over.wait()
@@ -141,6 +156,14 @@ class Perturbing:
                 await self._inject(replace(fault, action="1*cut"))
                 await self._cluster.clock.sleep(RECONNECT_SECONDS)
             await self._inject(replace(fault, action="off"))
+        self._over[str(each)].set()
+
+    async def _end_absence(self, each: OfProcess) -> None:
+        """Start a process some time after it was killed, unless a step of the scenario has started it."""
+        await self.begin_events[str(each)].wait()
+        await self._cluster.clock.sleep(AWAY_SECONDS)
+        with suppress(ClusterError):
+            await self._cluster.start(each.component, ComponentOptions())
         self._over[str(each)].set()
 
     async def _inject(self, fault: InjectFault) -> None:
@@ -223,11 +246,29 @@ def _before_step(each: FromStep, step: Step) -> Step:
         case OfClock():
             shift = ShiftClock(component=each.component, offset_seconds=each.offset_seconds)
             return Step(action=shift, verb="clock", line=step.line, name=str(each))
+        case OfProcess(absence=Absence.AWAY) if not _is_awaited(each):
+            return Step(action=Kill(component=each.component), verb="kill", line=step.line, name=str(each))
         case OfProcess():
-            restart = _Restart(component=each.component, options=ComponentOptions(), kill=True)
+            away = AWAY_SECONDS if each.absence is Absence.AWAY else 0.0
+            options = ComponentOptions()
+            restart = _Restart(component=each.component, options=options, kill=True, away_seconds=away)
             return Step(action=restart, verb="restart", line=step.line, name=str(each))
         case _:
             return Step(action=of_watch(each), verb="fault", line=step.line, name=str(each))
+
+
+def _absences(case: Case) -> list[OfProcess]:
+    """Return the absences that end beside the scenario."""
+    return [
+        each
+        for each in case.perturbations
+        if isinstance(each, OfProcess) and each.absence is Absence.AWAY and not _is_awaited(each)
+    ]
+
+
+def _is_awaited(each: OfProcess) -> bool:
+    """Return whether the scenario waits for the process: without an API server no step succeeds."""
+    return each.component.startswith("apiserver")
 
 
 def first_start(options: ClusterOptions, case: Case, launches: Mapping[str, int]) -> ClusterOptions:

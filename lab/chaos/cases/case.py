@@ -8,6 +8,7 @@ The identifier of a case is the list of its perturbations, joined by `+`:
     scheduler:apiserver.Bind.pods=hang@2        the second binding has no answer
     controllers:clock=ahead@2                   the clock jumps at step 2
     kubelet-0:process=restart@2                 is killed, and started again, before step 2
+    kubelet-0:process=away@2                    is killed before step 2, and started again 45 s later
     kubelet-0:apiserver-1=travel@2              restarts, and is served by a server that has not seen step 2
 """
 
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from nominee.lab.chaos.cases.perturbations import (
     CLOCK,
     PROCESS,
-    RESTART,
+    Absence,
     Action,
     AtFailpoint,
     FromStep,
@@ -123,6 +124,7 @@ _ACTIONS = {each.value: each for each in Action}
 _VIEWS = {each.value: each for each in View}
 _LOSSES = {each.value: each for each in Loss}
 _JUMPS = {each.value: each for each in Jump}
+_ABSENCES = {each.value: each for each in Absence}
 _MOVES = {each.value: each for each in Move}
 
 
@@ -132,7 +134,7 @@ def _perturbation(text: str) -> Perturbation:
         raise CaseError(
             f"{text!r}: expected COMPONENT:FAILPOINT=ACTION[@HIT], COMPONENT:KIND=VIEW[@STEP], "
             "COMPONENT:SERVER.METHOD[.KIND]=FAULT[@NUMBER], COMPONENT:clock=ahead|behind[@STEP], "
-            "COMPONENT:process=restart[@STEP] or COMPONENT:APISERVER=travel|switch[@STEP]"
+            "COMPONENT:process=restart|away[@STEP] or COMPONENT:APISERVER=travel|switch[@STEP]"
         )
     component, subject, kind, at = match["component"], match["subject"], match["kind"], int(match["at"] or 1)
     if kind in _ACTIONS:
@@ -146,9 +148,9 @@ def _perturbation(text: str) -> Perturbation:
         return OfCall(component, server, method, of, _LOSSES[kind], at)
     if kind in _JUMPS and subject == CLOCK:
         return OfClock(component, _JUMPS[kind], at)
-    if (kind, subject) == (RESTART, PROCESS):
-        return OfProcess(component, at)
+    if kind in _ABSENCES and subject == PROCESS:
+        return OfProcess(component, _ABSENCES[kind], at)
     if kind in _MOVES:
         return ToServer(component, subject, _MOVES[kind], at)
-    names = ", ".join([*_ACTIONS, *_VIEWS, *_LOSSES, *_JUMPS, *_MOVES, RESTART])
+    names = ", ".join([*_ACTIONS, *_VIEWS, *_LOSSES, *_JUMPS, *_ABSENCES, *_MOVES])
     raise CaseError(f"{text!r}: {kind!r} is not one of {names}")

@@ -12,6 +12,7 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Activity
 from nominee.lab.chaos.cases.perturbations import (
     ETCD,
+    Absence,
     Action,
     AtFailpoint,
     Jump,
@@ -57,6 +58,7 @@ class Scope:
     views: Sequence[View] = tuple(View)
     losses: Sequence[Loss] = tuple(Loss)
     jumps: Sequence[Jump] = tuple(Jump)
+    absences: Sequence[Absence] = tuple(Absence)
     moves: Sequence[Move] = tuple(Move)
     pairs: bool = False
     together: int = 1
@@ -165,7 +167,7 @@ def _at_some(
 
 def _is_at_work(action: Action, failpoint: str) -> bool:
     """Return whether a task at a failpoint is at work on a pod, if the action is about the pod."""
-    return action not in (Action.RECREATE, Action.TOUCH) or failpoint.startswith(_ABOUT_PODS)
+    return action not in (Action.RECREATE, Action.TOUCH, Action.REMOVE) or failpoint.startswith(_ABOUT_PODS)
 
 
 def _is_possible(view: View, kind: str) -> bool:
@@ -194,12 +196,13 @@ def _of_clocks(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
 
 
 def _of_processes(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
-    """Yield restarts before all steps but the first, which leaves a process nothing to take over."""
+    """Yield absences before all steps but the first, which leaves a process nothing to take over."""
     if Action.CRASH in scope.actions:
-        for step in reversed(scope.steps):
-            for process in activity.calls:
-                if step in _steps(process, activity, scope)[1:]:
-                    yield OfProcess(process, step)
+        for absence in scope.absences:
+            for step in reversed(scope.steps):
+                for process in activity.calls:
+                    if step in _steps(process, activity, scope)[1:]:
+                        yield OfProcess(process, absence, step)
 
 
 def _steps(process: str, activity: Activity, scope: Scope) -> list[int]:
@@ -280,7 +283,10 @@ def neighbours(each: Perturbation, activity: Activity, scope: Scope) -> Iterator
         case OfWatch():
             found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
             found += [replace(each, view=view) for view in scope.views if _is_possible(view, each.kind)]
-        case OfClock() | OfProcess():
+        case OfProcess():
+            found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
+            found += [replace(each, absence=absence) for absence in scope.absences]
+        case OfClock():
             found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
         case ToServer():
             found += [replace(each, step=step) for step in _near(each.step, scope.steps)]

@@ -14,6 +14,8 @@ HOLD_OF_ETCD_SECONDS = 4.0
 """For an API server: longer than the 3 s for which a list waits for its watch cache."""
 LAG_SECONDS = 3.0
 JUMP_SECONDS = 60.0
+AWAY_SECONDS = 45.0
+"""Longer than a node's grace period (40 s) and a lease of a leader (15 s)."""
 
 
 class Action(Enum):
@@ -21,7 +23,8 @@ class Action(Enum):
 
     PAUSE freezes the process (SIGSTOP) with one task at the failpoint, for FREEZE_SECONDS; DELAY lets this
     task alone wait. While it waits, RECREATE lets another client delete the task's pod and create it again,
-    and TOUCH lets it change the pod and take the change back.
+    TOUCH lets it change the pod and take the change back, and REMOVE lets it delete the pod, without grace
+    and for good.
     """
 
     CRASH = "crash"
@@ -30,6 +33,7 @@ class Action(Enum):
     DELAY = "delay"
     RECREATE = "recreate"
     TOUCH = "touch"
+    REMOVE = "remove"
 
 
 class View(Enum):
@@ -68,6 +72,17 @@ class Jump(Enum):
     BEHIND = "behind"
 
 
+class Absence(Enum):
+    """A process is killed before a step of the scenario.
+
+    RESTART: it is started at once, before the step. AWAY: AWAY_SECONDS later; only for an API server does the
+    scenario wait.
+    """
+
+    RESTART = "restart"
+    AWAY = "away"
+
+
 class Move(Enum):
     """A change from one API server to another one that lags (Sieve's time travel).
 
@@ -104,7 +119,7 @@ class AtFailpoint:
                 term = "1*crash"
             case Action.ERROR:
                 term = f"1*error({ERROR_CODE})"
-            case Action.PAUSE | Action.RECREATE | Action.TOUCH:
+            case Action.PAUSE | Action.RECREATE | Action.TOUCH | Action.REMOVE:
                 term = "1*pause"
             case Action.DELAY:
                 term = f"1*sleep({DELAY_MILLISECONDS})"
@@ -121,9 +136,12 @@ class AtFailpoint:
                 does = f"is frozen for {FREEZE_SECONDS:g} s"
             case Action.DELAY:
                 does = f"waits for {DELAY_MILLISECONDS / 1000:g} s, in one task,"
-            case Action.RECREATE | Action.TOUCH:
-                does = "waits, and another client meanwhile "
-                does += "replaces the pod," if self.action is Action.RECREATE else "changes the pod,"
+            case Action.RECREATE:
+                does = "waits, and another client meanwhile replaces the pod,"
+            case Action.TOUCH:
+                does = "waits, and another client meanwhile changes the pod,"
+            case Action.REMOVE:
+                does = "waits, and another client meanwhile removes the pod,"
         return f"{self.component} {does} at hit {self.hit} of {self.failpoint}"
 
     def __str__(self) -> str:
@@ -282,9 +300,10 @@ class ToServer:
 
 @dataclass(frozen=True, slots=True, order=True)
 class OfProcess:
-    """A process that is killed and started again between two steps of the scenario."""
+    """A process that is killed before a step of the scenario, and started again."""
 
     component: str
+    absence: Absence
     step: int = 1
 
     @property
@@ -294,15 +313,16 @@ class OfProcess:
 
     def describe(self) -> str:
         """Return the perturbation as a sentence."""
-        return f"{self.component} is killed and started again before step {self.step}"
+        when = "at once" if self.absence is Absence.RESTART else f"{AWAY_SECONDS:g} s later"
+        return f"{self.component} is killed before step {self.step}, and started again {when}"
 
     def __str__(self) -> str:
-        return _identifier(self.component, PROCESS, RESTART, self.step)
+        return _identifier(self.component, PROCESS, self.absence.value, self.step)
 
 
 ETCD = "etcd"
 """The kind that stands for all keys of etcd, which the API server watches; it needs every revision."""
-CLOCK, PROCESS, RESTART = "clock", "process", "restart"
+CLOCK, PROCESS = "clock", "process"
 Perturbation = AtFailpoint | OfWatch | OfCall | OfClock | OfProcess | ToServer
 FromStep = OfWatch | OfClock | OfProcess | ToServer
 """Perturbations that begin with a step."""
@@ -331,7 +351,7 @@ def kind_of(each: Perturbation) -> str:
         case OfClock():
             return each.jump.value
         case OfProcess():
-            return RESTART
+            return each.absence.value
         case ToServer():
             return each.move.value
 

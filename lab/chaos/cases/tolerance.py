@@ -30,7 +30,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS, Action, Loss, OfClock
+from nominee.lab.chaos.cases.perturbations import (
+    AWAY_SECONDS,
+    JUMP_SECONDS,
+    Absence,
+    Action,
+    Loss,
+    OfClock,
+    OfProcess,
+)
 from nominee.lab.scenario.acting.control import Control
 from nominee.lab.scenario.conditions.component import ComponentCondition
 from nominee.lab.scenario.conditions.debug import DebugCondition
@@ -66,6 +74,12 @@ class Relaxed:
 def rules_alone(scenario: Scenario) -> Scenario:
     """Return the scenario with steps and checks that may fail, so that nothing but the rules counts."""
     return replace(scenario, steps_may_fail=True, checks_may_fail=True, background=())
+
+
+def only_rules_count(scenario: Scenario) -> bool:
+    """Return whether steps may fail and no check counts: a pod may be gone then, or a process away."""
+    has_checks = any(step.is_check for step in scenario.steps) or scenario.background
+    return scenario.steps_may_fail and (scenario.checks_may_fail or not has_checks)
 
 
 def relaxed(scenario: Scenario, case: Case, needed: Mapping[int, float]) -> Relaxed:
@@ -111,7 +125,7 @@ def _counts(condition: Condition, case: Case) -> bool:
 
 
 def _deletes_pods(case: Case) -> bool:
-    return any(each.action is Action.RECREATE for each in case.failpoints)
+    return any(each.action in (Action.RECREATE, Action.REMOVE) for each in case.failpoints)
 
 
 def _disturbs_api_server(case: Case) -> bool:
@@ -119,9 +133,17 @@ def _disturbs_api_server(case: Case) -> bool:
 
 
 def hang_seconds(case: Case) -> float:
-    """Return how long the perturbations of a case may stop a process: calls that hang, clocks that jump."""
+    """Return how long the perturbations of a case may stop a process.
+
+    By calls that hang, clocks that jump, and absences.
+    """
+    away = sum(isinstance(each, OfProcess) and each.absence is Absence.AWAY for each in case.perturbations)
     jumps = sum(isinstance(each, OfClock) for each in case.perturbations)
-    return HANG_SECONDS * sum(each.loss is Loss.HANG for each in case.calls) + JUMP_SECONDS * jumps
+    return (
+        HANG_SECONDS * sum(each.loss is Loss.HANG for each in case.calls)
+        + JUMP_SECONDS * jumps
+        + AWAY_SECONDS * away
+    )
 
 
 def _step(step: Step, case: Case, seconds: float) -> Step | None:

@@ -16,8 +16,9 @@ from nominee.lab.chaos.clusters import Answered
 from nominee.lab.chaos.explorer import ExplorationSettings, Explorer, Report
 from nominee.lab.chaos.messages import CaseAnswer
 from nominee.lab.scenario.fields.options import AcceptedFinding, ClusterOptions
-from nominee.lab.scenario.format.model import Scenario
+from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.result import Outcome, ScenarioResult
+from nominee.lab.scenario.steps.objects.apply import Apply
 from nominee.machinery.runtime.clock import SystemClock
 
 ACTIVITY = {"hits": {"scheduler": {"s.a": 1, "s.b": 1, "s.c": 1}}, "calls": {}, "launches": {}, "kinds": []}
@@ -150,3 +151,21 @@ def test_the_parts_of_a_broken_pair_are_run() -> None:
     report = explore(TableClusters(answers), case=Case.parse(pair))
     assert cases(report) == [pair, "scheduler:s.b=crash", "scheduler:s.a=crash"]
     assert [str(each.case) for each in report.broken] == ["scheduler:s.b=crash", pair]
+
+
+@pytest.mark.parametrize("may_fail", [False, True])
+def test_pods_are_removed_and_processes_stay_away_only_where_rules_alone_count(may_fail: bool) -> None:
+    activity = {**ACTIVITY, "hits": {"scheduler": {"scheduler.bind.before": 1}}, "calls": {"scheduler": {}}}
+    scenario = replace(
+        SCENARIO,
+        steps=(Step(action=Apply(manifests=()), verb="apply", line=1),) * 2,
+        steps_may_fail=may_fail,
+        checks_may_fail=may_fail,
+    )
+    scope = Scope(actions=(Action.CRASH, Action.REMOVE), hits=1, jumps=())
+    report = explore(TableClusters({"": replace(HELD, activity=activity)}), scenario, scope=scope)
+    assert set(cases(report)) == {
+        "scheduler:scheduler.bind.before=crash",
+        "scheduler:process=restart@2",
+        *(["scheduler:scheduler.bind.before=remove", "scheduler:process=away@2"] if may_fail else []),
+    }

@@ -96,3 +96,24 @@ def test_with_rules_alone_steps_and_checks_may_fail(tmp_path: Path) -> None:
     assert answer.exit_code == 0, answer.output
     (found,) = json.loads(answer.stdout)["explorations"]
     assert (found["runs"], found["broken"]) == (3, [])
+
+
+SECOND = """
+  - apply: [{apiVersion: v1, kind: Pod, metadata: {name: q}, spec: {containers: [{name: c, image: app}]}}]
+  - expect: {eventually: {object: {kind: Pod, name: q, condition: Ready=True}}, seconds: 5}
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("case", ["kubelet-0:process=away@3", "scheduler:scheduler.bind.before=remove"])
+def test_a_process_that_is_away_and_a_pod_that_is_gone(case: str, tmp_path: Path) -> None:
+    (file,) = _files(tmp_path, "one")
+    with Path(file).open("a") as out:
+        out.write(SECOND.lstrip("\n"))
+    words = ["explore", file, "--simulate", "--seed", "1", "-o", "json", "--case", case]
+    answer = CliRunner().invoke(chaos, [*words, "--rules-only"])
+    assert answer.exit_code == 0, answer.output
+    (found,) = json.loads(answer.stdout)["explorations"]
+    (result,) = found["results"]
+    assert result["verdict"] == "held"
+    assert result["novelty"] > 0, "the history differs from the undisturbed one"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS
+from nominee.lab.chaos.cases.perturbations import AWAY_SECONDS, JUMP_SECONDS
 from nominee.lab.chaos.cases.tolerance import (
     HANG_SECONDS,
     RECOVERY_SECONDS,
@@ -15,7 +15,9 @@ from nominee.lab.chaos.cases.tolerance import (
     changes,
     controlled,
     only,
+    only_rules_count,
     relaxed,
+    rules_alone,
     states,
 )
 from nominee.lab.scenario.conditions.combined import AllOf
@@ -174,3 +176,23 @@ def test_a_process_is_absent_from_its_stop_to_its_start() -> None:
     apply = step(Apply(manifests=()), "apply")
     scenario = Scenario(name="s", steps=(apply, stop, apply, start, apply))
     assert absences(scenario) == {("scheduler", 3), ("scheduler", 4)}
+
+
+def test_with_rules_alone_no_check_counts() -> None:
+    loose = rules_alone(SCENARIO)
+    assert (loose.steps_may_fail, loose.checks_may_fail, loose.background) == (True, True, ())
+    assert states(loose) == ()
+    found = relaxed(loose, Case.parse("kubelet-0:process=away@3"), {5: 1.0}).scenario
+    checks = [each.action for each in found.steps if isinstance(each.action, Expect)]
+    assert [(each.mode, each.seconds) for each in checks] == [
+        (Mode.NOW, 0.0),
+        (Mode.EVENTUALLY, 2.0 + RECOVERY_SECONDS + AWAY_SECONDS),
+        (Mode.NEVER, 5.0),
+    ], "the metric is one of the process that is killed"
+
+
+def test_pods_are_removed_where_rules_alone_count() -> None:
+    assert not only_rules_count(SCENARIO)
+    assert not only_rules_count(replace(SCENARIO, steps_may_fail=True)), "it has checks"
+    assert only_rules_count(rules_alone(SCENARIO))
+    assert only_rules_count(Scenario(name="generated", steps_may_fail=True))
