@@ -8,7 +8,7 @@ The identifier of a case is the list of its perturbations, joined by `+`:
     scheduler:apiserver.Bind.pods=hang@2        the second binding has no answer
     controllers:clock=ahead@2                   the clock jumps at step 2
     kubelet-0:process=restart@2                 is killed, and started again, before step 2
-    kubelet-0:process=away@2                    is killed before step 2, and started again 45 s later
+    kubelet-0:process=away@2                    is killed before step 2, and started again 65 s later
     kubelet-0:apiserver-1=travel@2              restarts, and is served by a server that has not seen step 2
 """
 

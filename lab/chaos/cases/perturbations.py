@@ -14,8 +14,8 @@ HOLD_OF_ETCD_SECONDS = 4.0
 """For an API server: longer than the 3 s for which a list waits for its watch cache."""
 LAG_SECONDS = 3.0
 JUMP_SECONDS = 60.0
-AWAY_SECONDS = 45.0
-"""Longer than a node's grace period (40 s) and a lease of a leader (15 s)."""
+AWAY_SECONDS = 65.0
+"""Longer than the time after which a silent node is Unknown (50 s and a look) and a leader's lease (15 s)."""
 
 
 class Action(Enum):

@@ -23,13 +23,20 @@ _RESTARTED: Final = "after all processes were restarted"
 
 
 def facts(state: State) -> Facts:
-    """Return the facts of the objects that should stay as they are."""
+    """Return the facts of the objects that should stay as they are; a pod that terminates goes in its time."""
     return {
         (name_of(each), metadata_of(each).uid): frozenset(_facts(each))
         for kind, objects in state.objects.items()
         if has_shape(kind)
         for each in objects
+        if not _goes(each, state.now)
     }
+
+
+def _goes(obj: Message, now: float) -> bool:
+    """Return whether an object is a pod whose grace period is not over."""
+    deletion = metadata_of(obj).deletionTimestamp
+    return isinstance(obj, core.Pod) and obj.metadata.HasField("deletionTimestamp") and deletion.seconds > now
 
 
 def changes(before: Facts, now: Facts) -> Iterator[Finding]:

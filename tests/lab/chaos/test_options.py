@@ -110,6 +110,7 @@ def test_a_process_that_is_away_and_a_pod_that_is_gone(case: str, tmp_path: Path
     (file,) = _files(tmp_path, "one")
     with Path(file).open("a") as out:
         out.write(SECOND.lstrip("\n"))
+    Path(file).write_text(Path(file).read_text().replace(", controllers]", "]"))
     words = ["explore", file, "--simulate", "--seed", "1", "-o", "json", "--case", case]
     answer = CliRunner().invoke(chaos, [*words, "--rules-only"])
     assert answer.exit_code == 0, answer.output

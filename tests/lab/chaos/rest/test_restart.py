@@ -12,8 +12,9 @@ from nominee.lab.chaos.rest.restart import changes, facts
 from nominee.lab.chaos.worker import simulated
 from nominee.lab.scenario.format.reading import read_text
 from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.runtime.clock import rfc3339
 from nominee.simulation.simulation import Simulation
-from tests.lab.chaos.rest.clusters import Change, Manifests, changed, correct, pod, put, state
+from tests.lab.chaos.rest.clusters import NOW, Change, Manifests, changed, correct, pod, put, state
 
 SCENARIO = """
 apiVersion: scenario.nominee.dev/v1alpha1
@@ -77,6 +78,15 @@ def test_other_pods_of_the_same_names_are_found() -> None:
     before, after = facts(state(correct())), facts(state(changed(recreated)))
     found = list(map(str, changes(before, after)))
     assert {each.split(" is ")[1].split()[0] for each in found} == {"created", "removed"}
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(20.0, 0), (-20.0, 1)])
+def test_a_pod_that_terminates_goes_in_its_time(seconds: float, count: int) -> None:
+    def ends(manifests: Manifests) -> None:
+        deletion = rfc3339(NOW + seconds)
+        manifests["ending"] = pod("ending", namespace="default", labels={}, deletionTimestamp=deletion)
+
+    assert len(list(changes(facts(state(changed(ends))), facts(state(correct()))))) == count
 
 
 def test_a_cluster_that_stays_as_it_is_has_no_finding() -> None:
