@@ -49,9 +49,11 @@ class Clusters(Protocol):
     count: int
 
     def run(
-        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int
+        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int, *, rules_only: bool = False
     ) -> Generator[Answered, None, None]:
         """Run cases; yield each when it has ended, with `answer.error` if it could not be run.
+
+        `rules_only` as of ExplorationSettings.
 
         The next case is taken from the iterable when there is room for it.
 
@@ -81,14 +83,15 @@ class RealClusters:
         self.count = 0
 
     def run(
-        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int
+        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int, *, rules_only: bool = False
     ) -> Generator[Answered, None, None]:
         """Run cases one after another; real processes do not use the seed."""
         clock = SystemClock()
         for case in cases:
             began = clock.monotonic()
             try:
-                answer = self._run(CaseRequest(case=case, undisturbed=undisturbed))
+                request = CaseRequest(case=case, undisturbed=undisturbed, rules_only=rules_only)
+                answer = self._run(request)
             except JobError as error:
                 logs = f"its logs are in {self._worker.directory}/logs" if self._worker else ""
                 answer = CaseAnswer(error=f"{error}; {logs}")
@@ -178,7 +181,7 @@ class SimulatedClusters:
         self.count = 0
 
     def run(
-        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int
+        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int, *, rules_only: bool = False
     ) -> Generator[Answered, None, None]:
         """Run cases one after another in simulations of this seed."""
         for name in _NUMERIC_THREADS:
@@ -189,7 +192,8 @@ class SimulatedClusters:
             began = clock.monotonic()
             self._last = directory = self._base / name_of(self.count, case)
             try:
-                answer = self._run(CaseRequest(case=case, undisturbed=undisturbed), seed, directory)
+                request = CaseRequest(case=case, undisturbed=undisturbed, rules_only=rules_only)
+                answer = self._run(request, seed, directory)
                 yield Answered(case, answer, clock.monotonic() - began)
             finally:
                 if self._last is not None:
@@ -229,7 +233,7 @@ class JobClusters:
         self.count = 0
 
     def run(
-        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int
+        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int, *, rules_only: bool = False
     ) -> Generator[Answered, None, None]:
         """Run cases at the same time.
 
@@ -242,7 +246,8 @@ class JobClusters:
         def jobs() -> Generator[Job, None, None]:
             for case in cases:
                 self.count += 1
-                job = self._job(case, undisturbed, seed)
+                request = CaseRequest(case=case, undisturbed=undisturbed, rules_only=rules_only)
+                job = self._job(request, seed)
                 running[job.id] = case
                 yield job
 
@@ -258,22 +263,21 @@ class JobClusters:
                     self._ended = case, each.directory / CLUSTER
                     yield Answered(case, answer, each.seconds)
 
-    def _job(self, case: Case, undisturbed: Undisturbed, seed: int) -> Job:
+    def _job(self, request: CaseRequest, seed: int) -> Job:
         name = f"{self.count:03}"
         if self._simulate:
             return Job(
                 id=name,
                 function=_SIMULATE,
-                arguments=(self._scenario, case, undisturbed, seed),
+                arguments=(self._scenario, request, seed),
                 noun="case",
                 stop_seconds_max=0.0,
                 files=(f"{CLUSTER}/*.gz", f"{CLUSTER}/*.log"),
             )
-        requests = [CaseRequest(case=case, undisturbed=undisturbed)]
         return Job(
             id=name,
             function=_SERVE,
-            arguments=(self._scenario, None, requests, False),
+            arguments=(self._scenario, None, [request], False),
             noun="case",
             seconds_max=START_SECONDS_MAX + _case_seconds_max(self._scenario),
             files=(f"{CLUSTER}/*.gz", f"{CLUSTER}/logs/*.log"),

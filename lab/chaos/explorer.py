@@ -24,7 +24,7 @@ from nominee.lab.chaos.cases.trace import TracedWrite
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, judge, with_history
 from nominee.lab.chaos.clusters import Answered, Clusters
 from nominee.lab.chaos.messages import CaseAnswer
-from nominee.lab.chaos.outcomes.comparison import Recorded, differences
+from nominee.lab.chaos.outcomes.comparison import Outcomes, differences
 from nominee.lab.chaos.outcomes.facts import Facts
 from nominee.lab.jobs.job import ExecutorError
 from nominee.lab.scenario.acting.control import Control
@@ -42,7 +42,10 @@ class ExplorationSettings:
     `case` None runs all of them, `cases_max` at most; or `random_count` of them, if that is not None, with up
     to three perturbations each. `stops`: at the first case that breaks. `simulate`: with another seed for
     each round, as long as there is time, and `rounds_max` rounds at most. `programs` are those that the
-    scenario has in the places of components. `outcomes` are those of the scenario that were recorded.
+    scenario has in the places of components. `rules_only`: in
+    disturbed runs steps and checks may fail, and only the invariants and the rules of rest count. `outcomes`
+    are those that were recorded of the scenario; `replays`: their cases alone are run; `records`: the report
+    has the facts of all runs, and each round runs the cases of the first one.
     """
 
     scope: Scope
@@ -53,7 +56,10 @@ class ExplorationSettings:
     simulate: bool = False
     rounds_max: int = 1
     stops: bool = False
-    outcomes: Recorded | None = None
+    rules_only: bool = False
+    outcomes: Outcomes | None = None
+    replays: bool = False
+    records: bool = False
     programs: Programs = field(default_factory=dict)
 
 
@@ -73,6 +79,7 @@ class Report:
     clusters: int = 0
     facts: list[Facts] = field(default_factory=list)
     """Of each undisturbed run that held."""
+    facts_of_cases: dict[str, list[Facts]] = field(default_factory=dict)
     rounds: int = 0
     """Rounds, each with another seed of the simulation."""
     runs: int = 0
@@ -108,6 +115,10 @@ class Explorer:
         self._features: frozenset[str] = frozenset()
         self._trace: Sequence[TracedWrite] = ()
         self._seed = settings.scope.seed
+        self._again: Sequence[Case] = ()
+        """The cases that are run, if there are some, and no others."""
+        if settings.replays and settings.outcomes is not None:
+            self._again = [Case.parse(text) for text in settings.outcomes.cases]
         self.report = Report(scenario=scenario, seed=settings.scope.seed)
 
     def run(self) -> Report:
@@ -146,9 +157,8 @@ class Explorer:
             else:
                 self.report.error = result.observation
             return None
-        result = self._compared(result, answer)
         self.report.facts.append(answer.facts)
-        if self._settings.cases_max == 0 or result.verdict is Verdict.BROKEN:
+        if self._settings.cases_max == 0 or self._settings.replays:
             self.report.results.append(result)
         activity = answer.observed_activity
         self._undisturbed = Undisturbed(
@@ -163,24 +173,25 @@ class Explorer:
         return activity
 
     def _compared(self, result: CaseResult, answer: CaseAnswer) -> CaseResult:
-        """Return the result of the undisturbed run, broken if the outcome is not the recorded one."""
-        if self._settings.outcomes is None or not answer.facts:
+        """Return the result of a run that held, broken if the outcome is not the recorded one."""
+        outcomes = self._settings.outcomes
+        recorded = outcomes.of(str(result.case), self._seed) if outcomes is not None else None
+        if recorded is None or result.verdict is not Verdict.HELD or not answer.facts:
             return result
-        found = list(differences(answer.facts, self._settings.outcomes))
+        found = list(differences(answer.facts, recorded))
         if not found:
             return result
         more = f", and {len(found) - 1} more" if len(found) > 1 else ""
         observation = f"not the recorded outcome: {found[0]}{more}"
-        directory = self._clusters.keep()
-        result = replace(result, verdict=Verdict.BROKEN, observation=observation, directory=directory)
-        self.report.broken.insert(0, result)
-        self._stopped = self._settings.stops
-        return result
+        result = replace(result, verdict=Verdict.BROKEN, observation=observation)
+        return with_history(result, self._trace, answer.trace) if self._trace else result
 
     def _cases(self, activity: Activity, deadline: float) -> bool:
         exploration = Exploration(activity, self._scope(activity), self._features)
         self.report.singles = exploration.single_count
-        if self._settings.case is not None:
+        if self._again or self._settings.replays:
+            self._run_some(exploration, self._again)
+        elif self._settings.case is not None:
             self._run_some(exploration, [self._settings.case])
         elif self._settings.random_count is not None:
             self._run_some(exploration, exploration.random_cases(self._settings.random_count))
@@ -191,8 +202,17 @@ class Explorer:
         self.report.results += exploration.results
         self.report.broken = smallest_first([*self.report.broken, *exploration.broken()])
         self.report.left = exploration.left if self._settings.case is None else 0
+        if self._settings.records:
+            self._note(exploration.results)
         is_over = self._stopped or self._settings.case is not None
         return not is_over and self._clock.monotonic() < deadline + self._refund
+
+    def _note(self, results: Sequence[CaseResult]) -> None:
+        """Let the next rounds run the cases of this one that held, and forget the facts of the others."""
+        held = [each.case for each in results if each.verdict is Verdict.HELD]
+        facts = self.report.facts_of_cases
+        self.report.facts_of_cases = {str(each): facts[str(each)] for each in held if str(each) in facts}
+        self._again = held
 
     def _shrink(self, exploration: Exploration) -> None:
         """Run the parts of the broken cases that have several perturbations and were not run before."""
@@ -233,6 +253,8 @@ class Explorer:
         with closing(self._run(cases)) as results:
             for judged, answer in results:
                 result = exploration.record(judged, answer.features if answer is not None else ())
+                if answer is not None and self._settings.records:
+                    self.report.facts_of_cases.setdefault(str(result.case), []).append(answer.facts)
                 if not result.verdict.is_applied:
                     # A case that did not take place takes no time from the others, up to another budget.
                     self._refund = min(self._refund + result.seconds, self._settings.budget_seconds)
@@ -249,7 +271,7 @@ class Explorer:
         scope, scenario = self._settings.scope, self._scenario
         servers = sorted(process for process in activity.hits if process.startswith(f"{API_SERVER}-"))
         actions = [step.action for step in scenario.steps]
-        may_lose = only_rules_count(scenario)
+        may_lose = self._settings.rules_only or only_rules_count(scenario)
         restarted = {action.component for action in actions if isinstance(action, Control)}
         return replace(
             scope,
@@ -279,10 +301,13 @@ class Explorer:
 
     def _run(self, cases: Iterable[Case]) -> Generator[tuple[CaseResult, CaseAnswer | None], None, None]:
         """Run cases; one that could not be run is an error."""
-        with closing(self._clusters.run(cases, self._undisturbed, self._seed)) as answers:
+        rules_only = self._settings.rules_only
+        known = replace(self._undisturbed, lasting=()) if rules_only else self._undisturbed
+        with closing(self._clusters.run(cases, known, self._seed, rules_only=rules_only)) as answers:
             for each in answers:
                 self.report.runs += 1
-                yield self._judged(each), None if each.answer.error else each.answer
+                result = self._compared(self._judged(each), each.answer)
+                yield result, None if each.answer.error else each.answer
 
     def _judged(self, answered: Answered) -> CaseResult:
         case, answer = answered.case, answered.answer
@@ -307,6 +332,6 @@ class Explorer:
         words = ["nominee", "chaos", "explore", self._scenario.file, "--name", self._scenario.name]
         if self._settings.simulate:
             words += ["--simulate", "--seed", str(self._seed)]
-        words += ["--rules-only"] if self._scenario.checks_may_fail else []
+        words += ["--rules-only"] if self._settings.rules_only else []
         words += words_of(self._settings.programs)
         return shlex.join([*words, "--case", str(case)] if case.perturbations else words)

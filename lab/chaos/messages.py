@@ -8,22 +8,29 @@ from dataclasses import asdict, dataclass, field
 
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
+from nominee.lab.chaos.cases.tolerance import rules_alone
 from nominee.lab.chaos.cases.trace import TracedWrite, pass_features, signature
+from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.result import ScenarioResult
 from nominee.machinery.wire.values.scalars import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRequest:
-    """A case that a worker runs."""
+    """A case that a worker runs; `rules_only` as of ExplorationSettings."""
 
     case: Case
     undisturbed: Undisturbed
+    rules_only: bool = False
 
     def to_json(self) -> str:
         """Return the request as a line."""
         known = self.undisturbed
-        return json.dumps({"case": str(self.case), **asdict(known)})
+        return json.dumps({"case": str(self.case), "rules_only": self.rules_only, **asdict(known)})
+
+    def scenario_of(self, scenario: Scenario) -> Scenario:
+        """Return the scenario of the case: with rules alone, one whose steps and checks may fail."""
+        return rules_alone(scenario) if self.rules_only and self.case.perturbations else scenario
 
     @classmethod
     def from_json(cls, text: str) -> CaseRequest:
@@ -37,7 +44,8 @@ class CaseRequest:
             shapes=document["shapes"],
             work=document["work"],
         )
-        return cls(case=Case.parse(document["case"]), undisturbed=known)
+        case = Case.parse(document["case"])
+        return cls(case=case, undisturbed=known, rules_only=document["rules_only"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

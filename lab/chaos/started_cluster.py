@@ -86,7 +86,8 @@ def _serve(parent: int, connection: Connection, scenario: Scenario, seed: int, v
         request, directory = _next_of_child(connection, simulation)
         narrate = narrator(simulation, verbose=verbose)
         redraw_network(simulation, request.case)
-        ran = await run_case(scenario, request.case, cluster, narrate, request.undisturbed, clean_up=False)
+        played = request.scenario_of(scenario)
+        ran = await run_case(played, request.case, cluster, narrate, request.undisturbed, clean_up=False)
         answer = CaseAnswer.of(ran)
         if answer.all_held:
             # Without the end of the tasks: nothing of this process is looked at any more.

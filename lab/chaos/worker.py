@@ -53,7 +53,8 @@ def serve(
         async with RealCluster.open(place, scenario.cluster) as cluster:
             write(CaseAnswer(ready=True).as_json())
             while request := await anyio.to_thread.run_sync(next, remaining, None):
-                ran = await run_case(scenario, request.case, cluster, narrate, request.undisturbed)
+                played = request.scenario_of(scenario)
+                ran = await run_case(played, request.case, cluster, narrate, request.undisturbed)
                 write(CaseAnswer.of(ran).as_json())
                 if not ran.is_clean:
                     return
@@ -70,11 +71,8 @@ def _requests(first: Sequence[CaseRequest]) -> Iterator[CaseRequest]:
     yield from map(CaseRequest.from_json, sys.stdin)
 
 
-def simulate(
-    work: Path, write: Write, scenario: Scenario, case: Case, undisturbed: Undisturbed, seed: int
-) -> None:
+def simulate(work: Path, write: Write, scenario: Scenario, request: CaseRequest, seed: int) -> None:
     """Run a case in a simulation, as a job; leave history and log in the job's directory unless all held."""
-    request = CaseRequest(case=case, undisturbed=undisturbed)
     write(in_simulation(scenario, request, seed, work / CLUSTER, verbose=False).as_json())
 
 
@@ -85,7 +83,8 @@ def in_simulation(
     from nominee.simulation.simulation import Simulation  # it imports the components
 
     simulation = Simulation(seed, log_level="info")
-    answer = simulated(scenario, request.case, request.undisturbed, simulation, verbose=verbose)
+    played = request.scenario_of(scenario)
+    answer = simulated(played, request.case, request.undisturbed, simulation, verbose=verbose)
     keep_unless_held(answer, simulation, directory)
     return answer
 

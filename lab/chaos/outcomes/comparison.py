@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from nominee.lab.chaos.outcomes.facts import NUMBERS, STEPS, Facts
@@ -13,6 +13,25 @@ Recorded = dict[str, dict[str, list[str]]]
 
 A text that begins with `...` stands for all that end as it does.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """The recorded outcomes of a scenario: `plain` of its undisturbed run, and of cases by their identifiers.
+
+    They are those of runs with these seeds, and nothing is said of others: a simulation is deterministic.
+    """
+
+    seeds: Sequence[int]
+    plain: Recorded
+    cases: Mapping[str, Recorded] = field(default_factory=dict)
+
+    def of(self, case: str, seed: int) -> Recorded | None:
+        """Return the outcome of a case, "" for the undisturbed run, if there is one for this seed."""
+        if seed not in self.seeds:
+            return None
+        return self.cases.get(case) if case else self.plain
+
 
 TEXTS_MAX: Final = 4
 """A fact with more texts in the recorded runs is left out; of a field, then, the last value may be one."""

@@ -43,7 +43,9 @@ _IGNORED: Final = re.compile(
     r"creationTimestamp|ownerReferences.*\.uid)|"
     r".*(Time|Timestamp|[uU]id|UID|resourceVersion|startedAt|finishedAt)|"
     r"status\.(nodeInfo|images|daemonEndpoints|addresses|podIPs?|hostIPs?|startTime)(\W.*)?|"
-    r".*\.(imageID|containerID|image)|status\.containerStatuses\[.*\]\.name"
+    r".*\.(imageID|containerID|image)|"
+    r"status\.(conditions\[(ContainersReady|PodReadyToStartContainers)\]|"
+    r"containerStatuses\[.*\]\.(name|started|allocatedResources.*))"
 )
 _VOLATILE: Final = (
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.\d]*Z?"), "TIME"),
@@ -53,18 +55,41 @@ _VOLATILE: Final = (
     (re.compile(r"\b(in|after|for|of) \d[\d.hmsµ]*s\b"), r"\1 DURATION"),
 )
 _KEYS: Final = ("type", "name", "key", "ip", "containerName", "uid")
+_IN_ORDER: Final = re.compile(
+    r"spec\.nodeName|status\.(nominatedNodeName|phase|conditions\[DisruptionTarget\])"
+)
+"""Fields whose former values matter also where something was disturbed."""
+_TEXT_LENGTH_MAX: Final = 400
+"""A longer text, as the autoscaler's status, is no fact."""
 _SPEC: Final = re.compile(r"(spec|data|rules|webhooks|parameters|template)\b")
 
 
 def facts_of(writes: Sequence[Revision], result: ScenarioResult) -> Facts:
     """Return the facts of a run: of its objects, of the order of pods, and the seconds of each step."""
+    return _facts(writes, result, is_whole=True)
+
+
+def ends_of(writes: Sequence[Revision], result: ScenarioResult) -> Facts:
+    """Return the facts that a disturbance may leave as they are: of most fields the last value alone.
+
+    No numbers of writes and seconds, and of events no messages.
+    """
+    found = _facts(writes, result, is_whole=False)
+    ends = {
+        subject: {name: text for name, text in facts.items() if not name.endswith(NUMBERS)}
+        for subject, facts in found.items()
+    }
+    return {subject: facts for subject, facts in ends.items() if facts}
+
+
+def _facts(writes: Sequence[Revision], result: ScenarioResult, *, is_whole: bool) -> Facts:
     names = _Names(writes)
     rows: dict[str, list[dict[str, str]]] = {}
     for row in _by_object(writes).values():
         subject = names.subject(row[-1])
-        rows.setdefault(subject, []).append(_of_object(row, names))
+        rows.setdefault(subject, []).append(_of_object(row, names, is_whole=is_whole))
     found = {subject: _merged(each) for subject, each in rows.items()}
-    for subject, events in _events(writes, names).items():
+    for subject, events in _events(writes, names, is_whole=is_whole).items():
         found.setdefault(subject, {})["events"] = events
     found[ORDER] = {
         "bound": ", ".join(names.of(each.name) for each in _bindings(writes)),
@@ -116,7 +141,7 @@ def _by_object(writes: Iterable[Revision]) -> dict[str, list[Revision]]:
     return found
 
 
-def _of_object(writes: Sequence[Revision], names: _Names) -> dict[str, str]:
+def _of_object(writes: Sequence[Revision], names: _Names, *, is_whole: bool) -> dict[str, str]:
     """Return the facts of one object, or of several with one name, one after another."""
     values: dict[str, list[str]] = {}
     before = _leaves(writes[0].previous, names)
@@ -138,7 +163,11 @@ def _of_object(writes: Sequence[Revision], names: _Names) -> dict[str, str]:
             if (row or [_GONE])[-1] != text and after:
                 row.append(text)
         before = after
-    facts = {path: _sequence(row) for path, row in values.items() if len(row) > 1 or not _SPEC.match(path)}
+    facts = {
+        path: _sequence(row) if is_whole or _IN_ORDER.fullmatch(path) else row[-1]
+        for path, row in values.items()
+        if len(row) > 1 or not _SPEC.match(path)
+    }
     if existing[-1:] == ["there"]:
         facts = {path: text for path, text in facts.items() if len(values[path]) > 1}
     if len(existing) > 1 or existing[-1] != "there":
@@ -183,7 +212,8 @@ def _leaves(obj: object, names: _Names) -> dict[str, str]:
     if obj is None:
         return {}
     document: Json = codec.to_json(obj)  # type: ignore[arg-type] # messages alone are stored
-    return {path: names.of(text) for path, text in _walk("", document) if text != ""}
+    rows = _walk("", document)
+    return {path: names.of(text) for path, text in rows if 0 < len(text) <= _TEXT_LENGTH_MAX}
 
 
 def _walk(path: str, value: Json) -> Iterator[tuple[str, str]]:
@@ -213,8 +243,8 @@ def _key(item: Json, index: int) -> str:
     return next((str(item[key]) for key in _KEYS if isinstance(item.get(key), str)), str(index))
 
 
-def _events(writes: Iterable[Revision], names: _Names) -> dict[str, str]:
-    """Return the events about each subject: type, reason and message of each."""
+def _events(writes: Iterable[Revision], names: _Names, *, is_whole: bool) -> dict[str, str]:
+    """Return the events about each subject: type and reason of each, and the message of whole facts."""
     found: dict[str, set[str]] = {}
     for write in writes:
         event = write.object
@@ -222,7 +252,8 @@ def _events(writes: Iterable[Revision], names: _Names) -> dict[str, str]:
             about = event.involvedObject
             place = f"{about.namespace}/" if about.namespace else ""
             subject = names.of(f"{about.kind} {place}{about.name}")
-            text = f"{event.type} {event.reason}: {event.message}"
+            text = f"{event.type} {event.reason}"
+            text = f"{text}: {event.message}" if is_whole else text
             found.setdefault(subject, set()).add(names.of(text))
     return {subject: " | ".join(sorted(texts)) for subject, texts in found.items()}
 

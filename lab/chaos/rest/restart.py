@@ -23,7 +23,10 @@ _RESTARTED: Final = "after all processes were restarted"
 
 
 def facts(state: State) -> Facts:
-    """Return the facts of the objects that should stay as they are; a pod that terminates goes in its time."""
+    """Return the facts of the objects that should stay as they are.
+
+    A pod that terminates goes in its time.
+    """
     return {
         (name_of(each), metadata_of(each).uid): frozenset(_facts(each))
         for kind, objects in state.objects.items()

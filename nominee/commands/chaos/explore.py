@@ -19,6 +19,7 @@ from nominee.commands.chaos.option_types import Actions, Duration, Identifier
 from nominee.commands.chaos.options import run_options
 from nominee.commands.chaos.outcomes import (
     RECORD,
+    REPLAY,
     outcomes_option,
     record_outcomes,
     recorded_outcomes,
@@ -35,7 +36,7 @@ from nominee.lab.chaos.cases.perturbations import Action, Jump, Loss, Move, View
 if TYPE_CHECKING:
     from nominee.lab.chaos.clusters import Clusters
     from nominee.lab.chaos.explorer import ExplorationSettings, Report
-    from nominee.lab.chaos.outcomes.comparison import Recorded
+    from nominee.lab.chaos.outcomes.comparison import Outcomes
     from nominee.lab.scenario.format.model import Scenario
     from nominee.lab.scenario.format.replacing import Programs
 
@@ -117,7 +118,7 @@ chaos.add_command(run)
 @click.option(
     "--rules-only",
     is_flag=True,
-    help="Let steps and checks fail: only the invariants and the rules of rest count (docs/chaos.md).",
+    help="In disturbed runs steps and checks may fail: only the invariants and the rules of rest count.",
 )
 @outcomes_option
 @click.option("--stop", is_flag=True, help="End at the first case that breaks.")
@@ -166,9 +167,8 @@ def explore(
         raise click.UsageError("--verbose is for this machine: workers do not send the steps")
     programs = programs_of(replace, simulate=simulate)
     is_one = case is not None or html is not None
-    scenarios = _scenarios(files, name, programs, is_one=is_one, rules_only=rules_only)
-    are_whole = simulate and case is None and not rules_only
-    recorded = recorded_outcomes(outcomes, scenarios, are_whole=are_whole)
+    scenarios = [_with_programs(each, programs) for each in find_scenarios(files, name, is_one=is_one)]
+    recorded = recorded_outcomes(outcomes, scenarios, are_whole=simulate and case is None, simulate=simulate)
     end_as_by_ctrl_c()
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-chaos-"))
     scope = Scope(
@@ -188,9 +188,12 @@ def explore(
         budget_seconds=budget,
         case=case,
         simulate=simulate,
-        cases_max=0 if outcomes == RECORD else cases_max,
+        cases_max=0 if outcomes == RECORD and cases_max is None else cases_max,
         rounds_max=rounds if simulate and case is None else 1,
         stops=stop,
+        rules_only=rules_only or outcomes in (RECORD, REPLAY),
+        replays=outcomes == REPLAY,
+        records=outcomes == RECORD,
         programs=programs,
     )
     clusters = partial(
@@ -202,12 +205,13 @@ def explore(
     )
     reports = _explored(scenarios, base, clusters, settings, recorded, output)
     _print(reports, html, output)
-    if outcomes == RECORD:
+    sys.exit(_exit_status(reports, is_recorded=outcomes == RECORD))
+
+
+def _exit_status(reports: Sequence[Report], *, is_recorded: bool) -> int:
+    """Return the exit status, after the outcomes are recorded if they are to be."""
+    if is_recorded:
         record_outcomes(reports)
-    sys.exit(_exit_status(reports))
-
-
-def _exit_status(reports: Sequence[Report]) -> int:
     if any(report.broken for report in reports):
         return 1
     return 2 if any(report.error or not report.applied_count for report in reports) else 0
@@ -238,7 +242,7 @@ def _explored(
     base: Path,
     clusters: Callable[[Scenario, Path], Clusters],
     settings: ExplorationSettings,
-    recorded: Mapping[tuple[str, str], Recorded],
+    recorded: Mapping[tuple[str, str], Outcomes],
     output: str,
 ) -> list[Report]:
     """Explore the scenarios one after another; `stops` ends them with the first one that breaks.
@@ -277,21 +281,6 @@ def _print(reports: Sequence[Report], html: Path | None, output: str) -> None:
     else:
         for line in (line for each in reports for line in report.as_text(each)):
             click.echo(line)
-
-
-def _scenarios(
-    files: Sequence[Path], name: str, programs: Programs, *, is_one: bool, rules_only: bool
-) -> list[Scenario]:
-    """Return the scenarios to explore.
-
-    Raises:
-        click.UsageError: a file is invalid, there is no such scenario, or it needs Nominee's own programs.
-    """
-    # 100 ms that --help and completion would pay.
-    from nominee.lab.chaos.cases.tolerance import rules_alone
-
-    found = [_with_programs(each, programs) for each in find_scenarios(files, name, is_one=is_one)]
-    return [rules_alone(each) for each in found] if rules_only else found
 
 
 def _with_programs(scenario: Scenario, programs: Programs) -> Scenario:

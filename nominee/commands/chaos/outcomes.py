@@ -12,40 +12,41 @@ from nominee.commands.chaos.scenario_files import find_scenarios
 
 if TYPE_CHECKING:
     from nominee.lab.chaos.explorer import Report
-    from nominee.lab.chaos.outcomes.comparison import Recorded
+    from nominee.lab.chaos.outcomes.comparison import Outcomes
     from nominee.lab.scenario.format.model import Scenario
 
 CHECK: Final = "check"
 RECORD: Final = "record"
+REPLAY: Final = "replay"
 _IGNORE: Final = "ignore"
 
 outcomes_option: Final = click.option(
     "--outcomes",
-    type=click.Choice((CHECK, RECORD, _IGNORE)),
+    type=click.Choice((CHECK, REPLAY, RECORD, _IGNORE)),
     default=CHECK,
     show_default=True,
-    help="With --simulate: compare the undisturbed run with the recorded outcome, if there is one; or record "
-    "outcomes, of the undisturbed runs of --rounds seeds.",
+    help="With --simulate. check: compare with the recorded outcomes, if there are some. replay: run the "
+    "recorded cases alone. record: of the undisturbed run, and of --cases, those common to --rounds seeds.",
 )
 
 
 def recorded_outcomes(
-    outcomes: str, scenarios: Sequence[Scenario], *, are_whole: bool
-) -> dict[tuple[str, str], Recorded]:
+    outcomes: str, scenarios: Sequence[Scenario], *, are_whole: bool, simulate: bool
+) -> dict[tuple[str, str], Outcomes]:
     """Return the recorded outcomes to compare with, by the file and the name of the scenarios.
 
-    `are_whole`: the runs are simulated ones of all that the scenarios have.
+    `are_whole`: the runs are simulations of more than one case.
 
     Raises:
-        click.UsageError: a file of them cannot be read, or outcomes are to be recorded of other runs.
+        click.UsageError: a file of them cannot be read, or outcomes are not recorded of such runs.
     """
-    if outcomes == RECORD and not are_whole:
-        raise click.UsageError("--outcomes=record is for whole simulated runs: with --simulate alone")
-    if outcomes != CHECK or not are_whole:
-        return {}
     # 100 ms that --help and completion would pay.
     from nominee.lab.chaos.outcomes import file as outcomes_file
 
+    if outcomes in (REPLAY, RECORD) and not are_whole:
+        raise click.UsageError(f"--outcomes={outcomes} is for simulations, and not for one case")
+    if not simulate or outcomes not in (CHECK, REPLAY):
+        return {}
     try:
         return {
             (file, name): recorded
@@ -60,16 +61,22 @@ def record_outcomes(reports: Sequence[Report]) -> None:
     """Write the outcomes of the scenarios that held, beside those that their files have of others."""
     # 100 ms that --help and completion would pay.
     from nominee.lab.chaos.outcomes import file as outcomes_file
-    from nominee.lab.chaos.outcomes.comparison import record
 
     for file in dict.fromkeys(each.scenario.file for each in reports):
         path = outcomes_file.path_for(Path(file))
-        new = {
-            each.scenario.name: record(each.facts)
-            for each in reports
-            if each.scenario.file == file and each.facts and not (each.error or each.broken)
-        }
+        held = [each for each in reports if each.scenario.file == file and each.facts and not each.error]
+        known = outcomes_file.read(path) | {each.scenario.name: _outcomes(each) for each in held}
         names = [scenario.name for scenario in find_scenarios([Path(file)], "", is_one=False)]
-        known = outcomes_file.read(path) | new
         outcomes_file.write(path, {name: known[name] for name in names if name in known})
         click.echo(f"recorded: {path}", err=True)
+
+
+def _outcomes(report: Report) -> Outcomes:
+    # 100 ms that --help and completion would pay.
+    from nominee.lab.chaos.outcomes.comparison import Outcomes, record
+
+    return Outcomes(
+        seeds=[report.seed + number for number in range(report.rounds)],
+        plain=record(report.facts),
+        cases={case: record(facts) for case, facts in report.facts_of_cases.items()},
+    )

@@ -52,7 +52,7 @@ class TableClusters:
     clock: CountedClock = field(default_factory=CountedClock)
 
     def run(
-        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int
+        self, cases: Iterable[Case], undisturbed: Undisturbed, seed: int, *, rules_only: bool = False
     ) -> Generator[Answered, None, None]:
         for case in cases:
             self.clock.seconds += self.seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from click.testing import CliRunner
 
 from nominee.commands.chaos.explore import chaos
 from nominee.lab.chaos.outcomes import file as outcomes
-from nominee.lab.chaos.outcomes.comparison import Recorded, differences, record
-from nominee.lab.chaos.outcomes.facts import Facts, facts_of
+from nominee.lab.chaos.outcomes.comparison import Outcomes, Recorded, differences, record
+from nominee.lab.chaos.outcomes.facts import Facts, ends_of, facts_of
 from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult
 from nominee.machinery.api.pb import core
 from tests.lab.chaos.test_options import SMALL
@@ -160,15 +161,51 @@ def test_a_missing_object_is_a_difference() -> None:
 
 
 def test_a_file_has_what_was_written(tmp_path: Path) -> None:
+    row = RECORDED["Pod default/p"]
     bare = {"object": ["created"], "status.phase": ["Pending"]}
-    known = {"one": RECORDED, "two": {"Pod default/p": RECORDED["Pod default/p"], "Pod default/q": bare}}
+    cases: dict[str, Recorded] = {
+        "kubelet-0:process=away@3": {"Pod default/p": row, "Pod default/q": bare},
+        "scheduler:process=restart@2": {"Pod default/p": {**row, "status.phase": ["Failed"]}},
+        "scheduler:process=away@2": {"Pod default/p": row, "Node n1": {"writes": ["1..2"]}},
+    }
+    known = {
+        "one": Outcomes((1, 2), RECORDED, cases),
+        "two": Outcomes((1,), {"Pod default/p": row, "Pod default/q": bare}),
+    }
     path = outcomes.path_for(tmp_path / "some.yaml")
     assert outcomes.read(path) == {}
     outcomes.write(path, known)
-    assert outcomes.read(path) == known
+    found = outcomes.read(path)
+    assert {name: (list(each.seeds), each.plain, each.cases) for name, each in found.items()} == {
+        name: (list(each.seeds), each.plain, each.cases) for name, each in known.items()
+    }
     path.write_text("a: b\n")
     with pytest.raises(ValueError, match="record them again"):
         outcomes.read(path)
+
+
+def test_nothing_is_said_of_other_seeds_and_cases() -> None:
+    known = Outcomes((1, 2), RECORDED, {"a:b=crash": {}})
+    assert known.of("", 2) is RECORDED
+    assert known.of("a:b=crash", 1) == {}
+    assert known.of("", 3) is None
+    assert known.of("a:c=crash", 1) is None
+
+
+def test_of_a_disturbed_run_most_fields_have_one_value() -> None:
+    waiting = pod("p", conditions={"PodScheduled": "Unschedulable"})
+    history = History().put(waiting, on(pod("p"), "n1"), on(pod("p"), "n1", "Running"))
+    history.put(event("e", "Scheduled", waiting, note="assigned"))
+    found = ends_of(history.revisions, RESULT)
+    assert found["Pod default/p"] == {
+        "events": " Scheduled",
+        "object": "created",
+        "spec": found["Pod default/p"]["spec"],
+        "spec.nodeName": "n1",
+        "status.conditions[PodScheduled]": "unset",
+        "status.phase": "Pending > Running",
+    }
+    assert "steps" not in found
 
 
 @pytest.mark.processes
@@ -186,12 +223,41 @@ def test_outcomes_are_recorded_and_compared(tmp_path: Path) -> None:
     assert differs.exit_code == 1
     assert "not the recorded outcome: Pod default/p: status.phase is 'Pending > Running'" in differs.output
     assert CliRunner().invoke(chaos, [*words, "--outcomes", "ignore"]).exit_code == 0
-    assert CliRunner().invoke(chaos, [*words, "--rules-only"]).exit_code == 0
+    other_seed = ["7" if word == "1" else word for word in words]
+    assert CliRunner().invoke(chaos, other_seed).exit_code == 0, "it is not one of the recorded ones"
 
 
-def test_outcomes_are_those_of_whole_simulated_runs(tmp_path: Path) -> None:
+@pytest.mark.processes
+def test_cases_are_recorded_and_replayed(tmp_path: Path) -> None:
     scenario = tmp_path / "small.yaml"
     scenario.write_text(SMALL.replace("NAME", "small"))
-    answer = CliRunner().invoke(chaos, ["explore", str(scenario), "--outcomes", "record"])
+    words = ["explore", str(scenario), "--simulate", "--seed", "1", "-o", "json"]
+    held = CliRunner().invoke(chaos, [*words, "--rounds", "2", "--cases", "3", "--outcomes", "record"])
+    assert held.exit_code == 0, held.output
+    recorded = outcomes.path_for(scenario)
+    known = outcomes.read(recorded)["small"]
+    assert (list(known.seeds), len(known.cases)) == ([1, 2], 3)
+
+    replayed = CliRunner().invoke(chaos, [*words, "--outcomes", "replay"])
+    assert replayed.exit_code == 0, replayed.output
+    (found,) = json.loads(replayed.stdout)["explorations"]
+    assert {each["case"] for each in found["results"]} == {"", *known.cases}
+
+    case = min(known.cases)
+    changed = {**known.cases[case], "Pod default/p": {"status.phase": ["Failed"]}}
+    outcomes.write(recorded, {"small": Outcomes(known.seeds, known.plain, {**known.cases, case: changed})})
+    differs = CliRunner().invoke(chaos, [*words, "--outcomes", "replay"])
+    assert differs.exit_code == 1
+    (result,) = json.loads(differs.stdout)["explorations"][0]["broken"]
+    assert result["case"] == case
+    assert "status.phase is 'Pending > Running', where 'Failed' is recorded" in result["observation"]
+    assert f"--rules-only --case {case}" in result["reproduce"]
+
+
+@pytest.mark.parametrize("words", [("--outcomes", "record"), ("--outcomes", "replay")])
+def test_outcomes_are_those_of_simulated_runs(words: tuple[str, ...], tmp_path: Path) -> None:
+    scenario = tmp_path / "small.yaml"
+    scenario.write_text(SMALL.replace("NAME", "small"))
+    answer = CliRunner().invoke(chaos, ["explore", str(scenario), *words])
     assert answer.exit_code == 2
-    assert "with --simulate alone" in answer.output
+    assert "is for simulations" in answer.output

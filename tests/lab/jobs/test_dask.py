@@ -201,8 +201,8 @@ def test_a_cluster_of_real_processes_on_a_worker(tmp_path: Path) -> None:
         assert run.wait(timeout=PATIENCE_SECONDS) == 1, cluster.log("cases")
         (report,) = _json(cluster.log("cases"))["explorations"]
         (broken,) = report["broken"]
-        assert broken["directory"] == str(kept / "001")
-        assert {"history.gz", "logs"} <= {each.name for each in (kept / "001").iterdir()}
+        assert broken["directory"] == str(kept / "001-undisturbed")
+        assert {"history.gz", "logs"} <= {each.name for each in (kept / "001-undisturbed").iterdir()}
         options = ("--quick", "--seeds", "1", "--scenario", "four-pods", "--option", "none", *executor)
         run = cluster.start("study", "-m", "nominee.cli", "study", "resize-preemption", *options)
         assert run.wait(timeout=PATIENCE_SECONDS) == 0, cluster.log("study")
