@@ -88,12 +88,25 @@ chaos: setup
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j 2 chaos-simulated
 
 SIMULATE := --simulate --seed 1 --together 2
-CHAOS_SIMULATED := chaos-stories chaos-pods chaos-preemption chaos-budgets chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-two-schedulers chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-nominated-node chaos-generated
-.PHONY: chaos-simulated $(CHAOS_SIMULATED)
+CHAOS_SIMULATED := chaos-stories-1 chaos-stories-2 chaos-stories-3 chaos-stories-4 chaos-stories-5 chaos-pods chaos-preemption chaos-budgets chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-two-schedulers chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-nominated-node chaos-generated
+.PHONY: outcomes chaos-simulated $(CHAOS_SIMULATED)
 chaos-simulated: $(CHAOS_SIMULATED)
-# The stories as they are, with all rules of rest.
-chaos-stories:
-	$(BIN)/nominee chaos explore scenarios/stories-*.yaml scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/workloads-*.yaml scenarios/faults.yaml --cases 0 --budget 40s $(SIMULATE)
+# The stories as they are, and the recorded cases of each, compared with their recorded outcomes.
+REPLAY := --simulate --seed 1 --together 2 --outcomes replay --budget 100s
+chaos-stories-1:
+	$(BIN)/nominee chaos explore scenarios/stories-[a-j]*.yaml $(REPLAY)
+chaos-stories-2:
+	$(BIN)/nominee chaos explore scenarios/stories-[k-q]*.yaml $(REPLAY)
+chaos-stories-3:
+	$(BIN)/nominee chaos explore scenarios/stories-r*.yaml scenarios/stories-sc*.yaml $(REPLAY)
+chaos-stories-4:
+	$(BIN)/nominee chaos explore scenarios/stories-s[d-z]*.yaml scenarios/stories-[t-z]*.yaml $(REPLAY)
+chaos-stories-5:
+	$(BIN)/nominee chaos explore scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/faults.yaml $(REPLAY)
+# Records the outcomes again, after a change of what users see; half an hour on two cores.
+outcomes: setup
+	$(BIN)/nominee chaos explore scenarios/chaos-*.yaml scenarios/workloads-*.yaml --simulate --seed 1 --outcomes record --rounds 3
+	$(BIN)/nominee chaos explore scenarios/stories-*.yaml scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/faults.yaml $(SIMULATE) --outcomes record --rounds 3 --cases 5
 chaos-pods:
 	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 12s $(SIMULATE)
 chaos-preemption:

@@ -17,6 +17,9 @@ REAL_SECONDS: Final = 60.0
 _RECIPE = re.compile(r"^chaos[-\w]*:.*\n((?:\t.*\n)*)", re.MULTILINE)
 _VARIABLE = re.compile(r"^(\w+) := (.*)$", re.MULTILINE)
 _PROGRAM = "nominee chaos "
+_FIXED: Final = (("--outcomes", "replay"), ("--cases", "0"))
+_ALONE: Final = ("--outcomes", "--cases", "--name")
+"""Options that one case alone has otherwise."""
 _TIMES: Final = ("--budget", "--duration")
 
 
@@ -46,13 +49,35 @@ class Command:
         return self.words[1:2] != ("generate",)
 
     @property
+    def is_fixed(self) -> bool:
+        """Return whether its cases are the same whatever they show: recorded ones, or undisturbed runs."""
+        return any(pair in _FIXED for pair in zip(self.words, self.words[1:], strict=False))
+
+    def narrowed(self, place: str) -> list[str]:
+        """Return the words that run one case of one scenario alone: `FILE NAME CASE`."""
+        file, name, case = place.split(" ")
+        words, before = list[str](), ""
+        for word in self.words:
+            if word.endswith(".yaml"):
+                word = file if file not in words else ""
+            if word and not (before in _ALONE or word in _ALONE):
+                words.append(word)
+            before = word
+        if case and self.is_fixed:
+            words.append("--rules-only")
+        return [*words, "--name", name, *(["--case", case] if case else ["--cases", "0"])]
+
+    @property
     def cost_seconds(self) -> float:
         """Return about how long it takes where nothing is found."""
         return self.seconds + (0.0 if self.is_simulated else REAL_SECONDS)
 
     def limited(self, seconds_max: float) -> Command:
-        """Return the command with no more than these seconds; a random run has fewer rounds first."""
-        if self.seconds <= seconds_max:
+        """Return the command with no more than these seconds; a random run has fewer rounds first.
+
+        One with fixed cases does not end earlier.
+        """
+        if self.seconds <= seconds_max or self.is_fixed:
             return self
         changed = dict(zip(self.words, self.words[1:], strict=False))
         rounds = int(changed.get("--rounds", "1"))

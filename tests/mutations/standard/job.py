@@ -60,7 +60,7 @@ def _processor_seconds(child: BaseProcess) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A command, and the cases that it runs with a mutation; without cases it runs all of them."""
+    """A command, and the places (`FILE NAME CASE`) that it runs with a mutation; without them all cases."""
 
     command: Command
     cases: tuple[str, ...] = ()
@@ -94,8 +94,7 @@ def run(_directory: Path, write: Write, mutation: str, tasks: Sequence[Task]) ->
     for task in tasks:
         clock = _clock(task.command)
         began, runs, found = clock.monotonic(), 0, dict[str, Any]()
-        command = _files(task.command.words)
-        for words in [[*command, "--case", each] for each in task.cases] or [command]:
+        for words in [task.command.narrowed(each) for each in task.cases] or [_files(task.command.words)]:
             found = read(_output(words))
             runs += found.get("runs", 0)
             if found.get("observation") or found.get("error"):
@@ -130,7 +129,10 @@ def _clock(command: Command) -> SystemClock:
 
 
 def _recorded() -> dict[str, list[str]]:
-    """Record from now on which mutations each case of an exploration reaches; "" is the undisturbed run."""
+    """Record from now on which mutations each case of an exploration reaches, as `FILE NAME CASE`.
+
+    The case of the undisturbed run is "".
+    """
     cases: dict[str, list[str]] = {}
     simulated = worker.simulated
 
@@ -138,7 +140,7 @@ def _recorded() -> dict[str, list[str]]:
         reached.take()
         answer = simulated(scenario, case, *rest, **options)
         for name in reached.take():
-            cases.setdefault(name, []).append(str(case))
+            cases.setdefault(name, []).append(f"{scenario.file} {scenario.name} {case}")
         return answer
 
     worker.simulated = recorded
@@ -162,11 +164,12 @@ def read(output: str) -> dict[str, Any]:
     if "runs" in document:
         return _of_random_runs(document["runs"])
     reports = document["explorations"]
-    broken = [each for report in reports for each in report["broken"]]
-    first = broken[0] if broken else {"case": "", "observation": ""}
+    broken = [(report["scenario"], each) for report in reports for each in report["broken"]]
+    scenario, first = broken[0] if broken else ("", {"case": "", "observation": ""})
     return {
         "observation": first["observation"],
         "case": first["case"],
+        "scenario": scenario,
         "error": next((report["error"] for report in reports if report["error"]), ""),
         "runs": sum(report["runs"] for report in reports),
     }

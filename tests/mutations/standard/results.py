@@ -26,6 +26,7 @@ class Result:
     commit: str
     observation: str = ""
     case: str = ""
+    scenario: str = ""
     error: str = ""
     runs: int = 0
     seconds: float = 0.0

@@ -38,5 +38,13 @@ def pending(
 
 
 def _tasks(command: Command, cases: Sequence[str]) -> Iterator[Task]:
-    if cases:
-        yield Task(command, () if {"", "*"} & set(cases) else tuple(cases[:CASES_MAX]))
+    if not cases:
+        return
+    undisturbed = [each for each in cases if each.endswith(" ")]
+    if "*" in cases:
+        yield Task(command)
+    elif command.is_fixed:
+        disturbed = [each for each in cases if not each.endswith(" ")]
+        yield Task(command, (*undisturbed, *disturbed))
+    else:
+        yield Task(command, () if undisturbed else tuple(cases[:CASES_MAX]))

@@ -62,11 +62,21 @@ def test_every_mutation_can_be_marked() -> None:
             function.__code__ = code
 
 
-@pytest.mark.parametrize(("cases", "want"), [(["", "a"], ()), (["a", "b"], ("a", "b")), (["*"], ())])
+@pytest.mark.parametrize(
+    ("words", "cases", "want"),
+    [
+        ((), ["f s ", "f s a"], ()),
+        ((), ["f s a", "f s b"], ("f s a", "f s b")),
+        ((), ["f s a", "f s b", "f s c", "f s d", "f s e"], ("f s a", "f s b", "f s c", "f s d")),
+        ((), ["*"], ()),
+        (("--outcomes", "replay"), ["f s a", "f s "], ("f s ", "f s a")),
+        (("--outcomes", "replay"), ["*"], ()),
+    ],
+)
 def test_only_the_cases_that_reach_a_mutation_are_run_with_it(
-    tmp_path: Path, cases: list[str], want: tuple[str, ...]
+    tmp_path: Path, words: tuple[str, ...], cases: list[str], want: tuple[str, ...]
 ) -> None:
-    command = Command(label="c", words=("c", "--simulate"), seconds=1.0)
+    command = Command(label="c", words=("c", "--simulate", *words), seconds=1.0)
     results = Results(tmp_path / "r.jsonl", "")
     assert [name for name, _ in pending(["m", "n"], [command], results)] == ["m", "n"]
     ran = Result(mutation=UNMUTATED, label="c", words=command.words, commit="", reached={"m": cases})

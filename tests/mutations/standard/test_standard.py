@@ -75,6 +75,28 @@ def test_no_command_gets_more_than_is_asked_for() -> None:
     assert standard_commands(MAKEFILE)[1].limited(60.0) == standard_commands(MAKEFILE)[1]
 
 
+REPLAY = Command(
+    label="replays",
+    words=("chaos", "explore", "a-*.yaml", "b.yaml", "--outcomes", "replay", "--simulate", "--stop"),
+    seconds=9.0,
+)
+
+
+def test_one_case_of_a_replay_is_run_alone() -> None:
+    assert REPLAY.is_fixed
+    assert not FAST.is_fixed
+    words = ["chaos", "explore", "a-1.yaml", "--simulate", "--stop"]
+    assert REPLAY.narrowed("a-1.yaml s ") == [*words, "--name", "s", "--cases", "0"]
+    assert REPLAY.narrowed("a-1.yaml s x:y=crash") == [
+        *words,
+        "--rules-only",
+        "--name",
+        "s",
+        "--case",
+        "x:y=crash",
+    ]
+
+
 @pytest.mark.parametrize("text", ["", "chaos: setup\n\tpytest\n", "chaos:\n\tnominee chaos run --seed 1\n"])
 def test_a_recipe_without_commands_or_times_is_an_error(text: str) -> None:
     with pytest.raises(RecipeError):
@@ -166,10 +188,11 @@ def test_what_is_not_enough(
 
 def test_the_findings_of_both_kinds_of_commands_are_read() -> None:
     broken = {"case": "x=crash", "observation": "two pods", "verdict": "broken"}
-    exploration = {"broken": [broken], "error": "", "runs": 7}
+    exploration = {"scenario": "s", "broken": [broken], "error": "", "runs": 7}
     assert read(json.dumps({"explorations": [exploration]})) == {
         "observation": "two pods",
         "case": "x=crash",
+        "scenario": "s",
         "error": "",
         "runs": 7,
     }
