@@ -5,7 +5,7 @@ Source: kube-controller-manager 1.36, pkg/controller/disruption.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,8 +27,9 @@ CONDITION: Final = "DisruptionAllowed"
 EVICTION_SECONDS_MAX: Final = 120.0
 """An eviction that the API server allowed is ignored when the pod was not deleted within this time."""
 _UNMANAGED: Final = (
-    "The budget selects pods that no controller owns, and it is given as maxUnavailable or a percentage, so "
-    "its status cannot be right. Set spec.minAvailable to an integer to count such pods."
+    "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the "
+    "status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for "
+    'these pods please set ".spec.minAvailable" field of the PDB to an integer value.'
 )
 KEPT_REASONS: Final = frozenset({"TerminationByKubelet"})
 """A kubelet's DisruptionTarget stays: its pod may take long to end."""
@@ -55,22 +56,26 @@ class Scale:
     resource: str = ""
 
 
-Scaled = apps.ReplicaSet | apps.StatefulSet | core.ReplicationController
-SCALED: Final = (kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER)
+Scaled = apps.Deployment | apps.ReplicaSet | apps.StatefulSet | core.ReplicationController
+SCALED: Final = (kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER)
 """The kinds of controllers that have spec.replicas."""
 
 
-def scale_of(pod: core.Pod, found: Scaled | None) -> Scale | None:
+def scale_of(obj: core.Pod | Scaled, find: Callable[[str, str], Scaled | None]) -> Scale | None:
     """Return the scale of a pod's controller, None where there is no such controller.
 
-    `found` has the name and kind of the controller; it is None where that kind has no scale.
+    A ReplicaSet of a Deployment has its Deployment's. `find` returns the controller of a kind and name.
     """
-    owner = controller_of(pod)
+    owner = controller_of(obj)
     if owner is None:
         return None
     if owner.kind in (kind.kind for kind in SCALED):
+        found = find(owner.kind, owner.name)
         if found is None or found.metadata.uid != owner.uid:
             return None
+        above = controller_of(found) if owner.kind == kinds.REPLICA_SET.kind else None
+        if above is not None and above.kind == kinds.DEPLOYMENT.kind:
+            return scale_of(found, find)
         return Scale(owner.uid, found.spec.replicas)
     kind = kinds.by_kind(owner.apiVersion, owner.kind)
     return Scale(owner.uid, None, kind.group_resource if kind else f"{owner.apiVersion} {owner.kind}")
@@ -247,8 +252,23 @@ def budget_events(budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod]) 
     if not pods:
         events.append(PlannedEvent("NoPods", "No matching pods found"))
     if unmanaged_pods(budget, pods):
-        events.append(PlannedEvent("UnmanagedPods", _UNMANAGED, "Warning"))
+        events.append(
+            PlannedEvent("UnmanagedPods", _UNMANAGED.format(_shown(budget.spec.selector)), "Warning")
+        )
     return events
+
+
+def _shown(selector: meta.LabelSelector) -> str:
+    """Return a selector as Go prints it."""
+    labels = "".join(f"{name}: {value}," for name, value in sorted(selector.matchLabels.items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{row.key},Operator:{row.operator},Values:[{' '.join(row.values)}],}},"
+        for row in selector.matchExpressions
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
 
 
 def not_deleted_event(budget: policy.PodDisruptionBudget) -> PlannedEvent:

@@ -28,6 +28,7 @@ from nominee.machinery.scheduling.volume_matching import (
     has_class,
     is_bound_to,
     prebound_volume,
+    requested_bytes,
 )
 
 RESYNC_SECONDS = 15.0
@@ -222,9 +223,40 @@ def next_claim_step(view: ClaimView) -> Step | None:
         return _unbound_claim(view)
     if view.volume is None:
         return None  # the named volume may be created later
-    if not view.volume.spec.HasField("claimRef") or is_bound_to(view.volume, claim):
-        return _bind_volume(view.volume, claim) or _bind_claim(claim, view.volume)
-    return None
+    return _asked_volume(claim, view.volume)
+
+
+def _asked_volume(claim: core.PersistentVolumeClaim, volume: core.PersistentVolume) -> Step | None:
+    """Return the next step for a claim that asks for a volume by its name."""
+    name = volume.metadata.name
+    if is_bound_to(volume, claim):
+        return _bind_volume(volume, claim) or _bind_claim(claim, volume)
+    if volume.spec.HasField("claimRef"):
+        note = f'volume "{name}" already bound to a different claim.'
+        return RecordEvent(claim, "Warning", "FailedBinding", note, RESYNC_SECONDS)
+    problem = _mismatch(volume, claim)
+    if problem:
+        note = f'Cannot bind to requested volume "{name}": {problem}'
+        return RecordEvent(claim, "Warning", "VolumeMismatch", note, RESYNC_SECONDS)
+    return _bind_volume(volume, claim) or _bind_claim(claim, volume)
+
+
+def _mismatch(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> str:
+    """Return why a volume does not satisfy the claim that asks for it, "" where it does.
+
+    Source: kube-controller-manager 1.36, persistentvolume, checkVolumeSatisfyClaim.
+    """
+    if volume.metadata.HasField("deletionTimestamp"):
+        return f'the volume is marked for deletion "{volume.metadata.name}"'
+    if capacity_bytes(volume) < requested_bytes(claim):
+        return "requested PV is too small"
+    if class_of(volume) != class_of(claim):
+        return "storageClassName does not match"
+    if volume.spec.volumeAttributesClassName != claim.spec.volumeAttributesClassName:
+        return "volumeAttributesClassName does not match"
+    if (volume.spec.volumeMode or "Filesystem") != (claim.spec.volumeMode or "Filesystem"):
+        return "incompatible volumeMode"
+    return "" if has_access_modes(volume, claim) else "incompatible accessMode"
 
 
 def next_volume_step(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim | None) -> Step | None:

@@ -49,11 +49,11 @@ class EmulatedRuntime:
 
     def _after(self, call: RuntimeCall, now: float) -> PodSandbox:
         if isinstance(call, instructions.CreateSandbox):
-            return change.prepare(call.pod, now=now)
+            return change.prepare(call.pod, ip=self._address(call.pod), now=now)
         sandbox = self.sandboxes[call.uid]
         match call:
             case instructions.StartContainers(_, pod, resources):
-                return change.start(sandbox, resources, ip=self._address(pod), now=now)
+                return change.start(sandbox, resources, ip=sandbox.ip or self._address(pod), now=now)
             case instructions.StartCrashedContainers(_, names, resources):
                 return change.rerun(sandbox, names, resources, now=now)
             case instructions.StartEphemeralContainers(_, names):

@@ -116,14 +116,14 @@ class PodSandbox:
         return PodResources(rows, self.pod_resources)
 
 
-def prepare(pod: core.Pod, *, now: float) -> PodSandbox:
-    """Return a sandbox without an address, whose containers wait."""
+def prepare(pod: core.Pod, *, ip: str = "", now: float) -> PodSandbox:
+    """Return a sandbox whose containers wait."""
     rows = [
         Container(name=container.name, init=True, sidecar=is_sidecar(container))
         for container in pod.spec.initContainers
     ]
     rows += [Container(name=container.name) for container in pod.spec.containers]
-    return PodSandbox(uid=pod.metadata.uid, started=now, containers=tuple(rows))
+    return PodSandbox(uid=pod.metadata.uid, started=now, ip=ip, containers=tuple(rows))
 
 
 def start(sandbox: PodSandbox, resources: PodResources, *, ip: str, now: float) -> PodSandbox:

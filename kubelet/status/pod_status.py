@@ -69,6 +69,12 @@ class View:
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
     """By container: why it cannot be created."""
 
+    @property
+    def has_address(self) -> bool:
+        """Return whether the sandbox's address is known: when containers have started, or failed to."""
+        sandbox = self.sandbox
+        return sandbox is not None and bool(sandbox.ip) and (sandbox.begun or bool(self.waiting))
+
 
 def build(view: View, features: StatusFeatures) -> core.PodStatus:
     """Return the whole status.
@@ -88,8 +94,7 @@ def build(view: View, features: StatusFeatures) -> core.PodStatus:
     if features.observed_generation and pod.metadata.generation:
         status.observedGeneration = pod.metadata.generation
     if sandbox is not None:
-        # A pod of the host network has its address before its containers have started.
-        _write_addresses(status, view.host_ip, view.host_ip if pod.spec.hostNetwork else sandbox.ip)
+        _write_addresses(status, view, sandbox)
         _write_containers(status, pod, sandbox, view.waiting)
     status.phase = _phase(view)
     if view.outcome is not None:
@@ -136,10 +141,14 @@ def _phase(view: View) -> str:
     return "Pending"
 
 
-def _write_addresses(status: core.PodStatus, host_ip: str, ip: str) -> None:
-    status.hostIP = host_ip
+def _write_addresses(status: core.PodStatus, view: View, sandbox: PodSandbox) -> None:
+    """Write the addresses; a pod of the host network has its own before its containers have started."""
+    status.hostIP = view.host_ip
     del status.hostIPs[:]
-    status.hostIPs.add(ip=host_ip)
+    status.hostIPs.add(ip=view.host_ip)
+    ip = sandbox.ip if view.has_address else ""
+    if view.pod.spec.hostNetwork:
+        ip = view.host_ip
     if ip:
         status.podIP = ip
         del status.podIPs[:]
@@ -224,7 +233,7 @@ def _image_id(image: str) -> str:
 def _write_conditions(
     status: core.PodStatus, view: View, sandbox: PodSandbox, features: StatusFeatures, now: meta.Time
 ) -> None:
-    has_sandbox = bool(sandbox.ip) and not view.terminal
+    has_sandbox = view.has_address and not view.terminal
     _set(status, "PodReadyToStartContainers", has_sandbox, "", "", view, features, now)
     waiting = [one.name for one in sandbox.containers if one.init and one.state == "waiting"]
     if status.phase == "Succeeded":

@@ -273,6 +273,16 @@ def test_an_image_that_cannot_be_pulled_for_a_while() -> None:
     assert here.api["a"].status.phase == "Running"
 
 
+def test_a_pod_whose_image_is_missing_has_its_address() -> None:
+    here = node(annotated(image_pull="25s"))
+    address = here.api["a"].status.podIP
+    assert address
+    assert conditions(here)["PodReadyToStartContainers"] == "True"
+    here.pass_time(40.0)
+    here.work()
+    assert (here.api["a"].status.phase, here.api["a"].status.podIP) == ("Running", address)
+
+
 def test_a_pod_whose_image_is_missing_can_be_deleted() -> None:
     pod = annotated(image_pull="never")
     here = node(pod)

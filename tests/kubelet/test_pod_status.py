@@ -188,6 +188,13 @@ def test_a_pod_created_with_a_node_name_is_scheduled() -> None:
     assert conditions(pod)["PodScheduled"] == ("True", "")
 
 
+def test_a_pod_whose_containers_are_still_to_start_has_no_address() -> None:
+    known = status_features(Version(1, 36), Gates("kubelet", Version(1, 36)))
+    status = build(view(a_pod(), sandbox=runtime.prepare(a_pod(), ip="10.0.0.2", now=NOW)), known)
+    assert (status.podIP, status.hostIP) == ("", "172.16.0.1")
+    assert not objects.condition_is(status.conditions, "PodReadyToStartContainers")
+
+
 def test_a_completed_pod_has_reason_PodCompleted_in_all_its_conditions() -> None:
     pod = a_pod()
     started = view(pod).sandbox

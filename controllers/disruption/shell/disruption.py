@@ -24,7 +24,7 @@ from nominee.controllers.disruption.budget import (
 )
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import ObjectKey, controller_of
+from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core, policy
 from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.runtime.clock import to_time
@@ -65,11 +65,7 @@ class Disruption(Controller):
                 self._enqueue(budget)
 
     def _scale_of(self, pod: core.Pod) -> Scale | None:
-        owner = controller_of(pod)
-        informer = self.owners.get(owner.kind) if owner is not None else None
-        if owner is None or informer is None:
-            return scale_of(pod, None)
-        return scale_of(pod, informer.get(owner.name, pod.metadata.namespace))
+        return scale_of(pod, lambda kind, name: self.owners[kind].get(name, pod.metadata.namespace))
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         budget = self.budgets.get(key.name, key.namespace)

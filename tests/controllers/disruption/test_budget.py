@@ -10,6 +10,7 @@ import pytest
 from nominee.controllers.disruption.budget import (
     Scale,
     SyncError,
+    budget_events,
     expected_and_desired,
     failed_status,
     not_deleted,
@@ -68,6 +69,18 @@ def test_scales_of_several_controllers_add_up_and_bare_pods_do_not_count() -> No
     assert unmanaged_pods(budget(maxUnavailable=1), pods) == ["0", "1"]
     assert unmanaged_pods(budget(minAvailable="10%"), pods) == ["0", "1"]
     assert unmanaged_pods(budget(minAvailable=1), pods) == []
+
+
+def test_the_event_about_pods_without_a_controller_shows_the_selector_as_go_prints_it() -> None:
+    of = budget(maxUnavailable=1, labels={"b": "2", "a": "1"})
+    of.spec.selector.matchExpressions.add(key="tier", operator="In", values=["front", "back"])
+    (event,) = budget_events(of, _pods(1, ready=1, owner=""))
+    shown = (
+        "&LabelSelector{MatchLabels:map[string]string{a: 1,b: 2,},MatchExpressions:[]LabelSelectorRequirement{"
+        "LabelSelectorRequirement{Key:tier,Operator:In,Values:[front back],},},}"
+    )
+    assert event.reason == "UnmanagedPods"
+    assert event.note.startswith(f"Pods selected by this PodDisruptionBudget (selector: {shown}) were found")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.api.pb import apps, core, policy
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import codec
-from tests.controllers.builders import owned_by, pod
+from tests.controllers.builders import owned_by, pod, replica_set
 
 KEY = ObjectKey("default", "budget")
 
@@ -129,6 +129,30 @@ async def test_the_replicas_of_controllers_are_expected(world: World, owner: Any
         owner.spec.replicas = expected
     world.put(owner)
     world.put(pod("p", labels={"app": "web"}, owners=[owned_by("set", kind=type(owner).__name__)], uid="p"))
+    (budget,) = world.of(kinds.POD_DISRUPTION_BUDGET).objects.values()
+    budget.spec.ClearField("minAvailable")
+    budget.spec.maxUnavailable.intVal = 1
+    await controller(world).reconcile(KEY)
+    assert world.of(kinds.POD_DISRUPTION_BUDGET).objects[KEY].status.expectedPods == expected
+
+
+@pytest.mark.parametrize(
+    ("owner", "expected"), [("Deployment", 4), ("Rollout", 6)], ids=["deployment", "another kind"]
+)
+async def test_the_replicas_of_a_deployment_are_expected_and_not_those_of_its_replica_sets(
+    world: World, owner: str, expected: int
+) -> None:
+    """Source: pkg/controller/disruption (getPodDeployment, getPodReplicaSet)."""
+    deployment = apps.Deployment()
+    deployment.metadata.name, deployment.metadata.namespace = "web", "default"
+    deployment.metadata.uid, deployment.spec.replicas = "deployment", 4
+    world.put(deployment)
+    for name, replicas in (("old", 4), ("new", 2)):
+        one = replica_set(name, uid=name, replicas=replicas)
+        one.metadata.ownerReferences.add(kind=owner, name="web", uid="deployment", controller=True)
+        world.put(one)
+        owners = [owned_by(name, name=name)]
+        world.put(pod(name, labels={"app": "web"}, owners=owners, uid=f"pod-{name}"))
     (budget,) = world.of(kinds.POD_DISRUPTION_BUDGET).objects.values()
     budget.spec.ClearField("minAvailable")
     budget.spec.maxUnavailable.intVal = 1

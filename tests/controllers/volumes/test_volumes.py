@@ -119,13 +119,58 @@ def _binding_steps(of: core.PersistentVolumeClaim, bound_to: core.PersistentVolu
          volume(claim_ref=MINE, phase="Bound"), ["UpdateClaimStatus"]),
         (claim(uid="u1", volume="gone", annotations={BIND_COMPLETED: "yes"}), volume(),
          ["UpdateClaimStatus"]),  # Lost
-        (claim(uid="u1", volume="pv"), volume(claim_ref={"name": "other", "uid": "u2"}), []),
     ],
 )  # fmt: skip
 def test_the_steps_of_a_binding(
     of: core.PersistentVolumeClaim, bound_to: core.PersistentVolume, steps: list[str]
 ) -> None:
     assert _binding_steps(of, bound_to) == steps
+
+
+def _changed(of: core.PersistentVolume, **spec: str) -> core.PersistentVolume:
+    for name, value in spec.items():
+        setattr(of.spec, name, value)
+    return of
+
+
+def _leaving() -> core.PersistentVolume:
+    of = volume()
+    of.metadata.deletionTimestamp.seconds = 1
+    return of
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason", "note"),
+    [
+        (volume(claim_ref={"name": "other", "uid": "u2"}), "FailedBinding",
+         'volume "pv" already bound to a different claim.'),
+        (volume(claim_ref=OLDER), "FailedBinding", 'volume "pv" already bound to a different claim.'),
+        (_leaving(), "VolumeMismatch",
+         'Cannot bind to requested volume "pv": the volume is marked for deletion "pv"'),
+        (volume(size="1023Mi"), "VolumeMismatch",
+         'Cannot bind to requested volume "pv": requested PV is too small'),
+        (volume(class_name=""), "VolumeMismatch",
+         'Cannot bind to requested volume "pv": storageClassName does not match'),
+        (_changed(volume(), volumeAttributesClassName="gold"), "VolumeMismatch",
+         'Cannot bind to requested volume "pv": volumeAttributesClassName does not match'),
+        (_changed(volume(), volumeMode="Block"), "VolumeMismatch",
+         'Cannot bind to requested volume "pv": incompatible volumeMode'),
+    ],
+)  # fmt: skip
+def test_a_claim_is_not_bound_to_a_volume_that_it_asks_for_and_that_does_not_suit_it(
+    asked: core.PersistentVolume, reason: str, note: str
+) -> None:
+    step = next_claim_step(_view(claim(uid="u1", volume="pv"), STATIC, [asked]))
+    assert isinstance(step, RecordEvent)
+    assert (step.type, step.reason, step.note, step.again_seconds) == ("Warning", reason, note, 15.0)
+
+
+def test_a_claim_is_not_bound_to_a_volume_without_its_access_mode() -> None:
+    of = claim(uid="u1", volume="pv")
+    of.spec.accessModes.append("ReadWriteMany")
+    step = next_claim_step(_view(of, STATIC, [volume()]))
+    assert isinstance(step, RecordEvent)
+    assert step.note == 'Cannot bind to requested volume "pv": incompatible accessMode'
 
 
 def _of_class(name: str) -> core.PersistentVolume:

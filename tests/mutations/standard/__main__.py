@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +38,12 @@ def main(argv: list[str]) -> int:
     """Run what was not run yet, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutations.standard", description=__doc__)
     parser.add_argument("--only", action="append", metavar="NAME", choices=[*BY_NAME], default=[])
+    parser.add_argument(
+        "--command",
+        default="*",
+        metavar="PATTERN",
+        help="only the commands whose label matches, as in a shell",
+    )
     parser.add_argument("--jobs", type=int, default=2, help="how many commands run at a time")
     parser.add_argument(
         "--budget", type=parse_seconds, metavar="TIME", help="the most that one command gets, as 20s"
@@ -45,6 +52,7 @@ def main(argv: list[str]) -> int:
     given = parser.parse_args(argv)
     chosen = _chosen(given.only)
     commands = standard_commands((ROOT / "Makefile").read_text(encoding="utf-8"))
+    commands = tuple(each for each in commands if fnmatchcase(each.label, given.command))
     if given.budget is not None:
         commands = tuple(each.limited(given.budget) for each in commands)
     results = Results(given.results, commit())
