@@ -71,6 +71,7 @@ DONE, GET, UPDATE, DELETE = Outcome.DONE, Method.GET, Method.UPDATE, Method.DELE
         _answer(Outcome.CHANGED, UPDATE, 3, 4, 1),
         _answer(DONE, Method.LIST, 4, 5, 3),
         _answer(DONE, Method.LIST, 4, 5, 5),
+        _answer(Outcome.REFUSED, Method.LIST, 4, 5, 0),
     ],
     ids=str,
 )

@@ -59,7 +59,8 @@ class TrueAnswers(Checker):
         """Compare an answer with the history up to its `end`."""
         self.checked += 1
         if answer.method is Method.LIST:
-            yield from self._check_list(answer)
+            if answer.outcome is Outcome.DONE:
+                yield from self._check_list(answer)
             return
         found = self._objects.get(answer.kind.key(answer.namespace, answer.name)) or _Object()
         states = found.between(answer.begin, answer.end)
