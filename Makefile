@@ -92,7 +92,7 @@ CHAOS_SIMULATED := chaos-stories-1 chaos-stories-2 chaos-stories-3 chaos-stories
 .PHONY: outcomes chaos-simulated $(CHAOS_SIMULATED)
 chaos-simulated: $(CHAOS_SIMULATED)
 # The stories as they are, and the recorded cases of each, compared with their recorded outcomes.
-REPLAY := --simulate --seed 1 --together 2 --outcomes replay --budget 100s
+REPLAY := --simulate --seed 1 --together 2 --outcomes replay --cases 3 --budget 100s
 chaos-stories-1:
 	$(BIN)/nominee chaos explore scenarios/stories-[a-j]*.yaml $(REPLAY)
 chaos-stories-2:

@@ -118,7 +118,7 @@ class Explorer:
         self._again: Sequence[Case] = ()
         """The cases that are run, if there are some, and no others."""
         if settings.replays and settings.outcomes is not None:
-            self._again = [Case.parse(text) for text in settings.outcomes.cases]
+            self._again = [Case.parse(text) for text in settings.outcomes.cases][: settings.cases_max]
         self.report = Report(scenario=scenario, seed=settings.scope.seed)
 
     def run(self) -> Report:

@@ -26,7 +26,8 @@ outcomes_option: Final = click.option(
     default=CHECK,
     show_default=True,
     help="With --simulate. check: compare with the recorded outcomes, if there are some. replay: run the "
-    "recorded cases alone. record: of the undisturbed run, and of --cases, those common to --rounds seeds.",
+    "recorded cases alone, at most --cases of them. record: of the undisturbed run, and of --cases, those "
+    "common to --rounds seeds.",
 )
 
 

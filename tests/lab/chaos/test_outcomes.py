@@ -243,6 +243,9 @@ def test_cases_are_recorded_and_replayed(tmp_path: Path) -> None:
     (found,) = json.loads(replayed.stdout)["explorations"]
     assert {each["case"] for each in found["results"]} == {"", *known.cases}
 
+    fewer = CliRunner().invoke(chaos, [*words, "--outcomes", "replay", "--cases", "1"])
+    assert [each["runs"] for each in json.loads(fewer.stdout)["explorations"]] == [2]
+
     case = min(known.cases)
     changed = {**known.cases[case], "Pod default/p": {"status.phase": ["Failed"]}}
     outcomes.write(recorded, {"small": Outcomes(known.seeds, known.plain, {**known.cases, case: changed})})

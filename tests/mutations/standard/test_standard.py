@@ -82,6 +82,15 @@ REPLAY = Command(
 )
 
 
+def test_a_replay_has_three_times_its_cases() -> None:
+    recipe = (
+        "chaos: setup\n\tnominee chaos explore a.yaml --simulate --outcomes replay --cases 3 --budget 9s\n"
+    )
+    (found,) = standard_commands(recipe)
+    assert "--cases 9" in " ".join(found.words)
+    assert found.limited(1.0) == found, "its cases are the same"
+
+
 def test_one_case_of_a_replay_is_run_alone() -> None:
     assert REPLAY.is_fixed
     assert not FAST.is_fixed
