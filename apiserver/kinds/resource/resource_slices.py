@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from nominee.apiserver.kinds.resource import device_terms
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy
+from nominee.apiserver.kinds.strategy import Environment
 from nominee.apiserver.objects.selectable_fields import selectable
 from nominee.apiserver.printing.cells import UNSET
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
@@ -218,9 +219,30 @@ def _unknown_field(label: str) -> str:
     return f"field label not supported for {kinds.RESOURCE_SLICE.api_version}, Kind=ResourceSlice: {label}"
 
 
+class ResourceSliceStrategy(SimpleStrategy[devices.ResourceSlice]):
+    """Adds their time to taints of devices that come without one (SetDefaults_DeviceTaint)."""
+
+    def prepare_for_create(self, new: devices.ResourceSlice, env: Environment) -> None:
+        _date_taints(new, env)
+        super().prepare_for_create(new, env)
+
+    def prepare_for_update(
+        self, new: devices.ResourceSlice, old: devices.ResourceSlice, env: Environment
+    ) -> None:
+        _date_taints(new, env)
+        super().prepare_for_update(new, old, env)
+
+
+def _date_taints(new: devices.ResourceSlice, env: Environment) -> None:
+    for device in new.spec.devices:
+        for taint in device.taints:
+            if not taint.HasField("timeAdded"):
+                taint.timeAdded.CopyFrom(env.now)
+
+
 RULES = KindRules(
     kind=kinds.RESOURCE_SLICE,
-    strategy=SimpleStrategy(kinds.RESOURCE_SLICE, _validate, _validate_change, counts_generation=True),
+    strategy=ResourceSliceStrategy(kinds.RESOURCE_SLICE, _validate, _validate_change, counts_generation=True),
     columns=Columns(
         _row,
         NAME,

@@ -11,7 +11,7 @@ from typing import Final
 from nominee.machinery.wire.values.scalars import parse_seconds
 
 TIMES_LONGER: Final = 3
-"""By so much the times of the commands, and the numbers of recorded cases, are longer than in `make chaos`."""
+"""By so much the times of the commands and the numbers of recorded cases are greater than in `make chaos`."""
 REAL_SECONDS: Final = 60.0
 """What a command on real processes takes beside its time: they start, come to rest, and are stopped."""
 _RECIPE = re.compile(r"^chaos[-\w]*:.*\n((?:\t.*\n)*)", re.MULTILINE)
