@@ -13,7 +13,8 @@ HOLD_SECONDS = 2.0
 HOLD_OF_ETCD_SECONDS = 4.0
 """For an API server: longer than the 3 s for which a list waits for its watch cache."""
 LAG_SECONDS = 3.0
-JUMP_SECONDS = 60.0
+JUMP_SECONDS = 61.5
+"""Not a round number: stories wait for whole minutes, and a time would be the same again by chance."""
 AWAY_SECONDS = 65.0
 """Longer than the time after which a silent node is Unknown (50 s and a look) and a leader's lease (15 s)."""
 
