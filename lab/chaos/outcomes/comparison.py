@@ -55,14 +55,15 @@ class Difference:
 
 
 def record(runs: Sequence[Facts]) -> Recorded:
-    """Return the facts that several runs have in common."""
+    """Return the facts that several runs have in common; a subject of some of them may have none."""
     found: Recorded = {}
     for subject in sorted({subject for facts in runs for subject in facts}):
         rows = [facts.get(subject, {}) for facts in runs]
+        found[subject] = {}
         for name in sorted({name for row in rows for name in row}):
             texts = _common([row.get(name, _ABSENT) for row in rows], is_number=name.endswith(NUMBERS))
             if texts:
-                found.setdefault(subject, {})[name] = texts
+                found[subject][name] = texts
     return found
 
 

@@ -115,8 +115,9 @@ def _whole_cases(cases: Mapping[str, Json], usual: Mapping[str, _Row]) -> dict[s
     for case, rows in cases.items():
         if case != _USUALLY:
             subjects = dict.fromkeys([*usually, *rows])
-            whole = {each: _together(_row(rows.get(each, {})), usually.get(each, {})) for each in subjects}
-            found[case] = {subject: row for subject, row in whole.items() if row}
+            found[case] = {
+                each: _together(_row(rows.get(each, {})), usually.get(each, {})) for each in subjects
+            }
     return found
 
 
