@@ -82,11 +82,16 @@ def _expected(state: State, budget: policy.PodDisruptionBudget, pods: Sequence[c
         return len(pods)
     if not spec.HasField("minAvailable") and not spec.HasField("maxUnavailable"):
         return None
-    sets = {each.metadata.uid: each.spec.replicas for each in state.of(kinds.REPLICA_SET)}
-    sets |= {each.metadata.uid: each.spec.replicas for each in state.of(kinds.STATEFUL_SET)}
+    replicas = {
+        each.metadata.uid: each.spec.replicas
+        for kind in (kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.STATEFUL_SET)
+        for each in state.of(kind)
+    }
+    above = {each.metadata.uid: controller_of(each) for each in state.of(kinds.REPLICA_SET)}
     owners = [controller_of(pod) for pod in pods]
+    owners = [above.get(owner.uid) or owner for owner in owners if owner is not None]
     uids = {owner.uid for owner in owners if owner is not None}
-    return sum(sets[uid] for uid in uids) if uids <= sets.keys() else None
+    return sum(replicas[uid] for uid in uids) if uids <= replicas.keys() else None
 
 
 def quotas(state: State) -> Iterator[Finding]:
