@@ -82,11 +82,9 @@ def _expected(state: State, budget: policy.PodDisruptionBudget, pods: Sequence[c
         return len(pods)
     if not spec.HasField("minAvailable") and not spec.HasField("maxUnavailable"):
         return None
-    replicas = {
-        each.metadata.uid: each.spec.replicas
-        for kind in (kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.STATEFUL_SET)
-        for each in state.of(kind)
-    }
+    replicas = {each.metadata.uid: each.spec.replicas for each in state.of(kinds.DEPLOYMENT)}
+    replicas |= {each.metadata.uid: each.spec.replicas for each in state.of(kinds.REPLICA_SET)}
+    replicas |= {each.metadata.uid: each.spec.replicas for each in state.of(kinds.STATEFUL_SET)}
     above = {each.metadata.uid: controller_of(each) for each in state.of(kinds.REPLICA_SET)}
     owners = [controller_of(pod) for pod in pods]
     owners = [above.get(owner.uid) or owner for owner in owners if owner is not None]
