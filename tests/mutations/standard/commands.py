@@ -18,8 +18,6 @@ _RECIPE = re.compile(r"^chaos[-\w]*:.*\n((?:\t.*\n)*)", re.MULTILINE)
 _VARIABLE = re.compile(r"^(\w+) := (.*)$", re.MULTILINE)
 _PROGRAM = "nominee chaos "
 _FIXED: Final = (("--outcomes", "replay"), ("--cases", "0"))
-_ALONE: Final = ("--outcomes", "--cases", "--name")
-"""Options that one case alone has otherwise."""
 _TIMES: Final = ("--budget", "--duration")
 
 
@@ -54,18 +52,19 @@ class Command:
         return any(pair in _FIXED for pair in zip(self.words, self.words[1:], strict=False))
 
     def narrowed(self, place: str) -> list[str]:
-        """Return the words that run one case of one scenario alone: `FILE NAME CASE`."""
+        """Return the words that run one case of one scenario alone, `FILE NAME CASE`.
+
+        Or all fixed cases of the scenario.
+        """
         file, name, case = place.split(" ")
         words, before = list[str](), ""
         for word in self.words:
             if word.endswith(".yaml"):
                 word = file if file not in words else ""
-            if word and not (before in _ALONE or word in _ALONE):
+            if word and "--name" not in (word, before):
                 words.append(word)
             before = word
-        if case and self.is_fixed:
-            words.append("--rules-only")
-        return [*words, "--name", name, *(["--case", case] if case else ["--cases", "0"])]
+        return [*words, "--name", name, *([] if self.is_fixed else ["--case", case])]
 
     @property
     def cost_seconds(self) -> float:

@@ -44,7 +44,7 @@ def _tasks(command: Command, cases: Sequence[str]) -> Iterator[Task]:
     if "*" in cases:
         yield Task(command)
     elif command.is_fixed:
-        disturbed = [each for each in cases if not each.endswith(" ")]
-        yield Task(command, (*undisturbed, *disturbed))
+        scenarios = dict.fromkeys(f"{each.rpartition(' ')[0]} " for each in (*undisturbed, *cases))
+        yield Task(command, tuple(scenarios))
     else:
         yield Task(command, () if undisturbed else tuple(cases[:CASES_MAX]))

@@ -69,7 +69,7 @@ def test_every_mutation_can_be_marked() -> None:
         ((), ["f s a", "f s b"], ("f s a", "f s b")),
         ((), ["f s a", "f s b", "f s c", "f s d", "f s e"], ("f s a", "f s b", "f s c", "f s d")),
         ((), ["*"], ()),
-        (("--outcomes", "replay"), ["f s a", "f s "], ("f s ", "f s a")),
+        (("--outcomes", "replay"), ["f s a", "f t a", "f t "], ("f t ", "f s ")),
         (("--outcomes", "replay"), ["*"], ()),
     ],
 )

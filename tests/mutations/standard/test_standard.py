@@ -91,18 +91,14 @@ def test_a_replay_has_three_times_its_cases() -> None:
     assert found.limited(1.0) == found, "its cases are the same"
 
 
-def test_one_case_of_a_replay_is_run_alone() -> None:
+def test_one_scenario_of_a_replay_is_run_alone() -> None:
     assert REPLAY.is_fixed
     assert not FAST.is_fixed
-    words = ["chaos", "explore", "a-1.yaml", "--simulate", "--stop"]
-    assert REPLAY.narrowed("a-1.yaml s ") == [*words, "--name", "s", "--cases", "0"]
-    assert REPLAY.narrowed("a-1.yaml s x:y=crash") == [
-        *words,
-        "--rules-only",
-        "--name",
-        "s",
-        "--case",
-        "x:y=crash",
+    words = ["chaos", "explore", "a-1.yaml", "--outcomes", "replay", "--simulate", "--stop", "--name", "s"]
+    assert REPLAY.narrowed("a-1.yaml s ") == words
+    one = replace(FAST, words=("chaos", "explore", "a.yaml", "--name", "s", "--simulate"))
+    assert one.narrowed("a.yaml s x:y=crash") == [
+        *("chaos", "explore", "a.yaml", "--simulate", "--name", "s", "--case", "x:y=crash")
     ]
 
 
