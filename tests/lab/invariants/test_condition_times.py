@@ -75,6 +75,11 @@ def test_a_condition_contradicts_its_time(writes: list[core.Pod], problem: str) 
     assert _problems(History().put(*writes)) == [problem]
 
 
+def test_a_clock_that_was_ahead_may_have_given_the_time_of_this_write() -> None:
+    writes = [*[_pod(("Ready", "False", 5))] * 4, _pod(("Ready", "True", 5))]
+    assert _problems(History().put(*writes)) == []
+
+
 def test_another_reason_is_a_transition_of_a_replica_failure_only() -> None:
     failures = [_replica_set("ReplicaFailure", reason, 3 * number) for number, reason in enumerate("ab")]
     assert _problems(History().put(*failures)) == []

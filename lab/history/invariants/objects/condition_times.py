@@ -87,12 +87,15 @@ class ConditionTimes(Checker):
             if old is None or old.status != each.status:
                 changed[each.type] = revision.time
             is_own = "/" not in each.type  # others, as those of readiness gates, are written by users
-            if old is not None and is_own and (problem := _transition(old, each, age)):
+            if old is not None and is_own and (problem := _transition(old, each, age, revision.time)):
                 yield self.violation(f"the condition {each.type} {problem}", revision)
 
 
-def _transition(old: core.PodCondition, new: core.PodCondition, age: float) -> str:
-    """Return how the time of a condition contradicts its status, or ""; `age`: of its former status."""
+def _transition(old: core.PodCondition, new: core.PodCondition, age: float, written: float) -> str:
+    """Return how the time of a condition contradicts its status, or "".
+
+    `age` is that of its former status, which a clock that is ahead may have given the time of this write.
+    """
     if not (old.HasField(_TIME) and new.HasField(_TIME)):
         return ""
     is_kept = old.lastTransitionTime.seconds == new.lastTransitionTime.seconds
@@ -100,6 +103,7 @@ def _transition(old: core.PodCondition, new: core.PodCondition, age: float) -> s
         if is_kept or new.type in _OF_MEMORY or (new.type in _REASON_COUNTS and old.reason != new.reason):
             return ""
         return f"is still {new.status}, and its lastTransitionTime changed"
-    if is_kept and age > RESOLUTION_SECONDS:
+    is_now = abs(written - new.lastTransitionTime.seconds) <= RESOLUTION_SECONDS
+    if is_kept and age > RESOLUTION_SECONDS and not is_now:
         return f"became {new.status}, and its lastTransitionTime is that of its former status"
     return ""
