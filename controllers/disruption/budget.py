@@ -28,8 +28,8 @@ EVICTION_SECONDS_MAX: Final = 120.0
 """An eviction that the API server allowed is ignored when the pod was not deleted within this time."""
 _UNMANAGED: Final = (
     "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the "
-    "status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for "
-    'these pods please set ".spec.minAvailable" field of the PDB to an integer value.'
+    "status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account "
+    'for these pods please set ".spec.minAvailable" field of the PDB to an integer value.'
 )
 KEPT_REASONS: Final = frozenset({"TerminationByKubelet"})
 """A kubelet's DisruptionTarget stays: its pod may take long to end."""

@@ -76,8 +76,8 @@ def test_the_event_about_pods_without_a_controller_shows_the_selector_as_go_prin
     of.spec.selector.matchExpressions.add(key="tier", operator="In", values=["front", "back"])
     (event,) = budget_events(of, _pods(1, ready=1, owner=""))
     shown = (
-        "&LabelSelector{MatchLabels:map[string]string{a: 1,b: 2,},MatchExpressions:[]LabelSelectorRequirement{"
-        "LabelSelectorRequirement{Key:tier,Operator:In,Values:[front back],},},}"
+        "&LabelSelector{MatchLabels:map[string]string{a: 1,b: 2,},MatchExpressions:[]"
+        "LabelSelectorRequirement{LabelSelectorRequirement{Key:tier,Operator:In,Values:[front back],},},}"
     )
     assert event.reason == "UnmanagedPods"
     assert event.note.startswith(f"Pods selected by this PodDisruptionBudget (selector: {shown}) were found")
