@@ -173,9 +173,12 @@ class Explorer:
         return activity
 
     def _compared(self, result: CaseResult, answer: CaseAnswer) -> CaseResult:
-        """Return the result of a run that held, broken if the outcome is not the recorded one."""
+        """Return the result of a run, broken if its outcome is not the recorded one."""
         outcomes = self._settings.outcomes
         recorded = outcomes.of(str(result.case), self._seed) if outcomes is not None else None
+        if recorded is not None and result.verdict is Verdict.ERROR and answer.result is not None:
+            # A request is refused that was not when the outcome was recorded.
+            return replace(result, verdict=Verdict.BROKEN)
         if recorded is None or result.verdict is not Verdict.HELD or not answer.facts:
             return result
         found = list(differences(answer.facts, recorded))

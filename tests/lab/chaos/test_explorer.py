@@ -15,6 +15,7 @@ from nominee.lab.chaos.cases.verdict import Verdict
 from nominee.lab.chaos.clusters import Answered
 from nominee.lab.chaos.explorer import ExplorationSettings, Explorer, Report
 from nominee.lab.chaos.messages import CaseAnswer
+from nominee.lab.chaos.outcomes.comparison import Outcomes
 from nominee.lab.scenario.fields.options import AcceptedFinding, ClusterOptions
 from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.result import Outcome, ScenarioResult
@@ -169,3 +170,12 @@ def test_pods_are_removed_and_processes_stay_away_only_where_rules_alone_count(m
         "scheduler:process=restart@2",
         *(["scheduler:scheduler.bind.before=remove", "scheduler:process=away@2"] if may_fail else []),
     }
+
+
+def test_a_request_that_is_refused_now_is_a_finding_where_an_outcome_is_recorded() -> None:
+    result = ScenarioResult(scenario="s", outcome=Outcome.ERROR, reason="step 2: refused").as_json()
+    clusters = TableClusters({"": replace(HELD, result=result)})
+    assert explore(clusters).error == "step 2: refused"
+    report = explore(clusters, outcomes=Outcomes((0,), {}))
+    assert [each.observation for each in report.broken] == ["step 2: refused"]
+    assert explore(clusters, outcomes=Outcomes((1,), {})).broken == []
