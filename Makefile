@@ -92,7 +92,7 @@ CHAOS_SIMULATED := chaos-stories-1 chaos-stories-2 chaos-stories-3 chaos-stories
 .PHONY: outcomes chaos-simulated $(CHAOS_SIMULATED)
 chaos-simulated: $(CHAOS_SIMULATED)
 # The stories as they are, and the recorded cases of each, compared with their recorded outcomes.
-REPLAY := --simulate --seed 1 --together 2 --outcomes replay --cases 3 --budget 100s
+REPLAY := --simulate --seed 1 --together 2 --outcomes replay --cases 1 --budget 100s
 chaos-stories-1:
 	$(BIN)/nominee chaos explore scenarios/stories-[a-j]*.yaml $(REPLAY)
 chaos-stories-2:
@@ -108,57 +108,57 @@ outcomes: setup
 	$(BIN)/nominee chaos explore scenarios/chaos-*.yaml scenarios/workloads-*.yaml --simulate --seed 1 --outcomes record --rounds 3
 	$(BIN)/nominee chaos explore scenarios/stories-*.yaml scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/faults.yaml $(SIMULATE) --outcomes record --rounds 3 --cases 5
 chaos-pods:
-	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 12s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 8s $(SIMULATE)
 chaos-preemption:
-	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --hits 2 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --hits 2 --budget 8s $(SIMULATE)
 chaos-budgets:
-	$(BIN)/nominee chaos explore scenarios/chaos-preemption.yaml --hits 2 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-preemption.yaml --hits 2 --budget 8s $(SIMULATE)
 chaos-api-servers:
-	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --only '*=travel*' --only '*=switch*' --budget 11s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --only '*=travel*' --only '*=switch*' --budget 9s $(SIMULATE)
 chaos-autoscaler:
-	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-autoscaler --hits 2 --budget 12s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-autoscaler --hits 2 --budget 8s $(SIMULATE)
 chaos-scale-down:
-	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-scale-down --hits 2 --budget 16s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-scale-down --hits 2 --budget 13s $(SIMULATE)
 chaos-nominated:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-nominated-pod-deleted --hits 2 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-nominated-pod-deleted --hits 2 --budget 8s $(SIMULATE)
 chaos-devices:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-devices --hits 2 --budget 12s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-devices --hits 2 --budget 8s $(SIMULATE)
 chaos-gang:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-gang --hits 2 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-gang --hits 2 --budget 8s $(SIMULATE)
 chaos-volumes:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-volumes --hits 2 --budget 12s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-volumes --hits 2 --budget 8s $(SIMULATE)
 chaos-two-schedulers:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-two-schedulers --hits 2 --budget 8s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-two-schedulers --hits 2 --budget 6s $(SIMULATE)
 chaos-rollout:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-rollout --hits 2 --budget 12s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-rollout --hits 2 --budget 8s $(SIMULATE)
 chaos-drain:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-drain --hits 2 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-drain --hits 2 --budget 8s $(SIMULATE)
 chaos-garbage:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --hits 2 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --hits 2 --budget 8s $(SIMULATE)
 chaos-quota:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --hits 2 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --hits 2 --budget 8s $(SIMULATE)
 chaos-release:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-release --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-release --hits 2 --budget 5s $(SIMULATE)
 chaos-stateful-set:
-	$(BIN)/nominee chaos explore scenarios/workloads-stateful-sets.yaml --hits 2 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-stateful-sets.yaml --hits 2 --budget 8s $(SIMULATE)
 chaos-daemon-set:
-	$(BIN)/nominee chaos explore scenarios/workloads-daemon-sets.yaml --hits 2 --budget 8s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-daemon-sets.yaml --hits 2 --budget 6s $(SIMULATE)
 chaos-hpa:
-	$(BIN)/nominee chaos explore scenarios/workloads-hpa.yaml --hits 2 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-hpa.yaml --hits 2 --budget 8s $(SIMULATE)
 chaos-rc:
-	$(BIN)/nominee chaos explore scenarios/workloads-rc.yaml --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-rc.yaml --hits 2 --budget 5s $(SIMULATE)
 chaos-jobs:
-	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-jobs --hits 2 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-jobs --hits 2 --budget 8s $(SIMULATE)
 chaos-cron-jobs:
-	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-cron-jobs --hits 2 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-cron-jobs --hits 2 --budget 8s $(SIMULATE)
 chaos-leader:
-	$(BIN)/nominee chaos explore scenarios/chaos-leader.yaml --hits 2 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-leader.yaml --hits 2 --budget 8s $(SIMULATE)
 chaos-resize:
-	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-resize --hits 2 --budget 12s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-resize --hits 2 --budget 8s $(SIMULATE)
 chaos-outage:
-	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-outage --hits 2 --budget 12s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-outage --hits 2 --budget 8s $(SIMULATE)
 chaos-nominated-node:
-	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-nominated-node --hits 2 --budget 10s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-nominated-node --hits 2 --budget 8s $(SIMULATE)
 chaos-generated:
 	$(BIN)/nominee chaos generate --seed 1 --budget 16s
 
