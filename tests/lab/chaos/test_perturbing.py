@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS
 from nominee.lab.chaos.cases.perturbations import HOLD_SECONDS
 from nominee.lab.chaos.cases.tolerance import Relaxed
 from nominee.lab.chaos.perturbing import RECONNECT_SECONDS, Perturbing, calm, first_start
@@ -142,7 +143,7 @@ async def test_a_process_that_a_step_starts_is_disturbed_from_there_on(is_new: b
             component="autoscaler", to="apiserver", method="Patch", kind="nodes", action="1*drop-request"
         ),
         *([] if is_new else [armed]),
-        ShiftClock(component="scheduler", offset_seconds=-60.0),
+        ShiftClock(component="scheduler", offset_seconds=-JUMP_SECONDS),
         Apply(manifests=()),
     ]
 
