@@ -10,8 +10,7 @@ import anyio
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS
-from nominee.lab.chaos.cases.perturbations import HOLD_SECONDS
+from nominee.lab.chaos.cases.perturbations import HOLD_SECONDS, JUMP_SECONDS
 from nominee.lab.chaos.cases.tolerance import Relaxed
 from nominee.lab.chaos.perturbing import RECONNECT_SECONDS, Perturbing, calm, first_start
 from nominee.lab.scenario.cluster import ScenarioCluster
