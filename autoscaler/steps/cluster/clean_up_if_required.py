@@ -12,6 +12,7 @@ from nominee.autoscaler.planning.objects.taints import (
     has_to_be_deleted,
 )
 from nominee.autoscaler.state import AutoscalerState
+from nominee.machinery.api.pb import core
 
 
 def clean_up_if_required(state: AutoscalerState, observation: Observation, events: Events) -> Orders[None]:
@@ -26,19 +27,24 @@ def clean_up_if_required(state: AutoscalerState, observation: Observation, event
         return
     for node in observation.nodes:
         name = node.metadata.name
-        if not has_to_be_deleted(node) or state.view.group(name) is None or name in state.deletions.nodes():
-            continue
-        failure = yield from CleanToBeDeleted(name)
-        if failure is not None:
-            raise LoopError(failure)
-        text = f"removed {TO_BE_DELETED} taint from node {name}"
-        events.about(node, "Normal", "ClusterAutoscalerCleanup", text)
+        if (
+            has_to_be_deleted(node)
+            and state.view.group(name) is not None
+            and name not in state.deletions.nodes()
+        ):
+            yield from _clean(node, CleanToBeDeleted(name), TO_BE_DELETED, events)
     for node in observation.nodes if state.options.max_bulk_soft_taint_count == 0 else ():
-        if not has_deletion_candidate(node):
-            continue
-        failure = yield from CleanDeletionCandidate(node.metadata.name)
-        if failure is not None:
-            raise LoopError(failure)
-        text = f"removed {DELETION_CANDIDATE} taint from node {node.metadata.name}"
-        events.about(node, "Normal", "ClusterAutoscalerCleanup", text)
+        if has_deletion_candidate(node):
+            yield from _clean(node, CleanDeletionCandidate(node.metadata.name), DELETION_CANDIDATE, events)
     state.is_cleaned_up = True
+
+
+def _clean(
+    node: core.Node, order: CleanToBeDeleted | CleanDeletionCandidate, taint: str, events: Events
+) -> Orders[None]:
+    """Remove a taint from a node. Raises: LoopError."""
+    failure = yield from order
+    if failure is not None:
+        raise LoopError(failure)
+    text = f"removed {taint} taint from node {node.metadata.name}"
+    events.about(node, "Normal", "ClusterAutoscalerCleanup", text)
