@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from google.protobuf.message import Message
+
 from nominee.lab.history.revision import Revision, subject_of
 from nominee.lab.scenario.result import ScenarioResult
 from nominee.machinery.api import kinds
@@ -207,12 +209,11 @@ def _merged(rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return found
 
 
-def _leaves(obj: object, names: _Names) -> dict[str, str]:
+def _leaves(obj: Message | None, names: _Names) -> dict[str, str]:
     """Return the fields of an object by path, those of a condition together."""
     if obj is None:
         return {}
-    document: Json = codec.to_json(obj)  # type: ignore[arg-type] # messages alone are stored
-    rows = _walk("", document)
+    rows = _walk("", codec.to_json(obj))
     return {path: names.of(text) for path, text in rows if 0 < len(text) <= _TEXT_LENGTH_MAX}
 
 

@@ -166,8 +166,8 @@ def explore(
     if scheduler_address and verbose:
         raise click.UsageError("--verbose is for this machine: workers do not send the steps")
     programs = programs_of(replace, simulate=simulate)
-    is_one = case is not None or html is not None
-    scenarios = [_with_programs(each, programs) for each in find_scenarios(files, name, is_one=is_one)]
+    scenarios = find_scenarios(files, name, is_one=case is not None or html is not None)
+    scenarios = [_with_programs(each, programs) for each in scenarios]
     recorded = recorded_outcomes(outcomes, scenarios, are_whole=simulate and case is None, simulate=simulate)
     end_as_by_ctrl_c()
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-chaos-"))
@@ -205,13 +205,10 @@ def explore(
     )
     reports = _explored(scenarios, base, clusters, settings, recorded, output)
     _print(reports, html, output)
-    sys.exit(_exit_status(reports, is_recorded=outcomes == RECORD))
+    sys.exit(_exit_status(reports))
 
 
-def _exit_status(reports: Sequence[Report], *, is_recorded: bool) -> int:
-    """Return the exit status, after the outcomes are recorded if they are to be."""
-    if is_recorded:
-        record_outcomes(reports)
+def _exit_status(reports: Sequence[Report]) -> int:
     if any(report.broken for report in reports):
         return 1
     return 2 if any(report.error or not report.applied_count for report in reports) else 0
@@ -247,6 +244,8 @@ def _explored(
 ) -> list[Report]:
     """Explore the scenarios one after another; `stops` ends them with the first one that breaks.
 
+    With `records` the outcomes are written then.
+
     Of several scenarios each has a folder in `base`. Folders without files are removed.
     """
     # 100 ms that --help and completion would pay.
@@ -265,6 +264,8 @@ def _explored(
                     shutil.rmtree(each, ignore_errors=True)
         if settings.stops and reports[-1].broken:
             break
+    if settings.records:
+        record_outcomes(reports)
     return reports
 
 
