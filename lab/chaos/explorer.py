@@ -26,6 +26,7 @@ from nominee.lab.chaos.clusters import Answered, Clusters
 from nominee.lab.chaos.messages import CaseAnswer
 from nominee.lab.chaos.outcomes.comparison import Outcomes, differences
 from nominee.lab.chaos.outcomes.facts import Facts
+from nominee.lab.chaos.outcomes.selection import Selection
 from nominee.lab.jobs.job import ExecutorError
 from nominee.lab.scenario.acting.control import Control
 from nominee.lab.scenario.format.model import Scenario
@@ -44,8 +45,8 @@ class ExplorationSettings:
     each round, as long as there is time, and `rounds_max` rounds at most. `programs` are those that the
     scenario has in the places of components. `rules_only`: in disturbed runs steps and checks may fail, and
     only the invariants and the rules of rest count. `outcomes` are those that were recorded of the scenario;
-    `replays`: their cases alone are run; `records`: the report has the facts of all runs, and each round runs
-    the cases of the first one.
+    `replays`: their cases alone are run; `records`: the report has the facts of all undisturbed runs and of
+    the cases that this selects from those of the first round; the other rounds run these.
     """
 
     scope: Scope
@@ -59,7 +60,7 @@ class ExplorationSettings:
     rules_only: bool = False
     outcomes: Outcomes | None = None
     replays: bool = False
-    records: bool = False
+    records: Selection | None = None
     programs: Programs = field(default_factory=dict)
 
 
@@ -115,6 +116,8 @@ class Explorer:
         self._features: frozenset[str] = frozenset()
         self._trace: Sequence[TracedWrite] = ()
         self._seed = settings.scope.seed
+        self._branches: dict[Case, Sequence[int]] = {}
+        """Of the cases of the first round, if outcomes are recorded."""
         self._again: Sequence[Case] = ()
         """The cases that are run, if there are some, and no others."""
         if settings.replays and settings.outcomes is not None:
@@ -160,6 +163,8 @@ class Explorer:
         self.report.facts.append(answer.facts)
         if self._settings.cases_max == 0 or self._settings.replays:
             self.report.results.append(result)
+        if self._settings.records is not None:
+            self._branches.setdefault(Case(), answer.branches)
         activity = answer.observed_activity
         self._undisturbed = Undisturbed(
             needed={step.number: step.seconds for step in answer.scenario_result.steps},
@@ -205,14 +210,19 @@ class Explorer:
         self.report.results += exploration.results
         self.report.broken = smallest_first([*self.report.broken, *exploration.broken()])
         self.report.left = exploration.left if self._settings.case is None else 0
-        if self._settings.records:
-            self._note(exploration.results)
+        if self._settings.records is not None:
+            self._note(exploration.results, self._settings.records)
         is_over = self._stopped or self._settings.case is not None
         return not is_over and self._clock.monotonic() < deadline + self._refund
 
-    def _note(self, results: Sequence[CaseResult]) -> None:
-        """Let the next rounds run the cases of this one that held, and forget the facts of the others."""
+    def _note(self, results: Sequence[CaseResult], selection: Selection) -> None:
+        """Let the next rounds run selected cases of this one that held, and forget the facts of others."""
         held = [each.case for each in results if each.verdict is Verdict.HELD]
+        if self.report.rounds == 1:
+            chosen = selection.choose(
+                self._branches[Case()], {str(each): self._branches[each] for each in held}
+            )
+            held = [Case.parse(text) for text in chosen]
         facts = self.report.facts_of_cases
         self.report.facts_of_cases = {str(each): facts[str(each)] for each in held if str(each) in facts}
         self._again = held
@@ -256,8 +266,9 @@ class Explorer:
         with closing(self._run(cases)) as results:
             for judged, answer in results:
                 result = exploration.record(judged, answer.features if answer is not None else ())
-                if answer is not None and self._settings.records:
+                if answer is not None and self._settings.records is not None:
                     self.report.facts_of_cases.setdefault(str(result.case), []).append(answer.facts)
+                    self._branches[result.case] = answer.branches
                 if not result.verdict.is_applied:
                     # A case that did not take place takes no time from the others, up to another budget.
                     self._refund = min(self._refund + result.seconds, self._settings.budget_seconds)

@@ -10,6 +10,7 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
 from nominee.lab.chaos.cases.tolerance import rules_alone
 from nominee.lab.chaos.cases.trace import TracedWrite, pass_features, signature
+from nominee.lab.chaos.outcomes import branches
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.result import ScenarioResult
 from nominee.machinery.wire.values.scalars import Json
@@ -68,6 +69,8 @@ class CaseAnswer:
     work: Mapping[str, float] = field(default_factory=dict)
     trace: Sequence[TracedWrite] = ()
     passes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    branches: Sequence[int] = ()
+    """Of the program, if they are watched (outcomes/branches.py)."""
 
     def as_json(self) -> Json:
         """Return the answer as a JSON object."""
@@ -88,6 +91,7 @@ class CaseAnswer:
             work=ran.work,
             trace=ran.trace,
             passes=ran.passes,
+            branches=branches.taken(),
         )
 
     @classmethod
@@ -112,7 +116,8 @@ class CaseAnswer:
     @property
     def features(self) -> frozenset[str]:
         """Return the features of the run, of which explorations look for new ones."""
-        return signature(self.trace) | pass_features(self.passes)
+        taken = frozenset(f"branch {number}" for number in self.branches)
+        return signature(self.trace) | pass_features(self.passes) | taken
 
     @property
     def scenario_result(self) -> ScenarioResult:

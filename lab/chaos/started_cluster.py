@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nominee.lab.chaos.disturbed_run import run_case
 from nominee.lab.chaos.messages import CaseAnswer, CaseRequest
+from nominee.lab.chaos.outcomes import branches
 from nominee.lab.chaos.worker import keep_unless_held, narrator, redraw_network
 from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
 from nominee.lab.scenario.format.model import Scenario
@@ -84,6 +85,7 @@ def _serve(parent: int, connection: Connection, scenario: Scenario, seed: int, v
 
     async def play(cluster: SimulatedCluster) -> tuple[CaseAnswer, Path]:
         request, directory = _next_of_child(connection, simulation)
+        branches.clear()
         narrate = narrator(simulation, verbose=verbose)
         redraw_network(simulation, request.case)
         played = request.scenario_of(scenario)

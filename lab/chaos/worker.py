@@ -13,6 +13,7 @@ import anyio.to_thread
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Ran, Undisturbed
 from nominee.lab.chaos.messages import CaseAnswer, CaseRequest
+from nominee.lab.chaos.outcomes import branches
 from nominee.lab.jobs.job import Write
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.play.narration import Narrator, Silent, TextNarrator
@@ -82,6 +83,7 @@ def in_simulation(
     """Run a case in a simulation; leave history and log in the directory unless all held."""
     from nominee.simulation.simulation import Simulation  # it imports the components
 
+    branches.clear()
     simulation = Simulation(seed, log_level="info")
     played = request.scenario_of(scenario)
     answer = simulated(played, request.case, request.undisturbed, simulation, verbose=verbose)

@@ -23,6 +23,7 @@ from nominee.commands.chaos.outcomes import (
     outcomes_option,
     record_outcomes,
     recorded_outcomes,
+    selection,
 )
 from nominee.commands.chaos.run import run
 from nominee.commands.chaos.scenario_files import find_scenarios
@@ -193,7 +194,7 @@ def explore(
         stops=stop,
         rules_only=rules_only or outcomes in (RECORD, REPLAY),
         replays=outcomes == REPLAY,
-        records=outcomes == RECORD,
+        records=selection(outcomes),
         programs=programs,
     )
     clusters = partial(
@@ -264,7 +265,7 @@ def _explored(
                     shutil.rmtree(each, ignore_errors=True)
         if settings.stops and reports[-1].broken:
             break
-    if settings.records:
+    if settings.records is not None:
         record_outcomes(reports)
     return reports
 

@@ -13,6 +13,7 @@ from nominee.commands.chaos.scenario_files import find_scenarios
 if TYPE_CHECKING:
     from nominee.lab.chaos.explorer import Report
     from nominee.lab.chaos.outcomes.comparison import Outcomes
+    from nominee.lab.chaos.outcomes.selection import Selection
     from nominee.lab.scenario.format.model import Scenario
 
 CHECK: Final = "check"
@@ -26,9 +27,21 @@ outcomes_option: Final = click.option(
     default=CHECK,
     show_default=True,
     help="With --simulate. check: compare with the recorded outcomes, if there are some. replay: run the "
-    "recorded cases alone, at most --cases of them. record: of the undisturbed run, and of --cases, those "
-    "common to --rounds seeds.",
+    "recorded cases alone, at most --cases of them. record: those common to --rounds seeds, of the "
+    "undisturbed run, and of those of --cases that take branches of the program that few runs take.",
 )
+
+
+def selection(outcomes: str) -> Selection | None:
+    """Return what selects the cases to record; from now on the program is imported with marks."""
+    if outcomes != RECORD:
+        return None
+    # 100 ms that --help and completion would pay.
+    from nominee.lab.chaos.outcomes import branches
+    from nominee.lab.chaos.outcomes.selection import Selection
+
+    branches.watch()
+    return Selection()
 
 
 def recorded_outcomes(
