@@ -11,20 +11,22 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.enumeration import Scope, neighbours, pairs, singles
 from nominee.lab.chaos.cases.observations import Activity
 from nominee.lab.chaos.cases.order import Order
-from nominee.lab.chaos.cases.perturbations import Perturbation, number_of
+from nominee.lab.chaos.cases.perturbations import FromStep, Perturbation, number_of
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 
 DRAWN_SIZES = (1, 1, 2, 3)
 """How many perturbations a drawn case has: one of these numbers."""
+OF_PROCESSES_MAX = 4
+"""Of more perturbations in a run, those of one process are at different places."""
 ALONE_FIRST, ALONE_PERIOD = 6, 3
-"""The first perturbations, and then each third run, have no other one with them."""
+"""The first perturbations, and then each third run, have no other one with them, if not many share a run."""
 
 _INCOMPLETE = frozenset({Verdict.UNREACHED, Verdict.ACCEPTED, Verdict.INCONCLUSIVE})
 """Of several perturbations one may have kept the others from showing something."""
@@ -40,6 +42,7 @@ class Exploration:
     def __init__(self, activity: Activity, scope: Scope, features: Collection[str] = ()) -> None:
         self._scope = scope
         cases = singles(activity, scope)
+        self._listed = frozenset(cases)
         self.single_count = len(cases)
         """The number of cases of one perturbation."""
         self._order = Order(cases, scope.seed, lambda each: neighbours(each, activity, scope))
@@ -80,17 +83,41 @@ class Exploration:
         """Return a case with the next ones of other processes, as many as may share a run."""
         self._turn += 1
         parts = list(case.perturbations)
-        if self._turn <= ALONE_FIRST or self._turn % ALONE_PERIOD == 0:
+        is_alone = self._turn <= ALONE_FIRST or self._turn % ALONE_PERIOD == 0
+        if is_alone and self._scope.together <= OF_PROCESSES_MAX:
             return case
         for _ in range(self._scope.together - 1):
             other = self._next_single()
             if other is None:
                 break
-            if {each.component for each in other.perturbations} & {each.component for each in parts}:
+            other = self._at_one_step(other, parts)
+            if not self._may_share(other, parts):
                 self._passed_over.append(other)
                 break
             parts += other.perturbations
         return Case.of(*parts)
+
+    def _at_one_step(self, case: Case, parts: Sequence[Perturbation]) -> Case:
+        """Return a case with the step of the first part that has one, if it is possible and many share a run.
+
+        What happens at the same time meets.
+        """
+        steps = [part.step for part in parts if isinstance(part, FromStep)]
+        if self._scope.together <= OF_PROCESSES_MAX or not steps:
+            return case
+        moved = Case.of(
+            *(
+                replace(part, step=steps[0]) if isinstance(part, FromStep) else part
+                for part in case.perturbations
+            )
+        )
+        return moved if moved in self._listed else case
+
+    def _may_share(self, case: Case, parts: Sequence[Perturbation]) -> bool:
+        """Return whether a case may share a run with others; many are of several places of a process."""
+        if self._scope.together > OF_PROCESSES_MAX:
+            return not {each.place for each in case.perturbations} & {each.place for each in parts}
+        return not {each.component for each in case.perturbations} & {each.component for each in parts}
 
     def random_cases(self, count: int) -> Iterator[Case]:
         """Yield cases of one to three perturbations, each of another place, as the order has them."""

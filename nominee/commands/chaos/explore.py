@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _FORMATS = ("text", "json", "markdown")
 _SEED_MAX = 1_000_000
 HITS_MAX = 1000
-TOGETHER_MAX = 4
+TOGETHER_MAX = 8
 
 
 @click.group()
@@ -245,7 +245,7 @@ def _explored(
 ) -> list[Report]:
     """Explore the scenarios one after another; `stops` ends them with the first one that breaks.
 
-    With `records` the outcomes are written then.
+    With `records` the outcomes of each are written.
 
     Of several scenarios each has a folder in `base`. Folders without files are removed.
     """
@@ -263,10 +263,10 @@ def _explored(
             for each in (folder, base):
                 if each.is_dir() and not any(each.iterdir()):
                     shutil.rmtree(each, ignore_errors=True)
+        if settings.records is not None:
+            record_outcomes(reports[-1])
         if settings.stops and reports[-1].broken:
             break
-    if settings.records is not None:
-        record_outcomes(reports)
     return reports
 
 

@@ -71,18 +71,19 @@ def recorded_outcomes(
         raise click.UsageError(str(error)) from None
 
 
-def record_outcomes(reports: Sequence[Report]) -> None:
-    """Write the outcomes of the scenarios that held, beside those that their files have of others."""
+def record_outcomes(report: Report) -> None:
+    """Write the outcomes of a scenario that held, beside those that its file has of others."""
+    if report.error or not report.facts:
+        return
     # 100 ms that --help and completion would pay.
     from nominee.lab.chaos.outcomes import file as outcomes_file
 
-    for file in dict.fromkeys(each.scenario.file for each in reports):
-        path = outcomes_file.path_for(Path(file))
-        held = [each for each in reports if each.scenario.file == file and each.facts and not each.error]
-        known = outcomes_file.read(path) | {each.scenario.name: _outcomes(each) for each in held}
-        names = [scenario.name for scenario in find_scenarios([Path(file)], "", is_one=False)]
-        outcomes_file.write(path, {name: known[name] for name in names if name in known})
-        click.echo(f"recorded: {path}", err=True)
+    file = Path(report.scenario.file)
+    path = outcomes_file.path_for(file)
+    known = outcomes_file.read(path) | {report.scenario.name: _outcomes(report)}
+    names = [scenario.name for scenario in find_scenarios([file], "", is_one=False)]
+    outcomes_file.write(path, {name: known[name] for name in names if name in known})
+    click.echo(f"recorded: {path}", err=True)
 
 
 def _outcomes(report: Report) -> Outcomes:

@@ -69,6 +69,6 @@ def test_cases_of_rare_branches_are_selected(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_branch_that_enough_runs_take_is_worth_nothing() -> None:
     selected = Selection()
     for number in range(selection.RUNS):
-        assert selected.choose([1], {f"{number}": [2, 3]}) == [f"{number}"]
-    assert selected.choose([1], {"again": [1, 2, 3]}) == []
-    assert selected.choose([1], {"other": [4, 5]}) == ["other"]
+        assert selected.choose([1], {f"{number}": [2, 3, 4]}) == [f"{number}"]
+    assert selected.choose([1], {"again": [1, 2, 3, 4]}) == []
+    assert selected.choose([1], {"other": [4, 5, 6, 7]}) == ["other"]
