@@ -331,7 +331,8 @@ class Explorer:
         found = judge(
             case,
             answer.scenario_result,
-            reached=answer.reached,
+            # Where rules alone count, a run of several perturbations says something without one of them.
+            reached=answer.reached or (self._settings.rules_only and len(case.perturbations) > 1),
             unsettled=answer.unsettled,
             accepted_findings=self._scenario.accepted_findings,
             doubtful_waits=doubtful_waits(self._scenario, case),
