@@ -79,34 +79,44 @@ test-wheel-etcd: setup
 test-all: setup
 	$(PYTEST) -n 4 $(AT_ONCE) -m "not chaos" --hypothesis-profile=explore
 
-# What CI runs: the tests that kill processes under load, explorations on real processes and, two at a time, in
-# simulations (docs/chaos.md), and random faults.
+# What CI runs: the tests that kill processes under load, explorations on real processes, and random faults; beside them,
+# in the time that they wait, the replays, which are simulations; then explorations in simulations (docs/chaos.md).
 chaos: setup
+	@$(MAKE) --no-print-directory --keep-going --output-sync -j 3 chaos-processes $(CHAOS_REPLAYS)
+	@$(MAKE) --no-print-directory --keep-going --output-sync -j 2 $(CHAOS_EXPLORATIONS)
+chaos-processes:
 	$(PYTEST) -n 2 $(AT_ONCE) -m chaos
 	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --seed 1 --budget 25s
 	$(BIN)/nominee chaos run --seed 1 --duration 20s
-	@$(MAKE) --no-print-directory --keep-going --output-sync -j 2 chaos-simulated
 
-SIMULATE := --simulate --seed 1 --together 2
-CHAOS_SIMULATED := chaos-stories-1 chaos-stories-2 chaos-stories-3 chaos-stories-4 chaos-stories-5 chaos-pods chaos-preemption chaos-budgets chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-two-schedulers chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-nominated-node chaos-generated
-.PHONY: outcomes chaos-simulated $(CHAOS_SIMULATED)
-chaos-simulated: $(CHAOS_SIMULATED)
-# The stories as they are, and the recorded cases of each, compared with their recorded outcomes.
-REPLAY := --simulate --seed 1 --together 2 --outcomes replay --cases 1 --budget 100s
+CHAOS_REPLAYS := chaos-stories-1 chaos-stories-2 chaos-stories-3 chaos-stories-4 chaos-stories-5 chaos-stories-6
+CHAOS_EXPLORATIONS := chaos-pods chaos-preemption chaos-budgets chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-two-schedulers chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-nominated-node chaos-generated
+.PHONY: outcomes outcomes-1 outcomes-2 chaos-processes $(CHAOS_REPLAYS) $(CHAOS_EXPLORATIONS)
+# Scenarios as they are, and the recorded cases of each, compared with their recorded outcomes.
+REPLAY := --simulate --seed 1 --outcomes replay --cases 1 --budget 100s
 chaos-stories-1:
-	$(BIN)/nominee chaos explore scenarios/stories-[a-j]*.yaml $(REPLAY)
+	nice $(BIN)/nominee chaos explore scenarios/stories-[a-j]*.yaml $(REPLAY)
 chaos-stories-2:
-	$(BIN)/nominee chaos explore scenarios/stories-[k-q]*.yaml $(REPLAY)
+	nice $(BIN)/nominee chaos explore scenarios/stories-[k-q]*.yaml $(REPLAY)
 chaos-stories-3:
-	$(BIN)/nominee chaos explore scenarios/stories-r*.yaml scenarios/stories-sc*.yaml $(REPLAY)
+	nice $(BIN)/nominee chaos explore scenarios/stories-r*.yaml scenarios/stories-sc*.yaml $(REPLAY)
 chaos-stories-4:
-	$(BIN)/nominee chaos explore scenarios/stories-s[d-z]*.yaml scenarios/stories-[t-z]*.yaml $(REPLAY)
+	nice $(BIN)/nominee chaos explore scenarios/stories-s[d-z]*.yaml scenarios/stories-[t-z]*.yaml $(REPLAY)
 chaos-stories-5:
-	$(BIN)/nominee chaos explore scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/faults.yaml $(REPLAY)
-# Records the outcomes again, after a change of what users see; half an hour on two cores.
+	nice $(BIN)/nominee chaos explore scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/faults.yaml $(REPLAY)
+chaos-stories-6:
+	nice $(BIN)/nominee chaos explore scenarios/chaos-*.yaml scenarios/workloads-*.yaml $(REPLAY)
+# Records the outcomes again, after a change of what users see; an hour on two cores.
+RECORD := --simulate --seed 1 --together 6 --outcomes record --rounds 3 --cases 12
 outcomes: setup
-	$(BIN)/nominee chaos explore scenarios/chaos-*.yaml scenarios/workloads-*.yaml --simulate --seed 1 --outcomes record --rounds 3
-	$(BIN)/nominee chaos explore scenarios/stories-*.yaml scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/faults.yaml $(SIMULATE) --outcomes record --rounds 3 --cases 5
+	@$(MAKE) --no-print-directory --keep-going -j 2 outcomes-1 outcomes-2
+outcomes-1:
+	$(BIN)/nominee chaos explore scenarios/stories-[a-q]*.yaml $(RECORD)
+outcomes-2:
+	$(BIN)/nominee chaos explore scenarios/stories-[r-z]*.yaml scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/faults.yaml scenarios/chaos-*.yaml scenarios/workloads-*.yaml $(RECORD)
+
+# Two single cases may share a run.
+SIMULATE := --simulate --seed 1 --together 2
 chaos-pods:
 	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 8s $(SIMULATE)
 chaos-preemption:
