@@ -107,7 +107,7 @@ chaos-stories-5:
 chaos-stories-6:
 	nice $(BIN)/nominee chaos explore scenarios/chaos-*.yaml scenarios/workloads-*.yaml $(REPLAY)
 # Records the outcomes again, after a change of what users see; an hour on two cores.
-RECORD := --simulate --seed 1 --together 6 --outcomes record --rounds 3 --cases 12
+RECORD := --simulate --seed 1 --together 6 --outcomes record --rounds 2 --cases 10
 outcomes: setup
 	@$(MAKE) --no-print-directory --keep-going -j 2 outcomes-1 outcomes-2
 outcomes-1:

@@ -41,7 +41,7 @@ class ExplorationSettings:
     """The settings of an exploration.
 
     `case` None runs all of them, `cases_max` at most; or `random_count` of them, if that is not None, with up
-    to three perturbations each. `stops`: at the first case that breaks. `simulate`: with another seed for
+    to six perturbations each. `stops`: at the first case that breaks. `simulate`: with another seed for
     each round, as long as there is time, and `rounds_max` rounds at most. `programs` are those that the
     scenario has in the places of components. `rules_only`: in disturbed runs steps and checks may fail, and
     only the invariants and the rules of rest count. `outcomes` are those that were recorded of the scenario;

@@ -21,7 +21,7 @@ from nominee.lab.chaos.cases.order import Order
 from nominee.lab.chaos.cases.perturbations import FromStep, Perturbation, number_of
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 
-DRAWN_SIZES = (1, 1, 2, 3)
+DRAWN_SIZES = (1, 2, 4, 6)
 """How many perturbations a drawn case has: one of these numbers."""
 OF_PROCESSES_MAX = 4
 """Of more perturbations in a run, those of one process are at different places."""
@@ -120,7 +120,7 @@ class Exploration:
         return not {each.component for each in case.perturbations} & {each.component for each in parts}
 
     def random_cases(self, count: int) -> Iterator[Case]:
-        """Yield cases of one to three perturbations, each of another place, as the order has them."""
+        """Yield cases of one to six perturbations, each of another place, as the order has them."""
         rng = random.Random(self._scope.seed)
         for _ in range(count):
             parts: dict[tuple[str, str, int], Perturbation] = {}
