@@ -57,15 +57,22 @@ class ResourceQuota(Plugin):
         bounding = [each.message for each in found if _bounds(request, each.message)]
         if not bounding:
             return
-        for bound, used in _charges(request, bounding):
-            if used:
-                await self._charge(request, lookup, bound.metadata.name, used)
+        charges = [(bound.metadata.name, used) for bound, used in _charges(request, bounding) if used]
+        if len(charges) > 1:
+            # A write that one quota refuses is charged to no other one.
+            for name, used in charges:
+                await self._check(request, lookup, name, used)
+        for name, used in charges:
+            await self._charge(request, lookup, name, used)
+
+    async def _check(self, request: AdmissionRequest, lookup: Lookup, name: str, used: Amounts) -> None:
+        found = await lookup.find(RESOURCE_QUOTA, request.namespace, name)
+        if found is not None:
+            charge(request, found.message, used)
 
     async def _charge(self, request: AdmissionRequest, lookup: Lookup, name: str, used: Amounts) -> None:
         if request.dry_run:
-            found = await lookup.find(RESOURCE_QUOTA, request.namespace, name)
-            if found is not None:
-                charge(request, found.message, used)
+            await self._check(request, lookup, name, used)
             return
 
         async def mutate(current: CachedObject) -> core.ResourceQuota:

@@ -14,17 +14,16 @@ from nominee.machinery.scheduling.taints import NO_EXECUTE, tolerates
 def seconds_to_live(pod: core.Pod, taints: Iterable[core.Taint]) -> float | None:
     """Return how long a pod may stay under these taints: 0 evicts now, None is for ever.
 
-    The shortest tolerationSeconds among the matching tolerations counts.
+    For each taint the first toleration that matches counts, and of these the shortest tolerationSeconds.
     """
     shortest: float | None = None
     for taint in taints:
         if taint.effect != NO_EXECUTE:
             continue
-        matching = [toleration for toleration in pod.spec.tolerations if tolerates(toleration, taint)]
-        if not matching:
+        first = next((each for each in pod.spec.tolerations if tolerates(each, taint)), None)
+        if first is None:
             return 0.0
-        for toleration in matching:
-            if toleration.HasField("tolerationSeconds"):
-                seconds = max(float(toleration.tolerationSeconds), 0.0)
-                shortest = seconds if shortest is None else min(shortest, seconds)
+        if first.HasField("tolerationSeconds"):
+            seconds = max(float(first.tolerationSeconds), 0.0)
+            shortest = seconds if shortest is None else min(shortest, seconds)
     return shortest

@@ -7,7 +7,7 @@ from nominee.controllers.planned_events import PlannedEvent
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.controllers.shell.disruption_target import disrupt
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import ObjectKey, has_ended, is_terminating
+from nominee.machinery.api.objects import ObjectKey, is_terminating
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.runtime import failpoints
@@ -21,7 +21,9 @@ EVICT_BEFORE = failpoints.declare(
 class TaintEviction(Controller):
     """Deletes pods from nodes whose NoExecute taints they do not, or no longer, tolerate.
 
-    tolerationSeconds counts from when this process first saw the pod on the tainted node.
+    tolerationSeconds counts from when this process first saw the pod on the tainted node; a taint or a
+    toleration that comes later changes nothing then, unless the pod may stay for ever or must leave at once.
+    Pods that have ended are deleted, too.
     """
 
     name = "taint-eviction-controller"
@@ -31,7 +33,7 @@ class TaintEviction(Controller):
         super().__init__(context)
         self.pods = pods_by_node
         self.nodes = context.informers.of(kinds.NODE)
-        self._since: dict[str, float] = {}  # pod uid -> monotonic seconds
+        self._due: dict[str, float] = {}  # pod uid -> monotonic seconds
         self.pods.on_change(self._pod_changed, deletions=False)
         self.pods.add_handler(on_delete=lambda pod, _stale: self._pod_gone(pod))
         self.nodes.add_handler(on_add=self._node_changed, on_update=self._node_updated)
@@ -41,7 +43,7 @@ class TaintEviction(Controller):
             self._enqueue(pod)
 
     def _pod_gone(self, pod: core.Pod) -> None:
-        self._since.pop(pod.metadata.uid, None)
+        self._due.pop(pod.metadata.uid, None)
 
     def _node_updated(self, old: core.Node, new: core.Node) -> None:
         if old.spec.taints != new.spec.taints:
@@ -53,21 +55,21 @@ class TaintEviction(Controller):
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         pod = self.pods.get(key.name, key.namespace)
-        if pod is None or is_terminating(pod) or has_ended(pod):
+        if pod is None or is_terminating(pod):
             return None
         node = self.nodes.get(pod.spec.nodeName)
         seconds = seconds_to_live(pod, node.spec.taints if node is not None else ())
         uid, now = pod.metadata.uid, self.clock.monotonic()
         if seconds is None:
-            if self._since.pop(uid, None) is not None:
+            if self._due.pop(uid, None) is not None:
                 self._record_eviction(pod, "Cancelling deletion of Pod")
             return None
         if seconds > 0:
-            remaining = self._since.setdefault(uid, now) + seconds - now
+            remaining = self._due.setdefault(uid, now + seconds) - now
             if remaining > 0:
                 return remaining
         await self._evict(pod)
-        self._since.pop(uid, None)
+        self._due.pop(uid, None)
         return None
 
     def _record_eviction(self, pod: core.Pod, action: str) -> None:

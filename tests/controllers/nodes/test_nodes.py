@@ -81,6 +81,8 @@ SCHEDULE = core.Taint(key="c", effect="NoSchedule")
         ([_toleration("a", tolerationSeconds=30)], [A], 30.0),
         ([_toleration("a", tolerationSeconds=30), _toleration("b", tolerationSeconds=5)], [A, B], 5.0),
         ([_toleration("a", tolerationSeconds=30), _toleration("a")], [A], 30.0),
+        ([_toleration("a"), _toleration("a", tolerationSeconds=30)], [A], None),
+        ([_toleration("a", tolerationSeconds=30), _toleration("a", tolerationSeconds=5)], [A], 30.0),
         ([_toleration("a", tolerationSeconds=-1)], [A], 0.0),
         ([_toleration()], [A, B], None),
     ],
