@@ -91,7 +91,7 @@ class CaseAnswer:
             work=ran.work,
             trace=ran.trace,
             passes=ran.passes,
-            branches=branches.taken(),
+            branches=branches.collect(),
         )
 
     @classmethod

@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 import importlib.abc
 import importlib.machinery
+import operator
 import re
 import sys
 from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType
-from typing import Any, Final
+from typing import Final, TypeVar
 
 MARKS_MAX: Final = 400_000
 _marks: Final = bytearray(MARKS_MAX)
@@ -24,11 +25,11 @@ _PROGRAM: Final = tuple(
 _WITHOUT: Final = ("nominee.machinery.wire.", "nominee.machinery.api.pb")
 """Of these almost every run takes the same branches, many times."""
 _MARKS, _TRUTH, _ORDER = "_branch_marks", "_branch_truth", "_branch_order"
-_ORDERS: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
-    ast.Lt: lambda one, other: one < other,
-    ast.LtE: lambda one, other: one <= other,
-    ast.Gt: lambda one, other: one > other,
-    ast.GtE: lambda one, other: one >= other,
+_ORDERS: Final[dict[type[ast.cmpop], Callable[..., object]]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
 }
 _ORDER_TYPES: Final = tuple(_ORDERS)
 
@@ -38,13 +39,13 @@ def clear() -> None:
     _marks[:] = bytes(MARKS_MAX)
 
 
-def taken() -> Sequence[int]:
+def collect() -> Sequence[int]:
     """Return the numbers of the branches that were taken since the last call of `clear`."""
     return [found.start() for found in re.finditer(b"\1", _marks)]
 
 
 def watch() -> None:
-    """Put marks into the modules of the components, and of what they share, that are not imported yet."""
+    """Put marks into the modules of the components and of `machinery` that are not imported yet."""
     if not any(isinstance(each, _Finder) for each in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
@@ -75,20 +76,21 @@ class _Loader(importlib.machinery.SourceFileLoader):
         return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module, which has what its marks need."""
+        """Run the module with the names that its marks use."""
         vars(module).update({_MARKS: _marks, _TRUTH: _truth, _ORDER: _order})
         super().exec_module(module)
 
 
+_Value = TypeVar("_Value")
 _numbers: Final = iter(range(MARKS_MAX))
 
 
-def _truth(number: int, value: Any) -> Any:
+def _truth(number: int, value: _Value) -> _Value:
     _marks[number + bool(value)] = 1
     return value
 
 
-def _order(number: int, one: Any, other: Any, order: int) -> Any:
+def _order(number: int, one: object, other: object, order: int) -> object:
     if (one == other) is True:  # and not an array of truths
         _marks[number] = 1
     return _ORDERS[_ORDER_TYPES[order]](one, other)

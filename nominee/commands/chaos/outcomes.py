@@ -33,7 +33,7 @@ outcomes_option: Final = click.option(
 
 
 def selection(outcomes: str) -> Selection | None:
-    """Return what selects the cases to record; from now on the program is imported with marks."""
+    """Return the selection of cases to record; from now on the program is imported with marks."""
     if outcomes != RECORD:
         return None
     # 100 ms that --help and completion would pay.

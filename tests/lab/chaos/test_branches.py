@@ -41,11 +41,11 @@ import nominee.scheduler.marked as marked
 for arguments in ((1, 2), (2, 2), (3, 2), (0, 2), (5, 0), (6, 0), (7, 0)):
     branches.clear()
     result = asyncio.run(marked.choose(*arguments))
-    print(result, branches.taken(), sep=';')
+    print(result, branches.collect(), sep=';')
 branches.clear()
-print(marked.fails(), branches.taken(), sep=';')
+print(marked.fails(), branches.collect(), sep=';')
 branches.clear()
-print("nothing", branches.taken(), sep=";")
+print("nothing", branches.collect(), sep=";")
 """
 
 
