@@ -181,8 +181,8 @@ class Explorer:
         """Return the result of a run, broken if its outcome is not the recorded one."""
         outcomes = self._settings.outcomes
         recorded = outcomes.of(str(result.case), self._seed) if outcomes is not None else None
-        if recorded is not None and result.verdict is Verdict.ERROR and answer.result is not None:
-            # A request is refused that was not when the outcome was recorded.
+        if recorded is not None and result.verdict is Verdict.ERROR:
+            # A request is refused that was not when the outcome was recorded, or the run does not end.
             return replace(result, verdict=Verdict.BROKEN)
         if recorded is None or result.verdict is not Verdict.HELD or not answer.facts:
             return result

@@ -28,6 +28,8 @@ OF_PROCESSES_MAX = 4
 ALONE_FIRST, ALONE_PERIOD = 6, 3
 """The first perturbations, and then each third run, have no other one with them, if not many share a run."""
 
+_KEPT_MAX = 8
+"""So many cases are kept for the next runs of a storm, at most, when they cannot share this one."""
 _INCOMPLETE = frozenset({Verdict.UNREACHED, Verdict.ACCEPTED, Verdict.INCONCLUSIVE})
 """Of several perturbations one may have kept the others from showing something."""
 
@@ -86,15 +88,21 @@ class Exploration:
         is_alone = self._turn <= ALONE_FIRST or self._turn % ALONE_PERIOD == 0
         if is_alone and self._scope.together <= OF_PROCESSES_MAX:
             return case
-        for _ in range(self._scope.together - 1):
+        others_max = self._scope.together - len(parts)
+        kept: list[Case] = []
+        while others_max and len(kept) <= _KEPT_MAX:
             other = self._next_single()
             if other is None:
                 break
             other = self._at_one_step(other, parts)
-            if not self._may_share(other, parts):
-                self._passed_over.append(other)
-                break
-            parts += other.perturbations
+            if self._may_share(other, parts):
+                parts += other.perturbations
+                others_max -= 1
+            else:
+                kept.append(other)
+                if self._scope.together <= OF_PROCESSES_MAX:
+                    break
+        self._passed_over.extend(kept)
         return Case.of(*parts)
 
     def _at_one_step(self, case: Case, parts: Sequence[Perturbation]) -> Case:

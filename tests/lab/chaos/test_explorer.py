@@ -179,3 +179,22 @@ def test_a_request_that_is_refused_now_is_a_finding_where_an_outcome_is_recorded
     report = explore(clusters, outcomes=Outcomes((0,), {}))
     assert [each.observation for each in report.broken] == ["step 2: refused"]
     assert explore(clusters, outcomes=Outcomes((1,), {})).broken == []
+
+
+def test_a_run_that_does_not_end_is_a_finding_where_an_outcome_is_recorded() -> None:
+    clusters = TableClusters({"": CaseAnswer(error="200001 callbacks ran without time passing")})
+    assert explore(clusters).error == "200001 callbacks ran without time passing"
+    report = explore(clusters, outcomes=Outcomes((0,), {}))
+    assert [each.observation for each in report.broken] == ["200001 callbacks ran without time passing"]
+
+
+def test_in_a_storm_the_places_of_a_process_differ_and_no_case_is_alone() -> None:
+    activity = {
+        **ACTIVITY,
+        "hits": {"scheduler": {"scheduler.bind.before": 2, "scheduler.bind.after": 2}, "kubelet-0": {}},
+        "calls": {"scheduler": {}, "kubelet-0": {}},
+    }
+    scope = Scope(together=6, hits=1, jumps=(), losses=(), views=())
+    report = explore(TableClusters({"": replace(HELD, activity=activity)}), scope=scope, rules_only=True)
+    first = Case.parse(cases(report)[0])
+    assert len({each.place for each in first.perturbations}) == len(first.perturbations) == 2
