@@ -277,7 +277,7 @@ async def test_a_second_taint_is_tolerated_for_the_whole_time() -> None:
         pods=SimpleNamespace(get=lambda name, namespace: tolerant),
         nodes=SimpleNamespace(get=on_node.get),
         clock=clock,
-        _since={},
+        _due={},
         _record_eviction=lambda pod, action: None,
     )
     controller = cast("TaintEviction", made)

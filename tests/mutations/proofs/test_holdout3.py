@@ -303,7 +303,7 @@ async def test_an_eviction_that_failed_is_tried_again_at_once() -> None:
         pods=SimpleNamespace(get=lambda name, namespace: tolerant),
         nodes=SimpleNamespace(get={"n1": stored_node(taints=[taint])}.get),
         clock=clock,
-        _since={},
+        _due={},
         _evict=evict,
     )
     controller = cast("TaintEviction", made)

@@ -281,8 +281,8 @@ HOLDOUT2: Final[tuple[Unseen, ...]] = (
             edits=(
                 Edit(
                     "nominee.controllers.nodes.shell.eviction:TaintEviction.reconcile",
-                    "if self._since.pop(uid, None) is not None:",
-                    "if self._since.get(uid) is not None:",
+                    "if self._due.pop(uid, None) is not None:",
+                    "if self._due.get(uid) is not None:",
                 ),
             ),
         ),

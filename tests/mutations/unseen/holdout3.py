@@ -309,8 +309,8 @@ HOLDOUT3: Final[tuple[Unseen, ...]] = (
             edits=(
                 Edit(
                     "nominee.controllers.nodes.shell.eviction:TaintEviction.reconcile",
-                    "await self._evict(pod)\n    self._since.pop(uid, None)",
-                    "self._since.pop(uid, None)\n    await self._evict(pod)",
+                    "await self._evict(pod)\n    self._due.pop(uid, None)",
+                    "self._due.pop(uid, None)\n    await self._evict(pod)",
                 ),
             ),
         ),
