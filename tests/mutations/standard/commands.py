@@ -11,7 +11,7 @@ from typing import Final
 from nominee.machinery.wire.values.scalars import parse_seconds
 
 TIMES_LONGER: Final = 3
-"""By so much the times of the commands and the numbers of recorded cases are greater than in `make chaos`."""
+"""By so much the times are longer than in `make chaos`; of a replay all recorded cases are run."""
 REAL_SECONDS: Final = 60.0
 """What a command on real processes takes beside its time: they start, come to rest, and are stopped."""
 _RECIPE = re.compile(r"^chaos[-\w]*:.*\n((?:\t.*\n)*)", re.MULTILINE)
@@ -127,8 +127,8 @@ def _command(words: Sequence[str], earlier: Sequence[Command]) -> Command:
     if seconds is None:
         raise RecipeError(f"`{shlex.join(words)}` has neither of {', '.join(_TIMES)}")
     if "replay" in changed and "--cases" in changed:
-        place = changed.index("--cases") + 1
-        changed[place] = str(TIMES_LONGER * int(changed[place]))
+        place = changed.index("--cases")
+        del changed[place : place + 2]
     if changed[1] in ("explore", "generate"):
         changed.append("--stop")
     if changed[1] == "generate":

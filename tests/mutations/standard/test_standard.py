@@ -82,12 +82,12 @@ REPLAY = Command(
 )
 
 
-def test_a_replay_has_three_times_its_cases() -> None:
+def test_a_replay_has_all_recorded_cases() -> None:
     recipe = (
         "chaos: setup\n\tnominee chaos explore a.yaml --simulate --outcomes replay --cases 3 --budget 9s\n"
     )
     (found,) = standard_commands(recipe)
-    assert "--cases 9" in " ".join(found.words)
+    assert "--cases" not in found.words
     assert found.limited(1.0) == found, "its cases are the same"
 
 
