@@ -82,8 +82,7 @@ test-all: setup
 # What CI runs: the tests that kill processes under load, explorations on real processes, and random faults; beside them,
 # in the time that they wait, the replays, which are simulations; then explorations in simulations (docs/chaos.md).
 chaos: setup
-	@$(MAKE) --no-print-directory --keep-going --output-sync -j 3 chaos-processes $(CHAOS_REPLAYS)
-	@$(MAKE) --no-print-directory --keep-going --output-sync -j 2 $(CHAOS_EXPLORATIONS)
+	@$(MAKE) --no-print-directory --keep-going --output-sync -j 3 chaos-processes $(CHAOS_REPLAYS) $(CHAOS_EXPLORATIONS)
 chaos-processes:
 	$(PYTEST) -n 2 $(AT_ONCE) -m chaos
 	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --seed 1 --budget 25s
@@ -121,57 +120,57 @@ outcomes-2:
 # Two single cases may share a run.
 SIMULATE := --simulate --seed 1 --together 2
 chaos-pods:
-	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 4s $(SIMULATE)
 chaos-preemption:
-	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --hits 2 --budget 4s $(SIMULATE)
 chaos-budgets:
-	$(BIN)/nominee chaos explore scenarios/chaos-preemption.yaml --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-preemption.yaml --hits 2 --budget 4s $(SIMULATE)
 chaos-api-servers:
-	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --only '*=travel*' --only '*=switch*' --budget 9s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --only '*=travel*' --only '*=switch*' --budget 6s $(SIMULATE)
 chaos-autoscaler:
-	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-autoscaler --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-autoscaler --hits 2 --budget 4s $(SIMULATE)
 chaos-scale-down:
-	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-scale-down --hits 2 --budget 11s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-scale-down --hits 2 --budget 8s $(SIMULATE)
 chaos-nominated:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-nominated-pod-deleted --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-nominated-pod-deleted --hits 2 --budget 4s $(SIMULATE)
 chaos-devices:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-devices --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-devices --hits 2 --budget 4s $(SIMULATE)
 chaos-gang:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-gang --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-gang --hits 2 --budget 4s $(SIMULATE)
 chaos-volumes:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-volumes --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-volumes --hits 2 --budget 4s $(SIMULATE)
 chaos-two-schedulers:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-two-schedulers --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-two-schedulers --hits 2 --budget 4s $(SIMULATE)
 chaos-rollout:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-rollout --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-rollout --hits 2 --budget 4s $(SIMULATE)
 chaos-drain:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-drain --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-drain --hits 2 --budget 4s $(SIMULATE)
 chaos-garbage:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --hits 2 --budget 4s $(SIMULATE)
 chaos-quota:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --hits 2 --budget 4s $(SIMULATE)
 chaos-release:
 	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-release --hits 2 --budget 5s $(SIMULATE)
 chaos-stateful-set:
-	$(BIN)/nominee chaos explore scenarios/workloads-stateful-sets.yaml --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-stateful-sets.yaml --hits 2 --budget 4s $(SIMULATE)
 chaos-daemon-set:
-	$(BIN)/nominee chaos explore scenarios/workloads-daemon-sets.yaml --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-daemon-sets.yaml --hits 2 --budget 4s $(SIMULATE)
 chaos-hpa:
-	$(BIN)/nominee chaos explore scenarios/workloads-hpa.yaml --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-hpa.yaml --hits 2 --budget 4s $(SIMULATE)
 chaos-rc:
 	$(BIN)/nominee chaos explore scenarios/workloads-rc.yaml --hits 2 --budget 5s $(SIMULATE)
 chaos-jobs:
-	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-jobs --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-jobs --hits 2 --budget 4s $(SIMULATE)
 chaos-cron-jobs:
-	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-cron-jobs --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-cron-jobs --hits 2 --budget 4s $(SIMULATE)
 chaos-leader:
-	$(BIN)/nominee chaos explore scenarios/chaos-leader.yaml --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-leader.yaml --hits 2 --budget 4s $(SIMULATE)
 chaos-resize:
-	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-resize --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-resize --hits 2 --budget 4s $(SIMULATE)
 chaos-outage:
-	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-outage --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-outage --hits 2 --budget 4s $(SIMULATE)
 chaos-nominated-node:
-	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-nominated-node --hits 2 --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-nominated-node --hits 2 --budget 4s $(SIMULATE)
 chaos-generated:
 	$(BIN)/nominee chaos generate --seed 1 --budget 16s
 
