@@ -14,7 +14,7 @@ from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.format.model import Scenario
 from nominee.localcluster.cluster import ClusterError
 
-SAMPLE_SECONDS = 0.5
+SAMPLE_SECONDS = 1.0
 _COUNTING = "0%delay(0)"
 """A fault that never acts; calls are counted while there is one."""
 _WATCH = ".Watch"

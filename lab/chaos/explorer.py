@@ -195,6 +195,9 @@ class Explorer:
         return with_history(result, self._trace, answer.trace) if self._trace else result
 
     def _cases(self, activity: Activity, deadline: float) -> bool:
+        """Run cases, and note those to record; return whether there is time for another round."""
+        if self._settings.cases_max == 0:
+            return self._clock.monotonic() < deadline
         exploration = Exploration(activity, self._scope(activity), self._features)
         self.report.singles = exploration.single_count
         if self._again or self._settings.replays:

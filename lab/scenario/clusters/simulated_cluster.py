@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from http import HTTPStatus
 from typing import Final
 
@@ -101,7 +100,17 @@ class SimulatedCluster(ScenarioCluster):
 
     async def failpoints(self, component: str) -> Sequence[FailpointState]:
         """Return a process's failpoints, and those of other components without hits."""
-        return [FailpointState(**asdict(each)) for each in self._started(component)[0].points.states()]
+        return [
+            FailpointState(
+                name=each.name,
+                action=each.action,
+                hits=each.hits,
+                fired=each.fired,
+                waiting=each.waiting,
+                last=each.last,
+            )
+            for each in self._started(component)[0].points.states()
+        ]
 
     async def inject_fault(
         self, component: str, action: str, *, to: str = "*", method: str = "*", kind: str = "*"

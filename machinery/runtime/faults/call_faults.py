@@ -16,7 +16,7 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from nominee.machinery.api import kinds
@@ -236,7 +236,9 @@ class Faults:
             found[stream.call] = max(found[stream.call], 1)
         return [
             CallCount(call.to, call.method, call.resource, count)
-            for call, count in sorted(found.items(), key=lambda item: astuple(item[0]))
+            for call, count in sorted(
+                found.items(), key=lambda item: (item[0].to, item[0].method, item[0].resource)
+            )
         ]
 
     def _scope(self, to: str, method: str, kind: str) -> Scope:

@@ -6,7 +6,7 @@ import pytest
 
 from nominee.lab.history.invariants.objects.condition_times import ConditionTimes
 from nominee.machinery.api import kinds
-from nominee.machinery.api.pb import apps, core
+from nominee.machinery.api.pb import apps, autoscaling, core
 from tests.lab.invariants.histories import BEGIN, History, pod, violations_of
 
 Row = tuple[str, str, int]
@@ -95,3 +95,19 @@ def test_users_write_their_own_conditions() -> None:
 def test_kinds_with_conditions_are_checked() -> None:
     assert {kinds.POD, kinds.NODE, kinds.DEPLOYMENT, kinds.JOB, kinds.NAMESPACE} <= ConditionTimes.kinds
     assert kinds.LEASE not in ConditionTimes.kinds
+
+
+def test_a_condition_that_had_another_status_in_the_same_sync() -> None:
+    def autoscaler(reason: str, seconds: int) -> autoscaling.HorizontalPodAutoscaler:
+        found = autoscaling.HorizontalPodAutoscaler()
+        found.metadata.name, found.metadata.namespace = "web", "default"
+        row = found.status.conditions.add(type="AbleToScale", status="False", reason=reason)
+        row.lastTransitionTime.seconds = int(BEGIN) + seconds
+        return found
+
+    def problems(reason: str) -> list[str]:
+        writes = (autoscaler(reason, 0), autoscaler(reason, 15))
+        return _problems(History().put(*writes))
+
+    assert problems("FailedUpdateScale") == []
+    assert problems("FailedGetScale") != []

@@ -20,6 +20,8 @@ _REASON_COUNTS: Final = frozenset({"ReplicaFailure"})
 """Types of conditions whose controller takes another reason for a transition."""
 _OF_MEMORY: Final = frozenset({"PodResizePending", "PodResizeInProgress", "DisruptionTarget"})
 """Conditions whose age a kubelet forgets when it restarts (design/016), or a preemptor does not know yet."""
+_ANOTHER_BEFORE: Final = frozenset({"FailedUpdateScale"})
+"""Reasons of conditions that had another status before in the same sync (HPA, reconcileAutoscaler)."""
 RESOLUTION_SECONDS: Final = 2.0
 """Times have whole seconds: two transitions may have one time."""
 
@@ -49,7 +51,8 @@ class ConditionTimes(Checker):
     about = Invariant(
         name="conditions-keep-their-times",
         description="A status has one condition of a type. Its lastTransitionTime changes when its status "
-        "changes, and only then, and its observedGeneration is of no later generation than the object's.",
+        "changes, and only then, and its observedGeneration is of no later generation than the object's. "
+        "AbleToScale with FailedUpdateScale may have another time: each sync of an HPA sets it to True before.",
         checks="conditions that a write changed",
     )
     kinds = frozenset(kind for kind in KINDS if _has_conditions(kind))
@@ -100,7 +103,8 @@ def _transition(old: core.PodCondition, new: core.PodCondition, age: float, writ
         return ""
     is_kept = old.lastTransitionTime.seconds == new.lastTransitionTime.seconds
     if old.status == new.status:
-        if is_kept or new.type in _OF_MEMORY or (new.type in _REASON_COUNTS and old.reason != new.reason):
+        is_another = new.type in _REASON_COUNTS and old.reason != new.reason
+        if is_kept or is_another or new.type in _OF_MEMORY or new.reason in _ANOTHER_BEFORE:
             return ""
         return f"is still {new.status}, and its lastTransitionTime changed"
     is_now = abs(written - new.lastTransitionTime.seconds) <= RESOLUTION_SECONDS
