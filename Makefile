@@ -89,7 +89,7 @@ chaos-processes:
 	$(BIN)/nominee chaos run --seed 1 --duration 20s
 
 CHAOS_REPLAYS := chaos-stories-7 chaos-stories-1 chaos-stories-2 chaos-stories-3 chaos-stories-4 chaos-stories-5 chaos-stories-6
-CHAOS_EXPLORATIONS := chaos-pods chaos-preemption chaos-budgets chaos-api-servers chaos-autoscaler chaos-scale-down chaos-nominated chaos-devices chaos-gang chaos-volumes chaos-two-schedulers chaos-rollout chaos-drain chaos-garbage chaos-quota chaos-release chaos-jobs chaos-cron-jobs chaos-stateful-set chaos-daemon-set chaos-hpa chaos-rc chaos-leader chaos-resize chaos-outage chaos-nominated-node chaos-generated
+CHAOS_EXPLORATIONS := chaos-pods chaos-autoscaler chaos-scheduling chaos-workloads chaos-sets chaos-api-servers chaos-generated
 .PHONY: outcomes outcomes-1 outcomes-2 chaos-processes $(CHAOS_REPLAYS) $(CHAOS_EXPLORATIONS)
 # Scenarios as they are, compared with their recorded outcomes; `make mutations` replays their recorded cases, too.
 REPLAY := --simulate --seed 1 --outcomes replay --cases 0 --budget 100s
@@ -118,61 +118,21 @@ outcomes-2:
 	$(BIN)/nominee chaos explore scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/faults.yaml scenarios/chaos-*.yaml scenarios/workloads-*.yaml $(RECORD)
 
 # Two single cases may share a run.
-SIMULATE := --simulate --seed 1 --together 2
+EXPLORE := --simulate --seed 1 --together 2 --hits 2 --cases 3 --budget 10s
 chaos-pods:
-	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --hits 3 --pairs --budget 4s $(SIMULATE)
-chaos-preemption:
-	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml --hits 2 --budget 4s $(SIMULATE)
-chaos-budgets:
-	$(BIN)/nominee chaos explore scenarios/chaos-preemption.yaml --hits 2 --budget 4s $(SIMULATE)
-chaos-api-servers:
-	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --only '*=travel*' --only '*=switch*' --budget 6s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml scenarios/chaos-[l-p]*.yaml $(EXPLORE)
 chaos-autoscaler:
-	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-autoscaler --hits 2 --budget 4s $(SIMULATE)
-chaos-scale-down:
-	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-scale-down --hits 2 --budget 8s $(SIMULATE)
-chaos-nominated:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-nominated-pod-deleted --hits 2 --budget 4s $(SIMULATE)
-chaos-devices:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-devices --hits 2 --budget 4s $(SIMULATE)
-chaos-gang:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-gang --hits 2 --budget 4s $(SIMULATE)
-chaos-volumes:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-volumes --hits 2 --budget 4s $(SIMULATE)
-chaos-two-schedulers:
-	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml --name chaos-two-schedulers --hits 2 --budget 4s $(SIMULATE)
-chaos-rollout:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-rollout --hits 2 --budget 4s $(SIMULATE)
-chaos-drain:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-drain --hits 2 --budget 4s $(SIMULATE)
-chaos-garbage:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-garbage --hits 2 --budget 4s $(SIMULATE)
-chaos-quota:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-quota --hits 2 --budget 4s $(SIMULATE)
-chaos-release:
-	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml --name chaos-release --hits 2 --budget 5s $(SIMULATE)
-chaos-stateful-set:
-	$(BIN)/nominee chaos explore scenarios/workloads-stateful-sets.yaml --hits 2 --budget 4s $(SIMULATE)
-chaos-daemon-set:
-	$(BIN)/nominee chaos explore scenarios/workloads-daemon-sets.yaml --hits 2 --budget 4s $(SIMULATE)
-chaos-hpa:
-	$(BIN)/nominee chaos explore scenarios/workloads-hpa.yaml --hits 2 --budget 4s $(SIMULATE)
-chaos-rc:
-	$(BIN)/nominee chaos explore scenarios/workloads-rc.yaml --hits 2 --budget 5s $(SIMULATE)
-chaos-jobs:
-	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-jobs --hits 2 --budget 4s $(SIMULATE)
-chaos-cron-jobs:
-	$(BIN)/nominee chaos explore scenarios/workloads-jobs.yaml --name workloads-cron-jobs --hits 2 --budget 4s $(SIMULATE)
-chaos-leader:
-	$(BIN)/nominee chaos explore scenarios/chaos-leader.yaml --hits 2 --budget 4s $(SIMULATE)
-chaos-resize:
-	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-resize --hits 2 --budget 4s $(SIMULATE)
-chaos-outage:
-	$(BIN)/nominee chaos explore scenarios/chaos-nodes.yaml --name chaos-outage --hits 2 --budget 4s $(SIMULATE)
-chaos-nominated-node:
-	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml --name chaos-nominated-node --hits 2 --budget 4s $(SIMULATE)
+	$(BIN)/nominee chaos explore scenarios/chaos-autoscaler.yaml $(EXPLORE)
+chaos-scheduling:
+	$(BIN)/nominee chaos explore scenarios/chaos-scheduling.yaml $(EXPLORE)
+chaos-workloads:
+	$(BIN)/nominee chaos explore scenarios/chaos-workloads.yaml $(EXPLORE)
+chaos-sets:
+	$(BIN)/nominee chaos explore scenarios/workloads-*.yaml $(EXPLORE)
+chaos-api-servers:
+	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --only '*=travel*' --only '*=switch*' $(EXPLORE)
 chaos-generated:
-	$(BIN)/nominee chaos generate --seed 1 --budget 16s
+	$(BIN)/nominee chaos generate --seed 1 --budget 12s
 
 # The commands of `chaos` with each mutation of tests/mutations (docs/mutations.md), with three times their budgets. A run that
 # was stopped goes on; MUTATIONS="--only NAME --budget 20s" is a short one.

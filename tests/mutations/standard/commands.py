@@ -11,7 +11,7 @@ from typing import Final
 from nominee.machinery.wire.values.scalars import parse_seconds
 
 TIMES_LONGER: Final = 3
-"""By so much the times are longer than in `make chaos`; of a replay all recorded cases are run."""
+"""So many times the time and the cases of `make chaos`; of a replay all recorded cases are run."""
 REAL_SECONDS: Final = 60.0
 """What a command on real processes takes beside its time: they start, come to rest, and are stopped."""
 _RECIPE = re.compile(r"^chaos[-\w]*:.*\n((?:\t.*\n)*)", re.MULTILINE)
@@ -19,6 +19,7 @@ _VARIABLE = re.compile(r"^(\w+) := (.*)$", re.MULTILINE)
 _PROGRAM = "nominee chaos "
 _FIXED: Final = (("--outcomes", "replay"), ("--cases", "0"))
 _TIMES: Final = ("--budget", "--duration")
+_CASES: Final = "--cases"
 
 
 class RecipeError(ValueError):
@@ -126,9 +127,12 @@ def _command(words: Sequence[str], earlier: Sequence[Command]) -> Command:
         seconds *= int(changed[changed.index("--rounds") + 1])
     if seconds is None:
         raise RecipeError(f"`{shlex.join(words)}` has neither of {', '.join(_TIMES)}")
-    if "replay" in changed and "--cases" in changed:
-        place = changed.index("--cases")
-        del changed[place : place + 2]
+    if _CASES in changed:
+        place = changed.index(_CASES)
+        if "replay" in changed:
+            del changed[place : place + 2]
+        else:
+            changed[place + 1] = str(TIMES_LONGER * int(changed[place + 1]))
     if changed[1] in ("explore", "generate"):
         changed.append("--stop")
     if changed[1] == "generate":

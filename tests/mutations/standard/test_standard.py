@@ -91,6 +91,13 @@ def test_a_replay_has_all_recorded_cases() -> None:
     assert found.limited(1.0) == found, "its cases are the same"
 
 
+def test_an_exploration_has_more_cases() -> None:
+    (found,) = standard_commands(
+        "chaos: setup\n\tnominee chaos explore a.yaml --simulate --cases 3 --budget 9s\n"
+    )
+    assert found.words[3:7] == ("--simulate", "--cases", "9", "--budget")
+
+
 def test_one_scenario_of_a_replay_is_run_alone() -> None:
     assert REPLAY.is_fixed
     assert not FAST.is_fixed
