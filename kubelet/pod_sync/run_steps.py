@@ -34,7 +34,7 @@ def check_deadline(p: Pass) -> Trigger | None:
         sync.deadline_seconds = seconds
     if p.waits(Step.CHECK_DEADLINE, left):
         return None
-    record.outcome = Outcome(reason=deadline.REASON, message=deadline.MESSAGE)
+    record.outcome = Outcome(reason=deadline.REASON, message=deadline.MESSAGE, unready=True)
     p.out.append(RecordEvent(record.pod, "Normal", deadline.REASON, deadline.MESSAGE))
     return Trigger.END
 

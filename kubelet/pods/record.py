@@ -26,11 +26,15 @@ LOG_LENGTH_MAX: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The reason for which this kubelet ended a pod, or would not start it."""
+    """The reason for which this kubelet ended a pod, or would not start it.
+
+    `unready`: from now on, though its containers have yet to stop.
+    """
 
     reason: str
     message: str
     preempted: bool = False
+    unready: bool = False
 
 
 class Waiting(NamedTuple):

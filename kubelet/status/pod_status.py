@@ -80,9 +80,11 @@ def build(view: View, features: StatusFeatures) -> core.PodStatus:
     """Return the whole status.
 
     A pod that this kubelet ends is Failed once its containers have stopped, and not before: until then they
-    use their resources. Source: kubelet 1.36, mergePodStatus.
+    use their resources. One that was active for too long is unready at once. Source: kubelet 1.36,
+    mergePodStatus; generateAPIPodStatus, where ShouldEvict comes before the conditions.
     """
     pod, sandbox = view.pod, view.sandbox
+    is_failed = view.outcome is not None and view.outcome.unready
     if sandbox is not None and sandbox.running and not view.terminal:
         view = replace(view, outcome=None)
     status = copy_of(pod.status if view.base is None else view.base)
@@ -104,7 +106,7 @@ def build(view: View, features: StatusFeatures) -> core.PodStatus:
             status, "DisruptionTarget", True, "TerminationByKubelet", PREEMPTED_CONDITION, view, features, now
         )
     if sandbox is not None:
-        _write_conditions(status, view, sandbox, features, now)
+        _write_conditions(status, view, sandbox, features, now, is_failed=is_failed)
     elif view.outcome is not None and not view.outcome.preempted:
         for name in _CONDITION_ORDER:  # a pod that was refused has none of the kubelet's own
             objects.remove_condition(status.conditions, name)
@@ -231,7 +233,13 @@ def _image_id(image: str) -> str:
 
 
 def _write_conditions(
-    status: core.PodStatus, view: View, sandbox: PodSandbox, features: StatusFeatures, now: meta.Time
+    status: core.PodStatus,
+    view: View,
+    sandbox: PodSandbox,
+    features: StatusFeatures,
+    now: meta.Time,
+    *,
+    is_failed: bool,
 ) -> None:
     has_sandbox = view.has_address and not view.terminal
     _set(status, "PodReadyToStartContainers", has_sandbox, "", "", view, features, now)
@@ -243,7 +251,7 @@ def _write_conditions(
         _set(status, "Initialized", False, "ContainersNotInitialized", message, view, features, now)
     else:
         _set(status, "Initialized", True, "", "", view, features, now)
-    reason, message = _unready(status, sandbox)
+    reason, message = ("PodFailed", "") if is_failed else _unready(status, sandbox)
     _set(status, "ContainersReady", not reason, reason, message, view, features, now)
     if not reason:
         reason, message = _unmet_gates(status, view.pod)
