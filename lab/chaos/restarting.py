@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts
 from nominee.lab.chaos.rest.state import Expectations
@@ -16,6 +17,8 @@ RESTARTED_SECONDS: Final = 40.0
 """For so long the new processes have time: kubelets retry pending resizes after 30 s, as upstream's do."""
 LATER_SECONDS: Final = 60.0
 """A change that has gone again after this time was the start of a process."""
+FORGOTTEN_SECONDS: Final = 60.0
+"""For so long a process at rest may keep what it has of an object that is gone."""
 _NAMED_MAX: Final = 5
 
 
@@ -28,13 +31,21 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
     findings, _ = await outstanding(cluster, expectations)
     if findings:
         return findings
+    held = cluster.held()
+    if remembered := set(of_gone(held)):
+        await cluster.clock.sleep(FORGOTTEN_SECONDS)
+        held = cluster.held()
+        remembered &= set(of_gone(held))
+    if remembered:
+        return "; ".join(sorted(map(str, remembered))[:_NAMED_MAX])
     try:
         before = facts(await observe(cluster, expectations))
         await cluster.crash_all()
         found: Sequence[str] = ()
         for seconds in (RESTARTED_SECONDS, LATER_SECONDS):
             await cluster.clock.sleep(seconds)
-            found = list(map(str, changes(before, facts(await observe(cluster, expectations)))))
+            changed = changes(before, facts(await observe(cluster, expectations)))
+            found = [*map(str, changed), *map(str, freed_by_restart(held, cluster.held()))]
             if not found:
                 break
     except StatusError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nominee.lab.history.invariants.checking import checker
 from nominee.lab.history.revision import Revision
@@ -20,6 +21,9 @@ from nominee.machinery.api import kinds
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.wire.values.scalars import Json
+
+if TYPE_CHECKING:
+    from nominee.simulation.leftovers import Held
 
 
 class ScenarioCluster(ABC):
@@ -103,6 +107,10 @@ class ScenarioCluster(ABC):
 
     def callbacks(self) -> Mapping[str, int]:
         """Return how many callbacks each process has run; nothing where they are not counted."""
+        return {}
+
+    def held(self) -> Mapping[str, Held]:
+        """Return what each process holds; nothing where it is not known."""
         return {}
 
     # Nodes of the cloud.

@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.shapes import facts_of, has_shape
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
+from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.api.pb import core
 
@@ -25,14 +26,15 @@ _RESTARTED: Final = "after all processes were restarted"
 def facts(state: State) -> Facts:
     """Return the facts of the objects that should stay as they are.
 
-    A pod that terminates goes in its time.
+    A pod that terminates, or tolerates a taint for a while, goes in its time.
     """
+    tainted = {node.metadata.name for node in state.of(kinds.NODE) if _evicts(node)}
     return {
         (name_of(each), metadata_of(each).uid): frozenset(_facts(each))
         for kind, objects in state.objects.items()
         if has_shape(kind)
         for each in objects
-        if not _goes(each, state.now)
+        if not (_goes(each, state.now) or _is_evicted_later(each, tainted))
     }
 
 
@@ -40,6 +42,19 @@ def _goes(obj: Message, now: float) -> bool:
     """Return whether an object is a pod whose grace period is not over."""
     deletion = metadata_of(obj).deletionTimestamp
     return isinstance(obj, core.Pod) and obj.metadata.HasField("deletionTimestamp") and deletion.seconds > now
+
+
+def _evicts(node: core.Node) -> bool:
+    return any(taint.effect == "NoExecute" for taint in node.spec.taints)
+
+
+def _is_evicted_later(obj: Message, tainted: Collection[str]) -> bool:
+    """Return whether an object is a pod that tolerates a taint of its node for some time."""
+    return (
+        isinstance(obj, core.Pod)
+        and obj.spec.nodeName in tainted
+        and any(each.HasField("tolerationSeconds") for each in obj.spec.tolerations)
+    )
 
 
 def changes(before: Facts, now: Facts) -> Iterator[Finding]:

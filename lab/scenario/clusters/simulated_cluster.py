@@ -8,6 +8,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
+from nominee.lab.history.gone import names_of_gone
 from nominee.lab.history.invariants.check import Result
 from nominee.lab.history.invariants.checking.evidence import CheckpointedPod, Evidence
 from nominee.lab.history.invariants.table import CHECKERS
@@ -28,6 +29,7 @@ from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.faults.action_chain import ActionError
 from nominee.machinery.wire.values.scalars import Json
 from nominee.simulation.asgi import Answer
+from nominee.simulation.leftovers import Held, held
 from nominee.simulation.simulation import DIRECTORY, Simulation
 from nominee.simulation.started import NoAnswerError, Started
 
@@ -163,6 +165,15 @@ class SimulatedCluster(ScenarioCluster):
 
     def callbacks(self) -> Mapping[str, int]:
         return {name: each.owner.callbacks for name, each in self._simulation.processes.items()}
+
+    def held(self) -> Mapping[str, Held]:
+        gone = names_of_gone(self._running_check.revisions)
+        loop = self._simulation.loop
+        return {
+            name: held((task.get_coro() for task in loop.tasks_of(each.owner)), gone)
+            for name, each in self._simulation.processes.items()
+            if each.running
+        }
 
     # The end.
 

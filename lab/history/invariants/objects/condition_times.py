@@ -52,7 +52,8 @@ class ConditionTimes(Checker):
         name="conditions-keep-their-times",
         description="A status has one condition of a type. Its lastTransitionTime changes when its status "
         "changes, and only then, and its observedGeneration is of no later generation than the object's. "
-        "AbleToScale with FailedUpdateScale may have another time: each sync of an HPA sets it to True before.",
+        "AbleToScale with FailedUpdateScale may have another time: each sync of an HPA sets it to True "
+        "before.",
         checks="conditions that a write changed",
     )
     kinds = frozenset(kind for kind in KINDS if _has_conditions(kind))

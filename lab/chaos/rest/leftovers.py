@@ -1,0 +1,79 @@
+"""What processes hold and need not hold: entries of objects that are gone, or that a restart frees. No I/O.
+
+A process knows at rest what one knows that has just read the objects. More is what it forgot to remove: an
+allocation, a time, a reservation that may do harm later, as when an object of this name comes again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from nominee.lab.chaos.rest.state import Finding
+
+if TYPE_CHECKING:
+    from nominee.simulation.leftovers import Held
+
+_HISTORIES: Final = (
+    "nominee.apiserver.admission.chain.",
+    "nominee.apiserver.cache.kind_cache.",
+    "nominee.apiserver.chain.",
+    "nominee.apiserver.fronts.",
+    "nominee.apiserver.storage.leases.",
+    "nominee.autoscaler.planning.node_groups.backoff.",
+    "nominee.autoscaler.planning.node_groups.cluster_state.ClusterStateRegistry._scale_downs.",
+    "nominee.autoscaler.planning.scale_down.cooldowns.",
+    "nominee.autoscaler.result.",
+    "nominee.controllers.daemon_sets.",
+    "nominee.controllers.endpoints.pending_writes.",
+    "nominee.controllers.horizontal_pod_autoscalers.normalization.",
+    "nominee.controllers.jobs.shell.jobs.JobController._failures.",
+    "nominee.controllers.jobs.shell.jobs.JobController._written.",
+    "nominee.controllers.owned_pods.expectations.",
+    "nominee.kubelet.node.state.NodeState.queue.",
+    "nominee.kubelet.pods.record.",
+    "nominee.kubelet.shell.timers.",
+    "nominee.machinery.client.api_client.",
+    "nominee.machinery.client.connection.",
+    "nominee.scheduler.dispatch.nominations.",
+    "nominee.scheduler.framework.cluster.change_log.",
+    "nominee.scheduler.framework.cluster.columns.",
+    "nominee.scheduler.framework.runtime.",
+    "nominee.scheduler.framework.types.",
+    "nominee.scheduler.plugins.dynamic_resources.class_map.",
+    "nominee.scheduler.preemption.pods_by_importance.",
+    "nominee.scheduler.queue.hints.",
+    "nominee.scheduler.queue.keyed_heap.",
+    "nominee.scheduler.queue.scheduling_queue.PrioritySchedulingQueue.incoming.",
+)
+"""Where a process has more the longer it runs: histories, back-offs, pools, what is computed when asked for;
+and what is removed when it is next looked at, or by the leader alone."""
+
+
+def of_gone(processes: Mapping[str, Held]) -> Iterator[Finding]:
+    """Find the entries that are named after objects that are gone."""
+    for process, held in sorted(processes.items()):
+        for place, count in sorted(held.of_gone.items()):
+            yield Finding(process, f"has {place} of {count} objects that are gone")
+
+
+def freed_by_restart(before: Mapping[str, Held], after: Mapping[str, Held]) -> Iterator[Finding]:
+    """Find the containers that had more entries before all processes were restarted.
+
+    Those of a component are counted together: another of its processes may lead.
+    """
+    former, present = _by_component(before), _by_component(after)
+    for (component, place), count in sorted(former.items()):
+        if count > present[component, place] and not place.startswith(_HISTORIES):
+            name = ".".join(place.rstrip(".").split(".")[-2:])
+            number = present[component, place]
+            yield Finding(component, f"had {count} entries of {name}, and {number} after a restart")
+
+
+def _by_component(processes: Mapping[str, Held]) -> Counter[tuple[str, str]]:
+    found: dict[tuple[str, str], int] = defaultdict(int)
+    for process, held in processes.items():
+        for place, count in held.entries.items():
+            found[process.rstrip("0123456789").rstrip("-"), place] += count
+    return Counter(found)

@@ -1,0 +1,31 @@
+"""The objects of a history that are gone at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from nominee.lab.history.revision import Revision, StoredObject
+from nominee.machinery.api.objects import metadata_of
+
+
+def names_of_gone(revisions: Iterable[Revision]) -> frozenset[str]:
+    """Return the uids of the objects that were deleted, and each `namespace/name` that no object has now.
+
+    Objects without a namespace have uids alone: their names are short, and others may have them.
+    """
+    gone, last = set[str](), dict[str, Revision]()
+    for revision in revisions:
+        if revision.kind is None or not revision.is_readable:
+            continue
+        last[revision.key] = revision
+        if revision.value is None:
+            gone |= set(_names(revision, revision.previous_value))
+    return frozenset(gone.difference(*(_names(each, each.value) for each in last.values())))
+
+
+def _names(revision: Revision, value: StoredObject | None) -> Iterator[str]:
+    if value is None or value.message is None:
+        return
+    yield metadata_of(value.message).uid
+    if revision.namespace:
+        yield f"{revision.namespace}/{revision.name}"

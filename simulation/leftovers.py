@@ -1,0 +1,73 @@
+"""Find what a simulated process need not hold: a restart would free it, or its object is gone.
+
+What code forgot to remove is found by this without a rule about it, before it does harm.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from nominee.simulation.containers import containers
+
+_COPIES: Final = (
+    "nominee.apiserver.objects.",
+    "nominee.autoscaler.planning.snapshot.",
+    "nominee.machinery.client.watches.informer._Index.",
+    "nominee.scheduler.framework.cluster.label_groups.",
+    "nominee.scheduler.framework.cluster.snapshot.",
+    "nominee.scheduler.plugins.inter_pod_affinity.pod_groups.",
+    "nominee.scheduler.plugins.pod_topology_spread.",
+    "nominee.scheduler.plugins.volume_binding.assumptions.",
+)
+"""Modules and classes: copies that are made again before they are used, and indexes of what there is."""
+_LOGS: Final = (
+    "nominee.apiserver.chain.metrics.",
+    "nominee.apiserver.flow_control.",
+    "nominee.autoscaler.shell.metrics.",
+    "nominee.controllers.shell.metrics.",
+    "nominee.machinery.events.",
+    "nominee.machinery.runtime.faults.",
+    "nominee.scheduler.shell.attempt.attempt_log.",
+    "nominee.scheduler.shell.metrics.",
+)
+"""What has a limit of its own, and timers that end by themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The entries of a process's containers, by class and attribute.
+
+    `entries`: of all containers that a restarted process fills again. `of_gone`: of those, and of containers
+    within them, the entries that are named after objects that are gone.
+    """
+
+    entries: Counter[str]
+    of_gone: Counter[str]
+
+
+def held(roots: Iterable[object], gone: Set[str]) -> Held:
+    """Return what the tasks of a process hold.
+
+    `gone` has uids and `namespace/name`. An entry has the name of its key, or its own in a list or set.
+    """
+    entries, of_gone = Counter[str](), Counter[str]()
+    for place, container, is_whole in containers(roots, (*_COPIES, *_LOGS)):
+        if is_whole and not place.is_value:
+            entries[place.full] += len(container)
+        if gone:
+            of_gone[place.name] += sum(not gone.isdisjoint(_names(each)) for each in container)
+    return Held(entries=+entries, of_gone=+of_gone)
+
+
+def _names(entry: object) -> Iterator[str]:
+    """Yield the texts by which an entry may name an object."""
+    if isinstance(entry, str):
+        yield entry
+    elif isinstance(entry, tuple):
+        texts = [each for each in entry if isinstance(each, str)]
+        yield from texts
+        yield from map("/".join, pairwise(texts))

@@ -1,0 +1,47 @@
+"""Findings about what processes hold at rest: of objects that are gone, or more than after a restart."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
+from nominee.simulation.leftovers import Held
+
+DUE = "nominee.controllers.nodes.shell.eviction.TaintEviction._due."
+
+
+def _held(entries: dict[str, int] | None = None, gone: dict[str, int] | None = None) -> Held:
+    return Held(entries=Counter(entries or {}), of_gone=Counter(gone or {}))
+
+
+def test_entries_of_objects_that_are_gone() -> None:
+    processes = {"kubelet-0": _held(gone={"NodeState.allocations": 2}), "scheduler": _held()}
+    assert [str(each) for each in of_gone(processes)] == [
+        "kubelet-0 has NodeState.allocations of 2 objects that are gone"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ({DUE: 2}, {DUE: 1}, ["controllers had 2 entries of TaintEviction._due, and 1 after a restart"]),
+        ({DUE: 2}, {}, ["controllers had 2 entries of TaintEviction._due, and 0 after a restart"]),
+        ({DUE: 1}, {DUE: 1}, []),
+        ({}, {DUE: 1}, []),
+        ({"nominee.apiserver.cache.kind_cache.KindCache._history.": 9}, {}, []),
+    ],
+    ids=["fewer", "none", "as many", "more", "a history"],
+)
+def test_entries_that_a_restart_frees(
+    before: dict[str, int], after: dict[str, int], found: list[str]
+) -> None:
+    findings = freed_by_restart({"controllers": _held(before)}, {"controllers": _held(after)})
+    assert [str(each) for each in findings] == found
+
+
+def test_processes_of_a_component_are_counted_together() -> None:
+    before = {"controllers": _held({DUE: 1}), "controllers-1": _held()}
+    after = {"controllers": _held(), "controllers-1": _held({DUE: 1})}
+    assert list(freed_by_restart(before, after)) == []
