@@ -7,9 +7,9 @@ import functools
 import gc
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextvars import Context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from google.protobuf.message import Message
@@ -38,85 +38,92 @@ _LEAVES: Final = (
 Container: TypeAlias = dict[object, object] | list[object] | set[object] | frozenset[object] | deque[object]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """An attribute of a class of the product. Its full name is `module.Class.attribute.`, and ends so.
 
-    `is_value`: objects of the class do not change.
+    `is_value`: objects of the class do not change. `is_whole`: the container is the attribute's value, and
+    not something within it, such as the contents of a library's cache, which has a limit.
     """
 
     full: str
     name: str
     is_value: bool
+    is_whole: bool
 
 
 _Found: TypeAlias = tuple[Place | None, object]
-_Visit: TypeAlias = Callable[[Place | None, object], Iterable[_Found]]
+_Visit: TypeAlias = Callable[[Place | None, object], list[_Found]]
+"""Lists the references of an object and where they are, but for objects that are known to have none."""
 
 
-def containers(
-    roots: Iterable[object], without: tuple[str, ...] = ()
-) -> Iterator[tuple[Place, Container, bool]]:
-    """Yield each container that is in an attribute, and whether it is its value.
-
-    Another one is within this value, which may be a cache with a limit of a library.
+def containers(roots: Iterable[object], without: tuple[str, ...] = ()) -> Iterator[tuple[Place, Container]]:
+    """Yield each container that is in an attribute, or within one.
 
     Objects of modules or classes whose names begin as one of `without` are passed over, with all that they
     alone refer to.
     """
+    visits, leaves = dict[type, _Visit](), set[type]()
     outside = (*_OUTSIDE, *without)
-    visits: dict[type, _Visit | None] = {}
     waiting: list[_Found] = [(None, each) for each in roots]
     seen = {id(each) for _, each in waiting}
     while waiting:
         place, value = waiting.pop()
-        visit = visits[type(value)] if type(value) in visits else _visit_of(type(value), outside)
-        assert visit is not None, "leaves do not wait"
-        visits[type(value)] = visit
-        is_ours = f"{type(value).__module__}.".startswith(OURS)
-        for inner, each in visit(place, value):
-            kind = type(each)
-            if kind not in visits:
-                visits[kind] = _visit_of(kind, outside)
-            if visits[kind] is None or id(each) in seen:
+        kind = type(value)
+        if kind in leaves:
+            continue
+        if kind not in visits:
+            if _is_leaf(kind, outside):
+                leaves.add(kind)
                 continue
-            seen.add(id(each))
-            waiting.append((inner, each))
-            if inner is not None and isinstance(each, _TYPES):
-                yield inner, each, is_ours
+            visits[kind] = _visit_of(kind, leaves)
+        if place is not None and isinstance(value, _TYPES):
+            yield place, value
+        if place is not None and place.is_whole:
+            place = _within(place)
+        for found in visits[kind](place, value):
+            if id(found[1]) not in seen:
+                seen.add(id(found[1]))
+                waiting.append(found)
 
 
-def _visit_of(kind: type, outside: tuple[str, ...]) -> _Visit | None:
-    """Return the function that lists the references of an object of a type; None: it has none that count."""
-    module = f"{kind.__module__}."
-    if issubclass(kind, _LEAVES) or f"{module}{kind.__qualname__}.".startswith(outside):
-        return None
+@functools.cache
+def _within(place: Place) -> Place:
+    return replace(place, is_whole=False)
+
+
+def _is_leaf(kind: type, outside: tuple[str, ...]) -> bool:
+    return issubclass(kind, _LEAVES) or f"{kind.__module__}.{kind.__qualname__}.".startswith(outside)
+
+
+def _visit_of(kind: type, leaves: Set[type]) -> _Visit:
+    if kind.__module__.startswith(OURS) and not issubclass(kind, (*_TYPES, tuple, types.FunctionType)):
+        return _attributes(kind, leaves)
+    references = _references_of(kind)
+    return lambda place, value: [(place, each) for each in references(value) if type(each) not in leaves]
+
+
+def _references_of(kind: type) -> Callable[..., Iterable[object]]:
     if issubclass(kind, dict):
-        return lambda place, value: [(place, each) for each in value.values()]  # type: ignore[attr-defined]
-    if issubclass(kind, (*_TYPES, tuple)):
-        return lambda place, value: [(place, each) for each in value]  # type: ignore[attr-defined]
+        return dict.values
     if issubclass(kind, types.FunctionType):
-        return lambda place, value: [(place, each) for each in getattr(value, "__closure__", None) or ()]
-    if not module.startswith(OURS):
-        return lambda place, value: [(place, each) for each in gc.get_referents(value)]
-    return _attributes(kind, module)
+        return lambda value: getattr(value, "__closure__", None) or ()
+    return iter if issubclass(kind, (*_TYPES, tuple)) else gc.get_referents
 
 
-def _attributes(kind: type, module: str) -> _Visit:
+def _attributes(kind: type, leaves: Set[type]) -> _Visit:
     slots = [name for each in kind.__mro__ for name in each.__dict__.get("__slots__", ()) if name[:2] != "__"]
     parameters = getattr(kind, "__dataclass_params__", None)
     is_value = parameters is not None and parameters.frozen
-    places: dict[str, Place] = {}
 
-    def place_of(name: str) -> Place:
-        if name not in places:
-            text = f"{kind.__qualname__}.{name}"
-            places[name] = Place(f"{module}{text}.", text, is_value)
-        return places[name]
+    @functools.cache
+    def place(name: str) -> Place:
+        text = f"{kind.__qualname__}.{name}"
+        return Place(full=f"{kind.__module__}.{text}.", name=text, is_value=is_value, is_whole=True)
 
     def visit(_: Place | None, value: object) -> list[_Found]:
-        found = [(place_of(name), each) for name, each in getattr(value, "__dict__", {}).items()]
-        found += [(place_of(name), getattr(value, name, None)) for name in slots]
-        return found  # type: ignore[return-value]  # a Place is a Place | None
+        found = [(name, getattr(value, name, None)) for name in slots]
+        found += getattr(value, "__dict__", {}).items()
+        return [(place(name), each) for name, each in found if type(each) not in leaves]
 
     return visit

@@ -55,8 +55,8 @@ def held(roots: Iterable[object], gone: Set[str]) -> Held:
     `gone` has uids and `namespace/name`. An entry has the name of its key, or its own in a list or set.
     """
     entries, of_gone = Counter[str](), Counter[str]()
-    for place, container, is_whole in containers(roots, (*_COPIES, *_LOGS)):
-        if is_whole and not place.is_value:
+    for place, container in containers(roots, (*_COPIES, *_LOGS)):
+        if place.is_whole and not place.is_value:
             entries[place.full] += len(container)
         if gone:
             of_gone[place.name] += sum(not gone.isdisjoint(_names(each)) for each in container)

@@ -77,8 +77,8 @@ def entries(roots: Iterable[object]) -> Counter[str]:
     The entries of values, which do not change, are not counted: it is their number that may grow.
     """
     counts = Counter[str]()
-    for place, container, is_whole in containers(roots):
+    for place, container in containers(roots):
         is_counted = place.full.startswith(_COUNTED) and not place.full.startswith(_IGNORED)
-        if is_counted and is_whole and not place.is_value:
+        if is_counted and place.is_whole and not place.is_value:
             counts[place.name] += len(container)
     return counts
