@@ -96,9 +96,10 @@ async def run_case(
     perturbing = Perturbing(case, cluster, undisturbed.launches, is_new=not clean_up)
     first = await perturbing.prepare()
     observer, disturbed = ActivityObserver(cluster), scenario
+    is_observed = not case.perturbations and undisturbed.is_asked
     if case.perturbations:
         disturbed = perturbing.scenario(relaxed(scenario, case, undisturbed.needed))
-    else:
+    if is_observed:
         await observer.begin()
     began = len(await cluster.history())
     world = World(cluster.client, cluster.clock, watched_kinds(_conditions(disturbed)))
@@ -111,7 +112,7 @@ async def run_case(
             if case.perturbations:
                 run.stage.waiting.earlier = earlier.observation
                 stack.enter_context(world.listening(earlier.on_change))
-            else:
+            if is_observed:
                 helpers.start_soon(observer.watch)
             result = await run.play(tasks, first, ())
             await perturbing.finish()
@@ -119,7 +120,7 @@ async def run_case(
         after = await points(cluster)
         lasting, shapes, activity, is_clean = list[int](), dict[str, int](), Activity(), False
         reached = await perturbing.reached(after)
-        if not case.perturbations:
+        if is_observed:
             activity = await observer.end(scenario, (await cluster.history())[began:])
         if result.outcome is Outcome.PASSED:
             await move(cluster, case)
@@ -131,7 +132,7 @@ async def run_case(
             if case.perturbations:
                 again = Run(only(scenario, undisturbed.lasting, LASTING_SECONDS), cluster, world, narrate)
                 result = await _again(result, run, again, tasks)
-            else:
+            elif is_observed:
                 lasting = await _lasting(scenario, run, cluster, world, tasks)
                 shapes = shapes_of(await with_memory(cluster, await observe(cluster, expectations)))
             if result.outcome is Outcome.PASSED and not clean_up:

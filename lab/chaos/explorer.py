@@ -110,7 +110,7 @@ class Explorer:
     ) -> None:
         self._scenario, self._clusters, self._settings, self._say = scenario, clusters, settings, say
         self._clock: Clock = clock or SystemClock()
-        self._undisturbed = Undisturbed()
+        self._undisturbed = Undisturbed(is_asked=settings.cases_max != 0)
         self._stopped = False
         self._refund = 0.0
         self._features: frozenset[str] = frozenset()

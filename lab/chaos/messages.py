@@ -44,6 +44,7 @@ class CaseRequest:
             launches=document["launches"],
             shapes=document["shapes"],
             work=document["work"],
+            is_asked=document["is_asked"],
         )
         case = Case.parse(document["case"])
         return cls(case=case, undisturbed=known, rules_only=document["rules_only"])

@@ -58,7 +58,8 @@ class Undisturbed:
     """Observations of the undisturbed run: how long each step took, and the checks that held to the end.
 
     Steps are numbered from 1; times are in seconds. `launches` as of Activity, `shapes` and
-    `work` as of Ran; None is unknown.
+    `work` as of Ran; None is unknown. `is_asked`: the undisturbed run itself, before which nothing is known,
+    is to find this out, since disturbed ones follow.
     """
 
     needed: Mapping[int, float] = field(default_factory=dict)
@@ -66,3 +67,4 @@ class Undisturbed:
     launches: Mapping[str, int] = field(default_factory=dict)
     shapes: Mapping[str, int] | None = None
     work: Mapping[str, float] | None = None
+    is_asked: bool = True
