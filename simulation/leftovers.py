@@ -28,13 +28,14 @@ _LOGS: Final = (
     "nominee.apiserver.chain.metrics.",
     "nominee.apiserver.flow_control.",
     "nominee.autoscaler.shell.metrics.",
+    "nominee.controllers.endpoints.pending_writes.",
     "nominee.controllers.shell.metrics.",
     "nominee.machinery.events.",
     "nominee.machinery.runtime.faults.",
     "nominee.scheduler.shell.attempt.attempt_log.",
     "nominee.scheduler.shell.metrics.",
 )
-"""What has a limit of its own, and timers that end by themselves."""
+"""What has a limit of its own, timers that end by themselves, and what is removed when it is next looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

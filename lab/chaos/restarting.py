@@ -40,12 +40,15 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
         return "; ".join(sorted(map(str, remembered))[:_NAMED_MAX])
     try:
         before = facts(await observe(cluster, expectations))
+        began = len(await cluster.history())
         await cluster.crash_all()
         found: Sequence[str] = ()
         for seconds in (RESTARTED_SECONDS, LATER_SECONDS):
             await cluster.clock.sleep(seconds)
             changed = changes(before, facts(await observe(cluster, expectations)))
-            found = [*map(str, changed), *map(str, freed_by_restart(held, cluster.held()))]
+            found = list(map(str, changed))
+            if not any(each.value is None for each in (await cluster.history())[began:]):
+                found += map(str, freed_by_restart(held, cluster.held()))
             if not found:
                 break
     except StatusError as error:

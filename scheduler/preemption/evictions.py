@@ -24,12 +24,15 @@ from nominee.scheduler.framework.api.io_steps import (
     Failpoint,
     IoSteps,
     Patch,
+    Sleep,
 )
 from nominee.scheduler.framework.interface import Candidate, Handle, Status
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 
 PARALLEL_MAX: Final = 16
+RETRY_SECONDS: Final = 0.1
+"""Until a preemptor whose evictions failed is tried again: five requests of a client with kube-api-qps 50."""
 IN_MEMORY_SINCE: Final = Version(1, 36)
 """Events say whether a victim was only stopped."""
 BEFORE: Final = "scheduler.preempt.before"
@@ -68,6 +71,7 @@ class Evictions:
         """Evict the candidate's victims; call `begin` first. A rejected request is no error.
 
         After one the preemptor goes back to the active queue, or it could wait for an event that never comes.
+        Without a pause it would be tried as fast as requests can fail while the API server is away.
         """
         victims = [victim for victim in candidate.victims if not victim.is_terminating]
         failed = False
@@ -84,6 +88,7 @@ class Evictions:
         finally:
             self._preempting.pop(pod.uid, None)
         if failed:
+            yield Sleep(RETRY_SECONDS)
             self._handle.activate({str(pod.key): pod.pod})
 
     def before_requeueing(self, candidate: Candidate, pod: PodInfo) -> IoSteps[Status | None]:
