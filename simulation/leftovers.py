@@ -35,7 +35,7 @@ _LOGS: Final = (
     "nominee.scheduler.shell.attempt.attempt_log.",
     "nominee.scheduler.shell.metrics.",
 )
-"""What has a limit of its own, timers that end by themselves, and what is removed when it is next looked at."""
+"""What has a limit of its own, timers that end, and what is removed when it is next looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ _HISTORIES: Final = (
     "nominee.scheduler.framework.cluster.columns.",
     "nominee.scheduler.framework.runtime.",
     "nominee.scheduler.framework.types.",
-    "nominee.scheduler.plugins.dynamic_resources.class_map.",
+    "nominee.scheduler.plugins.dynamic_resources.",
     "nominee.scheduler.preemption.pods_by_importance.",
     "nominee.scheduler.queue.hints.",
     "nominee.scheduler.queue.keyed_heap.",
