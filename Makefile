@@ -85,10 +85,10 @@ chaos: setup
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j 3 chaos-processes $(CHAOS_REPLAYS) $(CHAOS_EXPLORATIONS)
 chaos-processes:
 	$(PYTEST) -n 2 $(AT_ONCE) -m chaos
-	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --seed 1 --budget 25s
-	$(BIN)/nominee chaos run --seed 1 --duration 20s
+	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --seed 1 --budget 15s
+	$(BIN)/nominee chaos run --seed 1 --duration 15s
 
-CHAOS_REPLAYS := chaos-stories-1 chaos-stories-2 chaos-stories-3 chaos-stories-4 chaos-stories-5
+CHAOS_REPLAYS := chaos-stories-4 chaos-stories-1 chaos-stories-2 chaos-stories-3 chaos-stories-5
 CHAOS_EXPLORATIONS := chaos-scheduling chaos-workloads chaos-api-servers chaos-generated
 .PHONY: outcomes outcomes-1 outcomes-2 chaos-processes chaos-recorded $(CHAOS_REPLAYS) $(CHAOS_EXPLORATIONS)
 # Scenarios as they are, compared with their recorded outcomes; `make mutations` replays their recorded cases, too.
@@ -117,7 +117,7 @@ outcomes-2:
 	$(BIN)/nominee chaos explore scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/faults.yaml scenarios/chaos-*.yaml scenarios/workloads-*.yaml $(RECORD)
 
 # Two single cases may share a run.
-EXPLORE := --simulate --seed 1 --together 2 --hits 2 --cases 3 --budget 10s
+EXPLORE := --simulate --seed 1 --together 2 --hits 2 --cases 2 --budget 10s
 chaos-scheduling:
 	$(BIN)/nominee chaos explore scenarios/deep-dive-preemption.yaml scenarios/chaos-au*.yaml scenarios/chaos-[b-s]*.yaml $(EXPLORE)
 chaos-workloads:
@@ -125,7 +125,7 @@ chaos-workloads:
 chaos-api-servers:
 	$(BIN)/nominee chaos explore scenarios/chaos-api-servers.yaml --only '*=travel*' --only '*=switch*' $(EXPLORE)
 chaos-generated:
-	$(BIN)/nominee chaos generate --seed 1 --budget 12s
+	$(BIN)/nominee chaos generate --seed 1 --budget 8s
 
 # The commands of `chaos` with each mutation of tests/mutations (docs/mutations.md), with three times their budgets. A run that
 # was stopped goes on; MUTATIONS="--only NAME --budget 20s" is a short one.

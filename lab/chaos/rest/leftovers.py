@@ -32,6 +32,7 @@ _HISTORIES: Final = (
     "nominee.controllers.owned_pods.expectations.",
     "nominee.kubelet.node.state.NodeState.queue.",
     "nominee.kubelet.pods.record.",
+    "nominee.kubelet.shell.registration.",
     "nominee.kubelet.shell.timers.",
     "nominee.machinery.client.api_client.",
     "nominee.machinery.client.calls.",
