@@ -60,8 +60,8 @@ _Visit: TypeAlias = Callable[[Place | None, object], list[_Found]]
 def containers(roots: Iterable[object], without: tuple[str, ...] = ()) -> Iterator[tuple[Place, Container]]:
     """Yield each container that is in an attribute, or within one.
 
-    Objects of modules or classes whose names begin as one of `without` are passed over, with all that they
-    alone refer to.
+    Objects of modules or classes, and attributes, whose full names begin as one of `without` are passed over,
+    with all that they alone refer to.
     """
     visits, leaves = dict[type, _Visit](), set[type]()
     outside = (*_OUTSIDE, *without)
@@ -76,7 +76,7 @@ def containers(roots: Iterable[object], without: tuple[str, ...] = ()) -> Iterat
             if _is_leaf(kind, outside):
                 leaves.add(kind)
                 continue
-            visits[kind] = _visit_of(kind, leaves)
+            visits[kind] = _visit_of(kind, leaves, without)
         if place is not None and isinstance(value, _TYPES):
             yield place, value
         if place is not None and place.is_whole:
@@ -96,9 +96,9 @@ def _is_leaf(kind: type, outside: tuple[str, ...]) -> bool:
     return issubclass(kind, _LEAVES) or f"{kind.__module__}.{kind.__qualname__}.".startswith(outside)
 
 
-def _visit_of(kind: type, leaves: Set[type]) -> _Visit:
+def _visit_of(kind: type, leaves: Set[type], without: tuple[str, ...]) -> _Visit:
     if kind.__module__.startswith(OURS) and not issubclass(kind, (*_TYPES, tuple, types.FunctionType)):
-        return _attributes(kind, leaves)
+        return _attributes(kind, leaves, without)
     references = _references_of(kind)
     return lambda place, value: [(place, each) for each in references(value) if type(each) not in leaves]
 
@@ -111,7 +111,7 @@ def _references_of(kind: type) -> Callable[..., Iterable[object]]:
     return iter if issubclass(kind, (*_TYPES, tuple)) else gc.get_referents
 
 
-def _attributes(kind: type, leaves: Set[type]) -> _Visit:
+def _attributes(kind: type, leaves: Set[type], without: tuple[str, ...]) -> _Visit:
     slots = [name for each in kind.__mro__ for name in each.__dict__.get("__slots__", ()) if name[:2] != "__"]
     parameters = getattr(kind, "__dataclass_params__", None)
     is_value = parameters is not None and parameters.frozen
@@ -121,9 +121,13 @@ def _attributes(kind: type, leaves: Set[type]) -> _Visit:
         text = f"{kind.__qualname__}.{name}"
         return Place(full=f"{kind.__module__}.{text}.", name=text, is_value=is_value, is_whole=True)
 
+    @functools.cache
+    def is_followed(name: str) -> bool:
+        return not place(name).full.startswith(without)
+
     def visit(_: Place | None, value: object) -> list[_Found]:
         found = [(name, getattr(value, name, None)) for name in slots]
         found += getattr(value, "__dict__", {}).items()
-        return [(place(name), each) for name, each in found if type(each) not in leaves]
+        return [(place(name), each) for name, each in found if type(each) not in leaves and is_followed(name)]
 
     return visit

@@ -32,6 +32,7 @@ _LOGS: Final = (
     "nominee.controllers.shell.metrics.",
     "nominee.machinery.events.",
     "nominee.machinery.runtime.faults.",
+    "nominee.scheduler.queue.keyed_heap.KeyedHeap._heap.",
     "nominee.scheduler.shell.attempt.attempt_log.",
     "nominee.scheduler.shell.metrics.",
 )

@@ -81,9 +81,6 @@ class ActivityObserver:
     async def end(self, scenario: Scenario, changes: Iterable[Revision]) -> Activity:
         """Return the activity; `changes` are the writes since the scenario began."""
         await self.look()
-        for process in self._calls:
-            with suppress(ClusterError):
-                await self._cluster.inject_fault(process, "off")
         return Activity(
             hits={
                 process: {name: count for name, count in hits.items() if count}

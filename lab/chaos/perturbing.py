@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -236,6 +236,13 @@ async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
                 await cluster.inject_fault(each.component, "off")
             elif isinstance(each, OfClock):
                 await cluster.shift_clock(each.component, 0.0)
+
+
+async def end_faults(cluster: ScenarioCluster, processes: Iterable[str]) -> None:
+    """Remove the faults of calls, also those of the scenario's own steps: with some, a cluster is not at rest."""
+    for process in processes:
+        with suppress(ClusterError):
+            await cluster.inject_fault(process, "off")
 
 
 def _before_step(each: FromStep, step: Step) -> Step:

@@ -34,9 +34,8 @@ _HISTORIES: Final = (
     "nominee.kubelet.pods.record.",
     "nominee.kubelet.shell.registration.",
     "nominee.kubelet.shell.timers.",
-    "nominee.machinery.client.api_client.",
-    "nominee.machinery.client.calls.",
-    "nominee.machinery.client.connection.",
+    "nominee.machinery.client.",
+    "nominee.machinery.runtime.",
     "nominee.scheduler.dispatch.nominations.",
     "nominee.scheduler.framework.cluster.change_log.",
     "nominee.scheduler.framework.cluster.columns.",
@@ -45,7 +44,6 @@ _HISTORIES: Final = (
     "nominee.scheduler.plugins.dynamic_resources.",
     "nominee.scheduler.preemption.pods_by_importance.",
     "nominee.scheduler.queue.hints.",
-    "nominee.scheduler.queue.keyed_heap.",
     "nominee.scheduler.queue.scheduling_queue.PrioritySchedulingQueue.incoming.",
 )
 """Where a process has more the longer it runs: histories, back-offs, pools, what is computed when asked for;
