@@ -31,6 +31,8 @@ START_SECONDS_MAX = 120.0
 NAME_SIZE_MAX = 100
 CASES_PER_CLUSTER_MAX = 40
 """A history grows, and its check with it."""
+OBJECTS_MAX = 1_000_000
+"""So many objects, some 200 MB, are left of simulations before they are collected."""
 _NUMERIC_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """numpy would start a thread for each processor, and a process with threads does not fork."""
 _SERVE, _SIMULATE = "nominee.lab.chaos.worker:serve", "nominee.lab.chaos.worker:simulate"
@@ -221,7 +223,8 @@ class SimulatedClusters:
             return in_simulation(self._scenario, request, seed, directory, verbose=self._verbose)
         finally:
             # An ordinary collection visits all modules, too: a twelfth of the time of a simulation.
-            between_runs()
+            if gc.get_count()[0] > OBJECTS_MAX:
+                between_runs()
             if collects:
                 gc.enable()
 

@@ -239,7 +239,7 @@ async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
 
 
 async def end_faults(cluster: ScenarioCluster, processes: Iterable[str]) -> None:
-    """Remove the faults of calls, also those of the scenario's own steps: with some, a cluster is not at rest."""
+    """Remove the faults of calls, also those of the scenario's steps: with some, a cluster is not at rest."""
     for process in processes:
         with suppress(ClusterError):
             await cluster.inject_fault(process, "off")

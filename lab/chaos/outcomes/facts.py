@@ -116,9 +116,15 @@ class _Names:
         self._drawn = drawn
         longest = sorted(drawn, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest))) if longest else None
+        self._replaced: dict[str, str] = {}
 
     def of(self, text: str) -> str:
         """Return a text with these names replaced, and uids, times and addresses."""
+        if text not in self._replaced:
+            self._replaced[text] = self._of(text)
+        return self._replaced[text]
+
+    def _of(self, text: str) -> str:
         if self._pattern is not None:
             text = self._pattern.sub(lambda match: self._drawn[match[0]], text)
         for pattern, word in _VOLATILE:
