@@ -1,4 +1,4 @@
-"""Find the containers of a simulated process: what its tasks can reach, by class and attribute."""
+"""Find the containers that the tasks of a simulated process can reach, by class and attribute."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Find what a simulated process need not hold: a restart would free it, or its object is gone.
+"""Find entries that a simulated process need not have: a restart would free them, or their objects are gone.
 
-What code forgot to remove is found by this without a rule about it, before it does harm.
+An entry that no code removes is found by this without a rule about it, before it does harm.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COPIES: Final = (
     "nominee.scheduler.plugins.pod_topology_spread.",
     "nominee.scheduler.plugins.volume_binding.assumptions.",
 )
-"""Modules and classes: copies that are made again before they are used, and indexes of what there is."""
+"""Modules and classes: copies that are made again before they are used, and indexes."""
 _LOGS: Final = (
     "nominee.apiserver.chain.metrics.",
     "nominee.apiserver.flow_control.",
@@ -36,11 +36,11 @@ _LOGS: Final = (
     "nominee.scheduler.shell.attempt.attempt_log.",
     "nominee.scheduler.shell.metrics.",
 )
-"""What has a limit of its own, timers that end, and what is removed when it is next looked at."""
+"""Logs with limits of their own, timers that end, and entries that are removed when they are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Holdings:
     """The entries of a process's containers, by class and attribute.
 
     `entries`: of all containers that a restarted process fills again. `of_gone`: of those, and of containers
@@ -51,8 +51,8 @@ class Held:
     of_gone: Counter[str]
 
 
-def held(roots: Iterable[object], gone: Set[str]) -> Held:
-    """Return what the tasks of a process hold.
+def holdings(roots: Iterable[object], gone: Set[str]) -> Holdings:
+    """Return the entries that the tasks of a process can reach.
 
     `gone` has uids and `namespace/name`. An entry has the name of its key, or its own in a list or set.
     """
@@ -62,7 +62,7 @@ def held(roots: Iterable[object], gone: Set[str]) -> Held:
             entries[place.full] += len(container)
         if gone:
             of_gone[place.name] += sum(not gone.isdisjoint(_names(each)) for each in container)
-    return Held(entries=+entries, of_gone=+of_gone)
+    return Holdings(entries=+entries, of_gone=+of_gone)
 
 
 def _names(entry: object) -> Iterator[str]:

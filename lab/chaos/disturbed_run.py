@@ -144,10 +144,7 @@ async def run_case(
         violations = tuple(dict.fromkeys(found))
         result = replace(result, violations=violations)
         if clean_up and result.outcome is Outcome.PASSED and not violations and not unsettled:
-            with suppress(ClusterError, StatusError):
-                await move_back(cluster, case)
-                await clean(run.stage, scenario)
-                is_clean = True
+            is_clean = await _restored(cluster, case, run, scenario)
         tasks.cancel_scope.cancel()
     return Ran(
         result=result,
@@ -162,6 +159,14 @@ async def run_case(
         facts=_facts(scenario, case, writes, result),
         work=work,
     )
+
+
+async def _restored(cluster: ScenarioCluster, case: Case, run: Run, scenario: Scenario) -> bool:
+    with suppress(ClusterError, StatusError):
+        await move_back(cluster, case)
+        await clean(run.stage, scenario)
+        return True
+    return False
 
 
 def _facts(scenario: Scenario, case: Case, writes: Sequence[Revision], result: ScenarioResult) -> Facts:

@@ -18,7 +18,7 @@ RESTARTED_SECONDS: Final = 40.0
 LATER_SECONDS: Final = 60.0
 """A change that has gone again after this time was the start of a process."""
 FORGOTTEN_SECONDS: Final = 60.0
-"""For so long a process at rest may keep what it has of an object that is gone."""
+"""For so long a process at rest may keep an entry of an object that is gone."""
 _NAMED_MAX: Final = 5
 
 
@@ -31,13 +31,13 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
     findings, _ = await outstanding(cluster, expectations)
     if findings:
         return findings
-    held = cluster.held()
-    if remembered := set(of_gone(held)):
+    held = cluster.holdings()
+    if kept := set(of_gone(held)):
         await cluster.clock.sleep(FORGOTTEN_SECONDS)
-        held = cluster.held()
-        remembered &= set(of_gone(held))
-    if remembered:
-        return "; ".join(sorted(map(str, remembered))[:_NAMED_MAX])
+        held = cluster.holdings()
+        kept &= set(of_gone(held))
+    if kept:
+        return "; ".join(sorted(map(str, kept))[:_NAMED_MAX])
     try:
         before = facts(await observe(cluster, expectations))
         began = len(await cluster.history())
@@ -48,7 +48,7 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
             changed = changes(before, facts(await observe(cluster, expectations)))
             found = list(map(str, changed))
             if not any(each.value is None for each in (await cluster.history())[began:]):
-                found += map(str, freed_by_restart(held, cluster.held()))
+                found += map(str, freed_by_restart(held, cluster.holdings()))
             if not found:
                 break
     except StatusError as error:

@@ -23,7 +23,7 @@ from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
-    from nominee.simulation.leftovers import Held
+    from nominee.simulation.leftovers import Holdings
 
 
 class ScenarioCluster(ABC):
@@ -109,8 +109,8 @@ class ScenarioCluster(ABC):
         """Return how many callbacks each process has run; nothing where they are not counted."""
         return {}
 
-    def held(self) -> Mapping[str, Held]:
-        """Return what each process holds; nothing where it is not known."""
+    def holdings(self) -> Mapping[str, Holdings]:
+        """Return the holdings of each process; none where they are not known."""
         return {}
 
     # Nodes of the cloud.

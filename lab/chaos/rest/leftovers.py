@@ -1,6 +1,6 @@
-"""What processes hold and need not hold: entries of objects that are gone, or that a restart frees. No I/O.
+"""Entries that processes need not have: of objects that are gone, or that a restart frees. No I/O.
 
-A process knows at rest what one knows that has just read the objects. More is what it forgot to remove: an
+A process knows at rest what one knows that has just read the objects. An entry more was forgotten: an
 allocation, a time, a reservation that may do harm later, as when an object of this name comes again.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from nominee.lab.chaos.rest.state import Finding
 
 if TYPE_CHECKING:
-    from nominee.simulation.leftovers import Held
+    from nominee.simulation.leftovers import Holdings
 
 _HISTORIES: Final = (
     "nominee.apiserver.admission.chain.",
@@ -46,18 +46,18 @@ _HISTORIES: Final = (
     "nominee.scheduler.queue.hints.",
     "nominee.scheduler.queue.scheduling_queue.PrioritySchedulingQueue.incoming.",
 )
-"""Where a process has more the longer it runs: histories, back-offs, pools, what is computed when asked for;
-and what is removed when it is next looked at, or by the leader alone."""
+"""Places where a process has more the longer it runs: histories, back-offs, pools, results of questions; and
+those whose entries are removed when they are next looked at, or by the leader alone."""
 
 
-def of_gone(processes: Mapping[str, Held]) -> Iterator[Finding]:
+def of_gone(processes: Mapping[str, Holdings]) -> Iterator[Finding]:
     """Find the entries that are named after objects that are gone."""
     for process, held in sorted(processes.items()):
         for place, count in sorted(held.of_gone.items()):
             yield Finding(process, f"has {place} of {count} objects that are gone")
 
 
-def freed_by_restart(before: Mapping[str, Held], after: Mapping[str, Held]) -> Iterator[Finding]:
+def freed_by_restart(before: Mapping[str, Holdings], after: Mapping[str, Holdings]) -> Iterator[Finding]:
     """Find the containers that had more entries before all processes were restarted.
 
     Those of a component are counted together: another of its processes may lead.
@@ -70,7 +70,7 @@ def freed_by_restart(before: Mapping[str, Held], after: Mapping[str, Held]) -> I
             yield Finding(component, f"had {count} entries of {name}, and {number} after a restart")
 
 
-def _by_component(processes: Mapping[str, Held]) -> Counter[tuple[str, str]]:
+def _by_component(processes: Mapping[str, Holdings]) -> Counter[tuple[str, str]]:
     found: dict[tuple[str, str], int] = defaultdict(int)
     for process, held in processes.items():
         for place, count in held.entries.items():

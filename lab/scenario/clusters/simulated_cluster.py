@@ -29,7 +29,7 @@ from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.faults.action_chain import ActionError
 from nominee.machinery.wire.values.scalars import Json
 from nominee.simulation.asgi import Answer
-from nominee.simulation.leftovers import Held, held
+from nominee.simulation.leftovers import Holdings, holdings
 from nominee.simulation.simulation import DIRECTORY, Simulation
 from nominee.simulation.started import NoAnswerError, Started
 
@@ -166,11 +166,11 @@ class SimulatedCluster(ScenarioCluster):
     def callbacks(self) -> Mapping[str, int]:
         return {name: each.owner.callbacks for name, each in self._simulation.processes.items()}
 
-    def held(self) -> Mapping[str, Held]:
+    def holdings(self) -> Mapping[str, Holdings]:
         gone = names_of_gone(self._running_check.revisions)
         loop = self._simulation.loop
         return {
-            name: held((task.get_coro() for task in loop.tasks_of(each.owner)), gone)
+            name: holdings((task.get_coro() for task in loop.tasks_of(each.owner)), gone)
             for name, each in self._simulation.processes.items()
             if each.running
         }

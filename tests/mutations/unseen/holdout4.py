@@ -220,7 +220,7 @@ HOLDOUT4: Final[tuple[Unseen, ...]] = (
     Unseen(
         mutation=Mutation(
             name="forgotten-eviction-blocks-budget",
-            title="nobody looks at a budget again when an eviction that it allowed has not happened",
+            title="a budget is not looked at again when an eviction that it allowed has not happened",
             module=_CONTROLLERS,
             edits=(
                 Edit(
@@ -233,7 +233,7 @@ HOLDOUT4: Final[tuple[Unseen, ...]] = (
         component="controllers",
         disturbed=True,
         reached="the API server is killed between the writes of the budget and of the pod's condition, and"
-        " nobody tries again: the pod runs, but never counts as healthy any more, and the budget refuses all"
+        " no client tries again: the pod runs, but never counts as healthy any more; the budget refuses all"
         " further evictions, until one of its pods happens to change",
         proof=f"{_PROOFS}::test_a_budget_is_looked_at_again_after_an_eviction",
     ),
@@ -293,7 +293,7 @@ HOLDOUT4: Final[tuple[Unseen, ...]] = (
         component="apiserver",
         disturbed=False,
         reached="a user resizes a running pod: generation and the observedGeneration of its status and"
-        " conditions stay, so that nobody can tell whether the resize was seen; and one beyond the node's"
+        " conditions stay, so that no client can tell whether the resize was seen; and one beyond the node's"
         " allocatable is admitted, since only a changed generation is checked",
         proof=f"{_PROOFS}::test_a_resize_is_a_new_generation",
     ),

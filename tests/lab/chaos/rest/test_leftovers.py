@@ -1,4 +1,4 @@
-"""Findings about what processes hold at rest: of objects that are gone, or more than after a restart."""
+"""Findings about entries of processes at rest: of objects that are gone, or more than after a restart."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections import Counter
 import pytest
 
 from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
-from nominee.simulation.leftovers import Held
+from nominee.simulation.leftovers import Holdings
 
 DUE = "nominee.controllers.nodes.shell.eviction.TaintEviction._due."
 
 
-def _held(entries: dict[str, int] | None = None, gone: dict[str, int] | None = None) -> Held:
-    return Held(entries=Counter(entries or {}), of_gone=Counter(gone or {}))
+def _holdings(entries: dict[str, int] | None = None, gone: dict[str, int] | None = None) -> Holdings:
+    return Holdings(entries=Counter(entries or {}), of_gone=Counter(gone or {}))
 
 
 def test_entries_of_objects_that_are_gone() -> None:
-    processes = {"kubelet-0": _held(gone={"NodeState.allocations": 2}), "scheduler": _held()}
+    processes = {"kubelet-0": _holdings(gone={"NodeState.allocations": 2}), "scheduler": _holdings()}
     assert [str(each) for each in of_gone(processes)] == [
         "kubelet-0 has NodeState.allocations of 2 objects that are gone"
     ]
@@ -37,11 +37,11 @@ def test_entries_of_objects_that_are_gone() -> None:
 def test_entries_that_a_restart_frees(
     before: dict[str, int], after: dict[str, int], found: list[str]
 ) -> None:
-    findings = freed_by_restart({"controllers": _held(before)}, {"controllers": _held(after)})
+    findings = freed_by_restart({"controllers": _holdings(before)}, {"controllers": _holdings(after)})
     assert [str(each) for each in findings] == found
 
 
 def test_processes_of_a_component_are_counted_together() -> None:
-    before = {"controllers": _held({DUE: 1}), "controllers-1": _held()}
-    after = {"controllers": _held(), "controllers-1": _held({DUE: 1})}
+    before = {"controllers": _holdings({DUE: 1}), "controllers-1": _holdings()}
+    after = {"controllers": _holdings(), "controllers-1": _holdings({DUE: 1})}
     assert list(freed_by_restart(before, after)) == []
