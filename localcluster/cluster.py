@@ -6,8 +6,8 @@ All calls block, with a limit. An event loop calls them in a thread.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -18,6 +18,7 @@ from nominee.localcluster.supervisor.commands.client import NotRunningError, Ref
 from nominee.localcluster.supervisor.directory import JsonObject, StateDirectory
 from nominee.machinery.process.serving_port.serving_client import HttpAnswer, HttpError, ServingPort, request
 from nominee.machinery.runtime.faults.call_faults import CallCount, RuleState
+from nominee.machinery.runtime.faults.failpoint_registry import PointState
 from nominee.machinery.wire.values.scalars import Json
 
 COMMAND_SECONDS_MAX: Final = 60.0
@@ -26,21 +27,6 @@ COMMAND_SECONDS_MAX: Final = 60.0
 
 class ClusterError(Exception):
     """The cluster cannot carry out the request; the message has the process and the reason."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailpointState:
-    """A failpoint of a process: how often it was passed and acted, and how many tasks wait at it.
-
-    `last` are the labels of the hit at which it acted last, such as its pod.
-    """
-
-    name: str
-    action: str
-    hits: int
-    fired: int
-    waiting: int
-    last: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,10 +124,10 @@ class RunningCluster:
             raise ClusterError(f"{process}{path} answers {answer.content_type or 'text'}, not JSON") from None
         return document
 
-    def failpoints(self, process: str) -> Sequence[FailpointState]:
+    def failpoints(self, process: str) -> Sequence[PointState]:
         """Return the failpoints of a process."""
         return [
-            FailpointState(
+            PointState(
                 name=each["name"],
                 action=each["action"],
                 hits=each["hits"],

@@ -41,17 +41,18 @@ _LOGS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holdings:
-    """The entries of a process's containers, by class and attribute.
+    """The entries of the containers of a component's process, by class and attribute.
 
     `entries`: of all containers that a restarted process fills again. `of_gone`: of those, and of containers
     within them, the entries that are named after objects that are gone.
     """
 
+    component: str
     entries: Counter[str]
     of_gone: Counter[str]
 
 
-def holdings(roots: Iterable[object], gone: Set[str]) -> Holdings:
+def holdings(component: str, roots: Iterable[object], gone: Set[str]) -> Holdings:
     """Return the entries that the tasks of a process can reach.
 
     `gone` has uids and `namespace/name`. An entry has the name of its key, or its own in a list or set.
@@ -62,7 +63,7 @@ def holdings(roots: Iterable[object], gone: Set[str]) -> Holdings:
             entries[place.full] += len(container)
         if gone:
             of_gone[place.name] += sum(not gone.isdisjoint(_names(each)) for each in container)
-    return Holdings(entries=+entries, of_gone=+of_gone)
+    return Holdings(component=component, entries=+entries, of_gone=+of_gone)
 
 
 def _names(entry: object) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import shutil
@@ -20,7 +19,6 @@ from nominee.lab.jobs.directory import JobDirectory
 from nominee.lab.jobs.job import Ended, Executor, Job, Line
 from nominee.lab.jobs.process import JobError, JobProcess
 from nominee.lab.scenario.format.model import Scenario
-from nominee.lab.scenario.play.simulation_running import between_runs
 from nominee.machinery.runtime.clock import SystemClock
 from nominee.machinery.wire.values.scalars import Json
 
@@ -31,8 +29,6 @@ START_SECONDS_MAX = 120.0
 NAME_SIZE_MAX = 100
 CASES_PER_CLUSTER_MAX = 40
 """A history grows, and its check with it."""
-OBJECTS_MAX = 1_000_000
-"""So many objects, some 200 MB, are left of simulations before they are collected."""
 _NUMERIC_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """numpy would start a thread for each processor, and a process with threads does not fork."""
 _SERVE, _SIMULATE = "nominee.lab.chaos.worker:serve", "nominee.lab.chaos.worker:simulate"
@@ -210,23 +206,11 @@ class SimulatedClusters:
 
         options = first_start(self._scenario.cluster, request.case, request.undisturbed.launches)
         if self.count == 1 or options != self._scenario.cluster or not can_fork():
-            return self._run_here(request, seed, directory)
+            return in_simulation(self._scenario, request, seed, directory, verbose=self._verbose)
         if self._started is None or not self._started.serves(seed):
             self.close()
             self._started = StartedCluster(self._scenario, seed, verbose=self._verbose)
         return self._started.run(request, directory)
-
-    def _run_here(self, request: CaseRequest, seed: int, directory: Path) -> CaseAnswer:
-        collects = gc.isenabled()
-        gc.disable()
-        try:
-            return in_simulation(self._scenario, request, seed, directory, verbose=self._verbose)
-        finally:
-            # An ordinary collection visits all modules, too: a twelfth of the time of a simulation.
-            if gc.get_count()[0] > OBJECTS_MAX:
-                between_runs()
-            if collects:
-                gc.enable()
 
     def keep(self) -> str:
         """Keep the history and the log of the last simulation; return their directory."""

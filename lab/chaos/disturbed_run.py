@@ -18,7 +18,7 @@ from nominee.lab.chaos.cases.tolerance import hang_seconds, only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
 from nominee.lab.chaos.earlier import Earlier
 from nominee.lab.chaos.outcomes.facts import Facts, ends_of, facts_of
-from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, Points, calm, end_faults, points
+from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, Points, calm, points
 from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.observation import observe, outstanding, with_memory
 from nominee.lab.chaos.rest.shapes import shapes_of
@@ -122,8 +122,6 @@ async def run_case(
         reached = await perturbing.reached(after)
         if is_observed:
             activity = await observer.end(scenario, (await cluster.history())[began:])
-        if not case.perturbations:
-            await end_faults(cluster, after)
         if result.outcome is Outcome.PASSED:
             await move(cluster, case)
         await calm(cluster, case, after)

@@ -63,6 +63,11 @@ class ExplorationSettings:
     records: Selection | None = None
     programs: Programs = field(default_factory=dict)
 
+    @property
+    def has_cases(self) -> bool:
+        """Return whether disturbed runs may follow the undisturbed one."""
+        return self.cases_max != 0 or self.case is not None
+
 
 @dataclass(slots=True, kw_only=True)
 class Report:
@@ -110,7 +115,7 @@ class Explorer:
     ) -> None:
         self._scenario, self._clusters, self._settings, self._say = scenario, clusters, settings, say
         self._clock: Clock = clock or SystemClock()
-        self._undisturbed = Undisturbed(is_asked=settings.cases_max != 0)
+        self._undisturbed = Undisturbed(is_asked=settings.has_cases)
         self._stopped = False
         self._refund = 0.0
         self._features: frozenset[str] = frozenset()
@@ -166,7 +171,8 @@ class Explorer:
         if self._settings.records is not None:
             self._branches.setdefault(Case(), answer.branches)
         activity = answer.observed_activity
-        self._undisturbed = Undisturbed(
+        self._undisturbed = replace(
+            self._undisturbed,
             needed={step.number: step.seconds for step in answer.scenario_result.steps},
             lasting=answer.lasting,
             launches=activity.launches,
@@ -196,7 +202,7 @@ class Explorer:
 
     def _cases(self, activity: Activity, deadline: float) -> bool:
         """Run cases, and note those to record; return whether there is time for another round."""
-        if self._settings.cases_max == 0:
+        if not self._settings.has_cases:
             return self._clock.monotonic() < deadline
         exploration = Exploration(activity, self._scope(activity), self._features)
         self.report.singles = exploration.single_count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -38,8 +38,9 @@ from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.faults.fault import InjectFault
 from nominee.lab.scenario.steps.processes.restart import Restart
 from nominee.lab.scenario.steps.processes.stop import Kill
-from nominee.localcluster.cluster import ClusterError, FailpointState
+from nominee.localcluster.cluster import ClusterError
 from nominee.localcluster.supervisor.model.states import ChildState
+from nominee.machinery.runtime.faults.failpoint_registry import PointState
 
 if TYPE_CHECKING:
     from nominee.lab.scenario.acting.stage import Stage
@@ -54,7 +55,7 @@ _FAULTS: Mapping[View, str] = {
     View.RECONNECT: "hold",
 }
 _WAITING = frozenset({Action.PAUSE, Action.RECREATE, Action.TOUCH, Action.REMOVE})
-Points = Mapping[str, Mapping[str, FailpointState]]
+Points = Mapping[str, Mapping[str, PointState]]
 """Failpoints by process and name."""
 
 
@@ -223,26 +224,25 @@ class Perturbing:
 
 
 async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
-    """Disarm all failpoints and remove the faults of the case."""
+    """Disarm all failpoints and remove the faults of the case; without a case, all faults of calls.
+
+    With some, as those of the scenario's own steps, a cluster is not at rest.
+    """
     for process, states in after.items():
         for point in states.values():
             if point.action and point.action != "off":
                 with suppress(ClusterError):
                     await cluster.arm_failpoint(process, point.name, "off")
     await catch_up(cluster, case)
+    for process in () if case.perturbations else after:
+        with suppress(ClusterError):
+            await cluster.inject_fault(process, "off")
     for each in case.perturbations:
         with suppress(ClusterError):
             if isinstance(each, OfWatch | OfCall):
                 await cluster.inject_fault(each.component, "off")
             elif isinstance(each, OfClock):
                 await cluster.shift_clock(each.component, 0.0)
-
-
-async def end_faults(cluster: ScenarioCluster, processes: Iterable[str]) -> None:
-    """Remove the faults of calls, also those of the scenario's steps: with some, a cluster is not at rest."""
-    for process in processes:
-        with suppress(ClusterError):
-            await cluster.inject_fault(process, "off")
 
 
 def _before_step(each: FromStep, step: Step) -> Step:
@@ -318,7 +318,7 @@ def of_call(each: OfCall) -> InjectFault:
     )
 
 
-async def points(cluster: ScenarioCluster) -> dict[str, dict[str, FailpointState]]:
+async def points(cluster: ScenarioCluster) -> dict[str, dict[str, PointState]]:
     """Return the failpoints of every process that has some and runs."""
     found = {}
     for process in await cluster.processes():

@@ -16,10 +16,11 @@ from nominee.lab.history.verification.acknowledged import AcknowledgedWrites
 from nominee.lab.scenario import cloud
 from nominee.lab.scenario.fields.options import ComponentOptions, InvariantException
 from nominee.lab.scenario.result import Violation
-from nominee.localcluster.cluster import ClusterError, FailpointState, FaultState, ProcessState
+from nominee.localcluster.cluster import ClusterError, FaultState, ProcessState
 from nominee.machinery.api import kinds
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.runtime.faults.failpoint_registry import PointState
 from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class ScenarioCluster(ABC):
         """Arm a failpoint, or disarm it with `off`."""
 
     @abstractmethod
-    async def failpoints(self, component: str) -> Sequence[FailpointState]:
+    async def failpoints(self, component: str) -> Sequence[PointState]:
         """Return the failpoints of a running component."""
 
     @abstractmethod

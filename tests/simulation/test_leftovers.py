@@ -29,7 +29,7 @@ BY_UID, WAITING = "Kept.by_uid", "Kept.waiting"
 
 
 def holdings(*roots: object) -> Holdings:
-    return leftovers.holdings(roots, GONE)
+    return leftovers.holdings("kubelet", roots, GONE)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,9 @@ def test_containers_within_a_value_count_for_its_attribute() -> None:
 
 def test_copies_and_logs_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leftovers, "_COPIES", ("nominee.kubelet.example.Kept.",))
-    assert holdings({"a": Kept({"uid-1": 1})}) == Holdings(entries=Counter(), of_gone=Counter())
+    assert holdings({"a": Kept({"uid-1": 1})}) == Holdings(
+        component="kubelet", entries=Counter(), of_gone=Counter()
+    )
 
 
 def test_entries_have_the_full_name_of_their_class() -> None:

@@ -145,7 +145,6 @@ class RandomRun:
         await calm(cluster, Case(), await points(cluster))
         for name in await points(cluster):
             with suppress(ClusterError):
-                await cluster.inject_fault(name, "off")
                 await cluster.shift_clock(name, 0.0)
         for node in await self._cordoned():
             with suppress(StatusError):

@@ -6,7 +6,7 @@ allocation, a time, a reservation that may do harm later, as when an object of t
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -71,8 +71,8 @@ def freed_by_restart(before: Mapping[str, Holdings], after: Mapping[str, Holding
 
 
 def _by_component(processes: Mapping[str, Holdings]) -> Counter[tuple[str, str]]:
-    found: dict[tuple[str, str], int] = defaultdict(int)
-    for process, held in processes.items():
+    found = Counter[tuple[str, str]]()
+    for held in processes.values():
         for place, count in held.entries.items():
-            found[process.rstrip("0123456789").rstrip("-"), place] += count
-    return Counter(found)
+            found[held.component, place] += count
+    return found

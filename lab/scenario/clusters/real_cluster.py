@@ -22,7 +22,6 @@ from nominee.lab.scenario.format.up_options import arguments_of
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import (
     ClusterError,
-    FailpointState,
     FaultState,
     ProcessState,
     RunningCluster,
@@ -31,6 +30,7 @@ from nominee.localcluster.supervisor.model.states import ChildState
 from nominee.machinery.client import api_client as client_module
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.clock import Clock, SystemClock
+from nominee.machinery.runtime.faults.failpoint_registry import PointState
 from nominee.machinery.wire.values.scalars import Json
 
 _PROGRAM_SECONDS, _PROGRAM_POLL_SECONDS = 2.0, 0.1
@@ -153,7 +153,7 @@ class RealCluster(ScenarioCluster):
     async def metrics(self, component: str) -> str:
         return (await anyio.to_thread.run_sync(self._processes.get, component, "/metrics")).text
 
-    async def failpoints(self, component: str) -> Sequence[FailpointState]:
+    async def failpoints(self, component: str) -> Sequence[PointState]:
         return await anyio.to_thread.run_sync(self._processes.failpoints, component)
 
     async def arm_failpoint(self, component: str, name: str, action: str) -> None:

@@ -22,11 +22,12 @@ from nominee.lab.scenario.clusters.simulated_processes import SimulatedProcesses
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions, InvariantException
 from nominee.lab.scenario.format.up_options import arguments_of
 from nominee.lab.scenario.result import Violation
-from nominee.localcluster.cluster import ClusterError, FailpointState, FaultState, ProcessState
+from nominee.localcluster.cluster import ClusterError, FaultState, ProcessState
 from nominee.localcluster.supervisor.model.states import ChildState, Trigger
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.faults.action_chain import ActionError
+from nominee.machinery.runtime.faults.failpoint_registry import PointState
 from nominee.machinery.wire.values.scalars import Json
 from nominee.simulation.asgi import Answer
 from nominee.simulation.leftovers import Holdings, holdings
@@ -100,19 +101,9 @@ class SimulatedCluster(ScenarioCluster):
             except ActionError as error:
                 raise ClusterError(str(error)) from None
 
-    async def failpoints(self, component: str) -> Sequence[FailpointState]:
+    async def failpoints(self, component: str) -> Sequence[PointState]:
         """Return a process's failpoints, and those of other components without hits."""
-        return [
-            FailpointState(
-                name=each.name,
-                action=each.action,
-                hits=each.hits,
-                fired=each.fired,
-                waiting=each.waiting,
-                last=each.last,
-            )
-            for each in self._started(component)[0].points.states()
-        ]
+        return self._started(component)[0].points.states()
 
     async def inject_fault(
         self, component: str, action: str, *, to: str = "*", method: str = "*", kind: str = "*"
@@ -168,12 +159,13 @@ class SimulatedCluster(ScenarioCluster):
 
     def holdings(self) -> Mapping[str, Holdings]:
         gone = names_of_gone(self._running_check.revisions)
-        loop = self._simulation.loop
-        return {
-            name: holdings((task.get_coro() for task in loop.tasks_of(each.owner)), gone)
-            for name, each in self._simulation.processes.items()
-            if each.running
-        }
+        found: dict[str, Holdings] = {}
+        for state in self._processes.states():
+            process = self._simulation.processes.get(state.name)
+            if process is not None and process.running:
+                tasks = self._simulation.loop.tasks_of(process.owner)
+                found[state.name] = holdings(state.component, (task.get_coro() for task in tasks), gone)
+        return found
 
     # The end.
 

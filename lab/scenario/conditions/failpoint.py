@@ -12,7 +12,7 @@ from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.observing.base import Condition, Observed
 from nominee.lab.scenario.observing.leader import leading
-from nominee.localcluster.cluster import FailpointState
+from nominee.machinery.runtime.faults.failpoint_registry import PointState
 from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class FailpointCondition(Condition):
 
     async def probe(self, cluster: ScenarioCluster) -> Observed:
         # A process lists a failpoint when it has imported the module that declares it.
-        unknown = FailpointState(name=self.name, action="", hits=0, fired=0, waiting=0)
+        unknown = PointState(name=self.name, action="", hits=0, fired=0, waiting=0, last={})
         points = await cluster.failpoints(await leading(cluster, self.component))
         point = next((each for each in points if each.name == self.name), unknown)
         holds = all(

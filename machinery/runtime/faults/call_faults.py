@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from nominee.machinery.api import kinds
@@ -234,12 +235,8 @@ class Faults:
         found = Counter(self._counts)
         for stream in self._streams:
             found[stream.call] = max(found[stream.call], 1)
-        return [
-            CallCount(call.to, call.method, call.resource, count)
-            for call, count in sorted(
-                found.items(), key=lambda item: (item[0].to, item[0].method, item[0].resource)
-            )
-        ]
+        counts = (CallCount(call.to, call.method, call.resource, count) for call, count in found.items())
+        return sorted(counts, key=attrgetter("to", "method", "resource"))
 
     def _scope(self, to: str, method: str, kind: str) -> Scope:
         methods = self._methods_of(to)

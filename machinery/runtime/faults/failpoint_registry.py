@@ -62,7 +62,10 @@ def parse_list(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class PointState:
-    """The state of one point: how often it was passed and acted, and which tasks wait in it."""
+    """The state of one point: how often it was passed and acted, and how many tasks wait at it.
+
+    `last` are the labels of the hit at which it acted last, such as its pod.
+    """
 
     name: str
     action: str

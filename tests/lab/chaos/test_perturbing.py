@@ -21,9 +21,10 @@ from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.faults.fault import InjectFault
 from nominee.lab.scenario.steps.objects.apply import Apply
 from nominee.lab.scenario.steps.processes.start import Start
-from nominee.localcluster.cluster import FailpointState, FaultState, ProcessState
+from nominee.localcluster.cluster import FaultState, ProcessState
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.runtime.faults.call_faults import RuleState
+from nominee.machinery.runtime.faults.failpoint_registry import PointState
 from tests.support.patience import PATIENCE_SECONDS
 
 
@@ -38,7 +39,7 @@ class NotedCluster:
     async def processes(self) -> Sequence[ProcessState]:
         return [ProcessState(name="scheduler", component="scheduler", state="ready")]
 
-    async def failpoints(self, component: str) -> Sequence[FailpointState]:
+    async def failpoints(self, component: str) -> Sequence[PointState]:
         return []
 
     async def inject_fault(

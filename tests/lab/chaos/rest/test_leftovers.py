@@ -13,7 +13,7 @@ DUE = "nominee.controllers.nodes.shell.eviction.TaintEviction._due."
 
 
 def _holdings(entries: dict[str, int] | None = None, gone: dict[str, int] | None = None) -> Holdings:
-    return Holdings(entries=Counter(entries or {}), of_gone=Counter(gone or {}))
+    return Holdings(component="controllers", entries=Counter(entries or {}), of_gone=Counter(gone or {}))
 
 
 def test_entries_of_objects_that_are_gone() -> None:
