@@ -69,7 +69,9 @@ class UnschedulablePods:
         else:
             indexes = [(name, node) for name in names for node in dict.fromkeys(("", *nodes))]
         found: dict[ObjectKey, QueuedPodInfo] = {}
-        for index in indexes:
+        # Sorted: the names may come from a set, whose order differs between processes, and the order of the pods is that in
+        # which they are tried.
+        for index in sorted(indexes):
             found |= self._by_rejector.get(index, {})
         return list(found.values())
 
