@@ -11,7 +11,8 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.enumeration import Scope
 from nominee.lab.chaos.cases.exploration import Exploration, smallest_first
 from nominee.lab.chaos.cases.observations import Activity, Undisturbed
-from nominee.lab.chaos.cases.perturbations import Absence, Action
+from nominee.lab.chaos.cases.order import Coverage
+from nominee.lab.chaos.cases.perturbations import Absence, Action, subject_of
 from nominee.lab.chaos.cases.tolerance import (
     absences,
     changes,
@@ -47,6 +48,7 @@ class ExplorationSettings:
     only the invariants and the rules of rest count. `outcomes` are those that were recorded of the scenario;
     `replays`: their cases alone are run; `records`: the report has the facts of all undisturbed runs and of
     the cases that this selects from those of the first round; the other rounds run these.
+    `coverage` is of all scenarios: cases of what was disturbed least come first.
     """
 
     scope: Scope
@@ -62,6 +64,7 @@ class ExplorationSettings:
     replays: bool = False
     records: Selection | None = None
     programs: Programs = field(default_factory=dict)
+    coverage: Coverage = field(default_factory=Coverage)
 
     @property
     def has_cases(self) -> bool:
@@ -204,7 +207,7 @@ class Explorer:
         """Run cases, and note those to record; return whether there is time for another round."""
         if not self._settings.has_cases:
             return self._clock.monotonic() < deadline
-        exploration = Exploration(activity, self._scope(activity), self._features)
+        exploration = Exploration(activity, self._scope(activity), self._features, self._settings.coverage)
         self.report.singles = exploration.single_count
         if self._again or self._settings.replays:
             self._run_some(exploration, self._again)
@@ -229,7 +232,8 @@ class Explorer:
         held = [each.case for each in results if each.verdict is Verdict.HELD]
         if self.report.rounds == 1:
             chosen = selection.choose(
-                self._branches[Case()], {str(each): self._branches[each] for each in held}
+                self._branches[Case()],
+                {str(each): [*self._branches[each], *map(subject_of, each.perturbations)] for each in held},
             )
             held = [Case.parse(text) for text in chosen]
         facts = self.report.facts_of_cases

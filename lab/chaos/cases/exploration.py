@@ -13,11 +13,12 @@ import random
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.enumeration import Scope, neighbours, pairs, singles
 from nominee.lab.chaos.cases.observations import Activity
-from nominee.lab.chaos.cases.order import Order
+from nominee.lab.chaos.cases.order import Coverage, Order
 from nominee.lab.chaos.cases.perturbations import FromStep, Perturbation, number_of
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 
@@ -38,16 +39,23 @@ class Exploration:
     """The cases that are still to be run, and the results so far.
 
     Call `next_case`, run it, `record` its result with the features of its run; None: there is no other case.
-    `features` are those of the undisturbed run.
+    `features` are those of the undisturbed run; `coverage` is that of other scenarios, too.
     """
 
-    def __init__(self, activity: Activity, scope: Scope, features: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        activity: Activity,
+        scope: Scope,
+        features: Collection[str] = (),
+        coverage: Coverage | None = None,
+    ) -> None:
         self._scope = scope
         cases = singles(activity, scope)
         self._listed = frozenset(cases)
         self.single_count = len(cases)
         """The number of cases of one perturbation."""
-        self._order = Order(cases, scope.seed, lambda each: neighbours(each, activity, scope))
+        near = partial(neighbours, activity=activity, scope=scope)
+        self._order = Order(cases, scope.seed, near, coverage or Coverage())
         self._pairs: Iterator[Case] | None = None
         self._turn = 0
         self._passed_over = deque[Case]()

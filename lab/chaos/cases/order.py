@@ -1,19 +1,20 @@
 """The order of single cases: kinds of disturbance take turns with promising cases. No I/O.
 
-Two of three cases are the next ones of the next kinds of disturbance, so that a short exploration tries all
-kinds. The third is chosen by what was new lately: a neighbour of a case that showed something new, or a
-case of the kind and process that did. The same cases and results give the same order.
+Two of three cases are of the next kinds of disturbance, so that a short exploration tries all kinds, and of
+the subject that was tried least, in all scenarios that share a `Coverage`. The third is chosen by what was
+new lately: a neighbour of a case that showed something new, or a case of the kind and process that did. The
+same cases and results give the same order.
 """
 
 from __future__ import annotations
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.perturbations import Perturbation, kind_of
+from nominee.lab.chaos.cases.perturbations import Perturbation, Subject, kind_of, subject_of
 
 Group = tuple[str, str]
 """A kind of disturbance, and a process."""
@@ -29,10 +30,26 @@ TURNS = {
 Neighbours = Callable[[Perturbation], Iterable[Case]]
 
 
+class Coverage:
+    """How often each subject was disturbed, in all scenarios of a command."""
+
+    def __init__(self) -> None:
+        self._counts = Counter[Subject]()
+
+    def note(self, case: Case) -> None:
+        """Count a case that is to be run."""
+        self._counts.update(map(subject_of, case.perturbations))
+
+    def count(self, case: Case) -> int:
+        """Return how often the subject of a case of one perturbation was disturbed."""
+        (each,) = case.perturbations
+        return self._counts[subject_of(each)]
+
+
 class Order:
     """The single cases that are to be run; `record` says how many new features a case showed."""
 
-    def __init__(self, cases: Sequence[Case], seed: int, neighbours: Neighbours) -> None:
+    def __init__(self, cases: Sequence[Case], seed: int, neighbours: Neighbours, coverage: Coverage) -> None:
         self._waiting: dict[Group, deque[Case]] = {}
         for case in cases:
             self._waiting.setdefault(_group(case), deque()).append(case)
@@ -48,7 +65,7 @@ class Order:
             # Each kind begins with another process.
             rng.shuffle(processes)
             self._processes[kind] = deque(processes)
-        self._neighbours = neighbours
+        self._neighbours, self._coverage = neighbours, coverage
         self._listed = frozenset(cases)
         self._known: set[Case] = set()
         """The cases that were run, or wait among the neighbours."""
@@ -65,6 +82,7 @@ class Order:
         case = case or self._in_turn() or self._most_promising()
         if case is not None:
             self._known.add(case)
+            self._coverage.note(case)
             self.single_left -= case in self._listed
         return case
 
@@ -81,26 +99,28 @@ class Order:
                 heappush(self._bred, (-novelty, len(self._known), each))
 
     def _in_turn(self) -> Case | None:
-        """Return the next case of the next kind of disturbance, and of its next process."""
+        """Return a case of the next kind of disturbance, of a subject that was tried least.
+
+        Of equal ones that of the process whose turn it is.
+        """
         for _ in range(len(self._kinds)):
             kind = self._kinds[0]
             self._kinds.rotate(-1)
             processes = self._processes[kind]
-            for _ in range(len(processes)):
-                process = processes[0]
-                processes.rotate(-1)
-                case = self._take((kind, process))
-                if case is not None:
-                    return case
-        return None
-
-    def _take(self, group: Group) -> Case | None:
-        waiting = self._waiting[group]
-        while waiting:
-            case = waiting.popleft()
-            if case not in self._known:
+            found = [(process, case) for process in processes if (case := self._rarest((kind, process)))]
+            if found:
+                process, case = min(found, key=lambda each: self._coverage.count(each[1]))
+                processes.remove(process)
+                processes.append(process)
+                self._waiting[kind, process].remove(case)
                 return case
         return None
+
+    def _rarest(self, group: Group) -> Case | None:
+        """Return the first of the waiting cases whose subject was tried least."""
+        waiting = [case for case in self._waiting[group] if case not in self._known]
+        self._waiting[group] = deque(waiting)
+        return min(waiting, key=self._coverage.count, default=None)
 
     def _most_promising(self) -> Case | None:
         """Return a neighbour of a case with new features, or a case of the group that had most lately."""
@@ -110,7 +130,10 @@ class Order:
             return heappop(self._bred)[2]
         if best is None or not self._promise(best):
             return None
-        return self._take(best)
+        case = self._rarest(best)
+        if case is not None:
+            self._waiting[best].remove(case)
+        return case
 
     def _promise(self, group: Group) -> float:
         recent = self._recent[group]

@@ -324,6 +324,7 @@ class OfProcess:
 ETCD = "etcd"
 """The kind that stands for all keys of etcd, which the API server watches; it needs every revision."""
 CLOCK, PROCESS = "clock", "process"
+Subject = tuple[str, str, str]
 Perturbation = AtFailpoint | OfWatch | OfCall | OfClock | OfProcess | ToServer
 FromStep = OfWatch | OfClock | OfProcess | ToServer
 """Perturbations that begin with a step."""
@@ -355,6 +356,14 @@ def kind_of(each: Perturbation) -> str:
             return each.absence.value
         case ToServer():
             return each.move.value
+
+
+def subject_of(each: Perturbation) -> Subject:
+    """Return the component, its failpoint, call or kind of watched objects, and the kind of disturbance.
+
+    These are the same for all processes of a component, and at all hits, calls and steps.
+    """
+    return each.component.partition("-")[0], each.place[1], kind_of(each)
 
 
 def _at(number: int, term: str) -> str:

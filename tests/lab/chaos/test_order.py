@@ -8,7 +8,7 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.enumeration import Scope, neighbours
 from nominee.lab.chaos.cases.exploration import Exploration
 from nominee.lab.chaos.cases.observations import Activity
-from nominee.lab.chaos.cases.order import Order
+from nominee.lab.chaos.cases.order import Coverage, Order
 from nominee.lab.chaos.cases.perturbations import Loss, Perturbation, View
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict
 
@@ -25,7 +25,7 @@ def run(
     def near(each: Perturbation) -> Iterator[Case]:
         yield from map(Case.parse, (bred or {}).get(str(each), []))
 
-    order = Order([Case.parse(text) for text in cases], 1, near)
+    order = Order([Case.parse(text) for text in cases], 1, near, Coverage())
     ran = []
     while (case := order.next_case()) is not None:
         ran.append(str(case))
@@ -65,7 +65,7 @@ def test_a_group_that_shows_new_things_has_more_turns() -> None:
 
 def test_the_order_of_kinds_is_drawn_from_the_seed() -> None:
     cases = [Case.parse(text) for text in [*CRASHES, *STALE, *CLOCKS]]
-    firsts = {str(Order(cases, seed, lambda _: ()).next_case()) for seed in range(20)}
+    firsts = {str(Order(cases, seed, lambda _: (), Coverage()).next_case()) for seed in range(20)}
     assert len({kinds([first])[0] for first in firsts}) == 3
 
 
@@ -111,3 +111,19 @@ def test_new_is_what_no_run_before_had() -> None:
     held = CaseResult(case=Case.parse("scheduler:x.a=crash"), verdict=Verdict.HELD)
     assert exploration.record(held, {"a", "b", "c"}).novelty == 2
     assert exploration.record(held, {"b", "c", "d"}).novelty == 1
+
+
+def test_what_another_scenario_disturbed_comes_last() -> None:
+    coverage = Coverage()
+    coverage.note(Case.parse("kubelet-7:x.a=crash@3+scheduler:x.a=crash"))
+    cases = [Case.parse(text) for text in CRASHES if ".c" not in text]
+    order = Order(cases, 1, lambda each: iter(()), coverage)
+    found = [order.next_case() for _ in cases]
+    assert {str(each) for each in found[:2]} == {"scheduler:x.b=crash", "kubelet-0:x.b=crash"}
+
+
+def test_of_one_kind_each_subject_comes_once_before_one_comes_again() -> None:
+    cases = [f"kubelet-0:x.{name}=crash@{hit}" for name in "ab" for hit in (2, 3, 4)]
+    ran = run(cases, {})
+    assert [text.partition(":x.")[2][0] for text in ran[:2]] in (["a", "b"], ["b", "a"])
+    assert sorted(ran) == sorted(cases)
